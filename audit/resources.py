@@ -1,4 +1,4 @@
-"""The folders `templates/` and `policies/`: in the package when installed from a wheel, next to it in a checkout."""
+"""Shipped folders such as `templates/`: in the package when installed from a wheel, next to it in a checkout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def folder(name: str) -> Path:
-    """The folder of shipped files called `name` ("templates" or "policies").
+    """The folder of shipped files called `name` ("templates", "policies" or "sample_models").
 
     Raises:
         FileNotFoundError: the installation lacks it.

@@ -28,6 +28,7 @@ from PIL import Image
 
 from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, Word
 from audit.corpus.manifest import write
+from audit.progress import Silent
 from audit.targets.environment import device_words, instructions, threads
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan.timing import probe
@@ -41,7 +42,7 @@ SIZE = (762, 1000)
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-class Stages:
+class Stages(Silent):
     """A `Progress` that notes how long each stage took."""
 
     def __init__(self) -> None:

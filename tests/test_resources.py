@@ -75,11 +75,24 @@ def test_a_wheel_holds_what_the_checkout_does(wheel: Path) -> None:
         for path in (REPOSITORY / name).rglob("*")
         if path.is_file()
     }
+    sample = REPOSITORY / "sample_models" / "receipts"
+    expected |= {
+        f"audit/{path.relative_to(REPOSITORY).as_posix()}"
+        for part in ("model", "data/references/public-mlm")
+        for path in (sample / part).iterdir()
+    }
+    expected |= {f"audit/sample_models/receipts/data/{name}" for name in ("manifest.toml", "documents.jsonl")}
     for name in ("audit", "docaudit"):
         expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / name).rglob("*.py")}
     assert expected <= packed
     assert "audit/record.schema.json" in packed
     assert {name.split("/")[0] for name in packed} == {"audit", "docaudit"}
+
+
+def test_a_wheel_stays_small(wheel: Path) -> None:
+    assert wheel.stat().st_size < 7_500_000
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".png")]
 
 
 def test_a_checkout_finds_its_own_files(tmp_path: Path) -> None:

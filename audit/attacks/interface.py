@@ -132,6 +132,8 @@ class Attack(ABC):
         needs_model: False where it tells something of the documents even if no model is audited.
         text_metrics: metrics that may tell what the documents give away, whatever the model.
         follows: by metric, numbers beside which it is never missing, where each rests on two units or more.
+        seconds: of one trial, and of measuring all outcomes: a first guess, of the small samples on two processor
+            cores (ours), from which the time left of a scan is told until it has been seen.
     """
 
     name: ClassVar[str]
@@ -149,6 +151,7 @@ class Attack(ABC):
     needs_model: ClassVar[bool] = True
     text_metrics: ClassVar[tuple[str, ...]] = ()
     follows: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    seconds: ClassVar[tuple[float, float]] = (0.02, 5.0)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

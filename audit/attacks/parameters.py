@@ -18,7 +18,7 @@ from audit.errors import UsageError
 
 PROVENANCE = "provenance"
 """The table that says where the parameters come from; every other table is named after an attack."""
-_STRICT = ConfigDict(strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False, hide_input_in_errors=True, defer_build=True)
 
 
 @dataclass(frozen=True)

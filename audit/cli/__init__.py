@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
+from typer.main import get_command_name
+from typer.models import CommandInfo
 
 from audit import __version__
 from audit.cli import (
     attest,
     canary,
     defend,
+    demo,
     diff,
+    doctor,
     gate,
     import_data,
     init,
@@ -33,16 +39,20 @@ from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
 
 __all__ = ["EXIT_HELP", "app", "main"]
 
+_COMPLETING = "_DOCAUDIT_COMPLETE"
+
 app = typer.Typer(
     name="docaudit",
     help="Privacy audit of document-understanding models: attack, measure, gate and report before you deploy.",
     epilog=EXIT_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
-_DATA, _AUDIT, _MODELS, _MEASURES = "Data", "Audit", "References and attack parameters", "Countermeasures and canaries"
+_START, _DATA, _AUDIT = "Start", "Data", "Audit"
+_MODELS, _MEASURES = "References and attack parameters", "Countermeasures and canaries"
+app.command(cls=ProseCommand, epilog=demo.DEMO_HELP, rich_help_panel=_START)(demo.demo)
+app.command(cls=ProseCommand, epilog=doctor.DOCTOR_HELP, rich_help_panel=_START)(doctor.doctor)
 app.command(cls=init.InitCommand, rich_help_panel=_DATA)(init.init)
 app.command("import", cls=import_data.ImportCommand, rich_help_panel=_DATA)(import_data.import_data)
 app.command(cls=ProseCommand, rich_help_panel=_DATA)(ocr.ocr)
@@ -88,4 +98,19 @@ def main() -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     signal.signal(signal.SIGTERM, _terminated)
+    # Imports make objects that stay: a search for garbage among them every 700 takes a tenth of the time of `gate`.
+    gc.set_threshold(50_000)
+    _leave_out_what_is_not_asked_for(sys.argv[1:])
     app()
+
+
+def _name(command: CommandInfo) -> str:
+    return command.name or get_command_name(command.callback.__name__ if command.callback else "")
+
+
+def _leave_out_what_is_not_asked_for(arguments: Sequence[str]) -> None:
+    """Keep the command that is called alone: Typer reads the signatures of all, which takes as long as gating."""
+    called = arguments[0] if arguments and _COMPLETING not in os.environ else None
+    found = [info for info in app.registered_commands if called == _name(info)]
+    if found:
+        app.registered_commands, app.registered_groups = found, []

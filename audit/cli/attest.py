@@ -33,7 +33,8 @@ def attest(
     with show_errors(debug):
         from audit.workflows import attest as workflow
 
-        written = workflow.attest(folder, key, out)
+        with console.Reporter():
+            written = workflow.attest(folder, key, out)
         signed = "not signed" if written.key is None else f"signed by key {written.key[: console.SHOWN_DIGITS]}"
         console.say(f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}")
         if written.key is None:

@@ -62,8 +62,11 @@ def insert(
         from audit.corpus import manifest
         from audit.corpus.canaries import insertion
 
-        corpus = manifest.load(data_dir)
-        report = insertion.insert(corpus, out, pattern=pattern, count=count, repeat=repeat, length=length, seed=seed)
+        with console.Reporter():
+            corpus = manifest.load(data_dir)
+            report = insertion.insert(
+                corpus, out, pattern=pattern, count=count, repeat=repeat, length=length, seed=seed
+            )
         console.say(*_describe(report, data_dir, out))
         if report.n_included in (0, count):
             console.warn(

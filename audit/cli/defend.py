@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 import typer
+from click.shell_completion import CompletionItem
 
 from audit.cli import console
 from audit.cli.options import (
@@ -45,6 +46,11 @@ class _Names(click.Choice[str]):
         if ctx is not None and ctx.params.get("every"):
             return str(value)
         return ",".join(str(super(_Names, self).convert(name, param, ctx)) for name in str(value).split(","))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`; behind a comma the next name."""
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{name}") for name in self.choices if name.startswith(last)]
 
 
 class DefendCommand(DefenseCommand):

@@ -58,13 +58,21 @@ def gate(
             no_exit_code=no_exit_code,
         )
         if baseline is None:
-            record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+            with console.Reporter(quiet=quiet):
+                record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
         else:
+            from audit.engine.interface import SILENT
             from audit.workflows.diff import gate_against_baseline
 
-            with console.Reporter() as progress:
+            with console.Reporter(quiet=quiet) as progress:
                 record, verdict, _ = gate_against_baseline(
-                    record_path, policy, baseline, model, data, no_model=no_model, progress=progress
+                    record_path,
+                    policy,
+                    baseline,
+                    model,
+                    data,
+                    no_model=no_model,
+                    progress=SILENT if quiet else progress,
                 )
 
         def in_words() -> None:

@@ -210,7 +210,8 @@ def import_data(
         rule = given.rule(by_provider=by_provider, kept_aside=kept_aside, official=official)
         learns = "question-answering" if questions else cast("TaskKind | None", task)
         options = _options(labels, provider_column, boxes)
-        report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
+        with console.Reporter():
+            report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
         show_import(report, dst)
         console.warn(*report.warnings)
         if heldout_from is not None and not report.documents.get("heldout"):

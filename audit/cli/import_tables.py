@@ -32,10 +32,9 @@ def show_import(report: ImportReport, destination: Path) -> None:
 def show_next(report: ImportReport, destination: Path) -> None:
     """The commands that lead on."""
     wordless = any("docaudit ocr" in warning for warning in report.warnings)
-    console.say("Next:")
-    for command in (
+    commands = (
         *([f"docaudit ocr {destination}"] if wordless else []),
         f"docaudit inspect {destination} --model MODEL_DIR",
         f"docaudit scan MODEL_DIR {destination} --documents 20 --budget quick --out first-look",
-    ):
-        console.say(f"  {command}")
+    )
+    console.show_commands("Next:", commands)

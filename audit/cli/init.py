@@ -96,7 +96,8 @@ def init(
         from audit.corpus.documents import Task, TaskKind
         from audit.workflows.init import Answers, initialise, open_folder, task_of
 
-        found = open_folder(folder, ignore_format=ignore_format)
+        with console.Reporter():
+            found = open_folder(folder, ignore_format=ignore_format)
         answers = Answers(None, name, members, heldout, folders, mask, seed)
         if model is not None:
             told, by = task_of(model, found)
@@ -109,7 +110,9 @@ def init(
         _refuse_invention(found, answers, model)
         if not yes and not asks:
             _refuse_silence(found, answers)
-        _show(initialise(found, answers), folder, model)
+        with console.Reporter():
+            made = initialise(found, answers)
+        _show(made, folder, model)
 
 
 def _on_terminal() -> bool:
@@ -193,9 +196,8 @@ def _show(made: Initialised, folder: Path, model: Path | None) -> None:
         console.say(f"to fill in: {line}")
     if len(made.todo) > MAX_TODO:
         console.say(f"... and {len(made.todo) - MAX_TODO} more")
-    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}. Next:")
-    for command in _next(made, folder, model)[:3]:
-        console.say(f"  {command}")
+    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}")
+    console.show_commands("Next:", _next(made, folder, model)[:3])
 
 
 def _next(made: Initialised, folder: Path, model: Path | None) -> list[str]:

@@ -38,13 +38,16 @@ def inspect(
 
         if reference and model is None:
             raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
-        corpus = manifest.load(data_dir)
-        manifest.check_references(corpus)
-        summary = summarise(corpus)
+        with console.Reporter():
+            corpus = manifest.load(data_dir)
+            manifest.check_references(corpus)
+            summary = summarise(corpus)
         if not as_json:
             _show_summary(summary)
-        inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
-        attacks = outlook_of_attacks(corpus, inspected)
+        with console.Reporter() as progress:
+            progress.part("looking at the attacks" if model is None else "opening the model")
+            inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
+            attacks = outlook_of_attacks(corpus, inspected)
         if as_json:
             content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
             typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))

@@ -21,10 +21,35 @@ EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
     "was written; 130 interrupted and 143 terminated: run the same command again to go on."
 )
+SHIPPED_POLICIES = ("default", "strict")
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
-PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.")]
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """The shipped policies that begin so, for a shell; where there is none it names files."""
+    return [name for name in SHIPPED_POLICIES if name.startswith(incomplete)]
+
+
+def complete_attack(incomplete: str) -> list[str]:
+    """The attacks that begin so, for a shell."""
+    from audit.attacks import BATTERY
+
+    return [kind.name for kind in BATTERY if kind.name.startswith(incomplete)]
+
+
+def complete_query_defense(incomplete: str) -> list[str]:
+    """The countermeasures that a scan can ask behind, for a shell."""
+    from audit.defenses.registry import query_defenses
+
+    return [name for name in query_defenses() if name.startswith(incomplete)]
+
+
+PolicyName = Annotated[
+    str,
+    typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.", autocompletion=complete_policy),
+]
 ModelOfRecord = Annotated[
     Path | None,
     typer.Option("--model", metavar="MODEL_DIR", help="The model that the record must be of.", show_default=False),
@@ -86,12 +111,32 @@ Pretrained = Annotated[
 ]
 
 
-class ProseCommand(TyperCommand):
-    """A command whose help is folded to the terminal, whatever the lines of its docstring."""
+def _set_plain(_context: click.Context, _param: click.Parameter, given: bool) -> None:
+    console.set_plain(given)
 
-    def __init__(self, name: str | None, *, help: str | None = None, **more: Any) -> None:
+
+def _plain_option() -> TyperOption:
+    """The option --plain, which every command has."""
+    return TyperOption(
+        param_decls=["--plain"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_set_plain,
+        help="Print for a log: no colours, no bars, a line of progress every ten seconds. Usual where standard error "
+        "is no terminal, and with NO_COLOR, CI or TERM=dumb.",
+    )
+
+
+class ProseCommand(TyperCommand):
+    """A command whose help is folded to the terminal, whatever the lines of its docstring; it has --plain."""
+
+    def __init__(
+        self, name: str | None, *, help: str | None = None, params: list[click.Parameter] | None = None, **more: Any
+    ) -> None:
         paragraphs = inspect.cleandoc(help or "").split("\n\n")
-        super().__init__(name, help="\n\n".join(" ".join(part.split()) for part in paragraphs), **more)
+        told = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+        super().__init__(name, help=told, params=[*(params or ()), _plain_option()], **more)
 
 
 class FilledCommand(ProseCommand):

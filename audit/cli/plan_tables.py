@@ -24,7 +24,7 @@ Table = tuple[str, tuple[str, ...], list[tuple[str | tuple[str, str], ...]]]
 
 def show_plan(plan: Plan) -> None:
     """Print the plan of an audit."""
-    console.show_table(*limits_table(plan), gap=1)
+    console.show_table(*limits_table(plan), gap=1, lead=6)
     console.say(*legend(), "", *reasons(plan), "")
     console.show_table(*costs_table(plan))
     if plan.private is not None:
@@ -66,11 +66,11 @@ def legend() -> tuple[str, ...]:
     """Explain the columns of `limits_table`, a line each."""
     return (
         "units: members + others; at most so many, as a model's tokens may leave some out",
-        "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one, if",
-        "  nothing else stands in the way",
-        "  >=: at least, for a limit that several methods must meet, or a number that is a mean over many attackers",
-        f"confirms: how often a leak {EXCESS:g} over the limit, or as large as can be, is confirmed, when it is the",
-        "  only one, and one method finds it",
+        "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one, if "
+        "nothing else stands in the way; >=: at least, for a limit that several methods must meet, or a number that is "
+        "a mean over many attackers",
+        f"confirms: how often a leak {EXCESS:g} over the limit, or as large as can be, is confirmed, when it is the "
+        "only one, and one method finds it",
         f"needs: units a side with which a model that leaks nothing passes in {percent(WANTED_POWER)} of audits",
     )
 
@@ -128,8 +128,10 @@ def private_legend(private: PrivatePlan) -> Iterator[str]:
     """Explain the columns of `private_table`, a line each."""
     unit = private.unit
     yield f"a step: {unit}s of a step on average, q N; sigma: noise of their sum, in lengths C that each is cut to"
-    yield "noise: of a coordinate of their mean, sigma / (q N); over all, that times the root of the number of trained"
-    yield "  parameters, against a mean of length C at most: train few parameters, on many units a step"
+    yield (
+        "noise: of a coordinate of their mean, sigma / (q N); over all, that times the root of the number of trained "
+        "parameters, against a mean of length C at most: train few parameters, on many units a step"
+    )
     yield f"AUC, balanced accuracy: the most that any attack on one {unit} reaches, whatever it tries; 0.5 is guessing"
     yield "proves limits: of the policy's on the membership of documents and providers, those that need no measurement"
     if unit == "document" and private.largest_provider:

@@ -39,7 +39,9 @@ def references(
     with show_errors(debug):
         from audit.workflows.plan.references import list_references
 
-        found = list_references(data_dir, model_dir, named_paths(reference), device)
+        with console.Reporter() as progress:
+            progress.part("opening the model and the data set")
+            found = list_references(data_dir, model_dir, named_paths(reference), device)
         if as_json:
             typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
         else:

@@ -81,7 +81,8 @@ def report(
             _check_alone(model_card, len(record_paths), bool(reveal or evidence or defenses or dpia))
             _write_card(record_paths[0], policy, out, source)
             return
-        written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
+        with console.Reporter():
+            written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
         console.warn(*written.warnings)
         if isinstance(written, Report):
             console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)

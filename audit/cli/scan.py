@@ -19,6 +19,8 @@ from audit.cli.options import (
     Seed,
     Time,
     Weights,
+    complete_attack,
+    complete_query_defense,
     named_paths,
     seconds_of,
     show_errors,
@@ -27,9 +29,9 @@ from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnc
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
-    from audit.engine.interface import Progress
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
+    from audit.workflows.setup import ScanSetup
 
 SWEEP_HELP = (
     "With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint that cannot "
@@ -59,7 +61,10 @@ def scan(
     documents: Documents = None,
     time: Time = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.")
+        list[str] | None,
+        typer.Option(
+            metavar="ATTACK", help="Run this attack only, may be repeated: {attacks}.", autocompletion=complete_attack
+        ),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -103,6 +108,7 @@ def scan(
             "--defense",
             metavar="NAME",
             help="Ask the model behind a countermeasure: {while_used}.",
+            autocompletion=complete_query_defense,
             show_default=False,
         ),
     ] = None,
@@ -220,23 +226,15 @@ def scan(
 
 def _scan_one(options: ScanOptions, policy: Policy, reveal: bool, shown: Shown, *, quiet: bool) -> int:
     """Scan a checkpoint, and give the exit code."""
-    from audit.engine.interface import SILENT
-    from audit.workflows.plan.references import missing_references
-    from audit.workflows.report import revealed_in
-    from audit.workflows.scan import audit_checkpoint
-    from audit.workflows.setup import open_scan
-    from audit.workflows.text_alone import open_text_scan
+    with console.Reporter(quiet=quiet) as progress:
+        # Before torch and the model are loaded, which takes seconds.
+        progress.part("opening the model and the data set")
+        from audit.workflows.report import revealed_in
+        from audit.workflows.scan import audit_checkpoint
 
-    if options.no_model:
-        opened = open_text_scan(options)
-        console.warn(*opened.warnings)
-    else:
-        opened = open_scan(options)
-        console.warn(*opened.warnings, *missing_references(opened))
-    with console.Reporter() as progress:
-        told: Progress = SILENT if quiet else progress
+        opened = _open(options)
         tell = console.say if shown.as_text else console.note
-        result = audit_checkpoint(opened, policy, reveal, told, (lambda _: None) if quiet else tell)
+        result = audit_checkpoint(opened, policy, reveal, progress, (lambda _: None) if quiet else tell)
     console.warn(*result.warnings)
 
     def in_words() -> None:
@@ -247,17 +245,30 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool, shown: Shown, 
     return show(shown, result.record, result.verdict, in_words)
 
 
+def _open(options: ScanOptions) -> ScanSetup:
+    """Open a scan, and print what must be known of it before it runs."""
+    from audit.workflows.plan.references import missing_references
+    from audit.workflows.setup import open_scan
+    from audit.workflows.text_alone import open_text_scan
+
+    if options.no_model:
+        opened = open_text_scan(options)
+        console.warn(*opened.warnings)
+    else:
+        opened = open_scan(options)
+        console.warn(*opened.warnings, *missing_references(opened))
+    return opened
+
+
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, reveal: bool, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and give the exit code of them all."""
-    from audit.engine.interface import SILENT
     from audit.report.sweep_page import summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
     results = []
-    with console.Reporter() as progress:
-        told = SILENT if quiet else progress
-        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, told)):
+    with console.Reporter(quiet=quiet) as progress:
+        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, reveal, progress)):
             if result.refusal is not None:
                 console.show_error(result.refusal)
             results.append(result)

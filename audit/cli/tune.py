@@ -60,8 +60,8 @@ def tune_attack(
             device=device,
             cache=cache,
         )
-        opened = tune.open_tuning(options)
         with console.Reporter() as progress:
+            opened = tune.open_tuning(options)
             tuned = tune.tune_attack(opened, progress)
         settings = [(name, f"{default:g}", f"{value:g}") for name, default, value in tune.settings_of(tuned)]
         console.show_table("Parameters", ("parameter", "default", "tuned"), settings)

@@ -65,7 +65,8 @@ def verify(
             raise UsageError(f"--sample {sample:g}: no share", "a number over 0, up to 1: 0.05 is one trial in twenty")
         if sample is not None and (model is None or data is None):
             raise UsageError("--sample asks the model again", "give --model MODEL_DIR and --data DATA_DIR")
-        record, found = workflow.verify(folder, pub, model, data, attestation)
+        with console.Reporter():
+            record, found = workflow.verify(folder, pub, model, data, attestation)
         if sample is not None and model is not None and data is not None and not found.differences:
             from audit.workflows.asking_again import SampleOptions, ask_again
 

@@ -47,7 +47,7 @@ ASKING: tuple[TaskKind, ...] = ("question-answering", "extractive-qa", "parsing"
 """Tasks whose models are asked about a page: what an attack on answers applies to."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 @strict_dataclass(frozen=True, config=STRICT)

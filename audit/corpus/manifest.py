@@ -33,6 +33,7 @@ from audit.corpus.validation import (
 )
 from audit.errors import EngineError, ManifestError
 from audit.files import write_atomically
+from audit.progress import steps
 
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
@@ -293,7 +294,9 @@ def _documents(
     whole = hashlib.sha256()
     try:
         with (root / file_name).open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
+            count = sum(1 for _ in stream)
+            stream.seek(0)
+            for number, line in enumerate(steps("checking documents", stream, count), start=1):
                 whole.update(line)
                 prefix = f"{file_name}:{number}"
                 document = _document(line, prefix, task, problems)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import open_image
 from audit.errors import ManifestError
+from audit.progress import steps
 
 SHINGLE = 5
 """Words of a run."""
@@ -103,17 +104,16 @@ AGAINST: tuple[tuple[Split, Split], ...] = (("heldout", "member"), ("public", "m
 _TITLES: Mapping[Split, str] = {"member": "member", "heldout": "held-out", "public": "public"}
 
 
-def find_copies(corpus: Corpus, advance: Callable[[], object] = lambda: None) -> Copies:
+def find_copies(corpus: Corpus) -> Copies:
     """Look for documents that copy one of another split; decodes every page image.
 
     Args:
         corpus: the data set, whole.
-        advance: called after each document.
 
     Raises:
         ManifestError: a page image cannot be decoded; one error with all of them.
     """
-    hashes = _hashes(corpus, corpus.documents, advance)
+    hashes = _hashes(corpus, corpus.documents)
     found = set[Pair]().union(*(_pairs(corpus, corpus.of(one), corpus.of(two), hashes) for one, two in AGAINST))
     return _judged(corpus, tuple(sorted(found)))
 
@@ -145,14 +145,12 @@ def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]
     return {split: splits.count(split) for split in _TITLES if split in splits}
 
 
-def _hashes(
-    corpus: Corpus, documents: Sequence[Document], advance: Callable[[], object] = lambda: None
-) -> dict[str, Bits]:
+def _hashes(corpus: Corpus, documents: Sequence[Document]) -> dict[str, Bits]:
     """The hash of each document's page, where it has an image; one that several documents share is decoded once."""
     damaged: list[str] = []
     hashes: dict[str, Bits] = {}
     by_image: dict[str, Bits] = {}
-    for document in documents:
+    for document in steps("comparing pages", documents, len(documents)):
         if document.image is not None:
             try:
                 if document.image not in by_image:
@@ -160,7 +158,6 @@ def _hashes(
                 hashes[document.id] = by_image[document.image]
             except ManifestError as error:
                 damaged += error.problems
-        advance()
     if damaged:
         raise ManifestError(damaged, "mend these images, or take them out of the data set")
     return hashes

@@ -18,6 +18,7 @@ from audit.corpus.paths import reason_refused
 from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
+from audit.progress import steps
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 TEXT = ".txt"
@@ -73,7 +74,7 @@ def find_pages(root: Path) -> tuple[FoundPage, ...]:
         )
     names = Counter(path.stem for path in pages)
     problems, found = Problems(), []
-    for path in pages:
+    for path in steps("looking at pages", pages, len(pages)):
         relative = path.relative_to(root).as_posix()
         reason = reason_refused(root, relative)
         problems.add(relative, [] if reason is None else [reason])

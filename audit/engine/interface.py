@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from audit.progress import SILENT as SILENT
+from audit.progress import Progress as Progress
+from audit.progress import Silent as Silent
+
 Json = Any
 """What `json.dumps` takes."""
 
@@ -79,28 +83,3 @@ class Engine(Protocol):
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """Yield (trial id, outcome) as trials are done, in any order. Closing it ends whatever still runs."""
         ...
-
-
-class Progress(Protocol):
-    """Told how far a long run is; the command line draws it, tests are silent."""
-
-    def stage(self, name: str, total: int) -> None:
-        """A stage of `total` steps begins; the one before it is over."""
-        ...
-
-    def advance(self, steps: int = 1) -> None:
-        """So many steps are done."""
-        ...
-
-
-class Silent:
-    """A `Progress` that says nothing."""
-
-    def stage(self, name: str, total: int) -> None:
-        """See `Progress.stage`."""
-
-    def advance(self, steps: int = 1) -> None:
-        """See `Progress.advance`."""
-
-
-SILENT: Progress = Silent()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from audit.policy import EXIT_CODES, Decision, Verdict
 from audit.report import numbers
-from audit.report.attack_text import report_of
+from audit.report.labels import report_of
 from audit.report.tables import decision_row
 
 PREFIX = "docaudit/"

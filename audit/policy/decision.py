@@ -72,6 +72,7 @@ class Verdict:
         identity: of the policy.
         text: of the limits on what the documents' own text gives away; None where the policy has none of them.
         text_reason: one sentence, empty without such limits.
+        text_counts: whether the policy lets the limits on the text decide the exit code too.
         contradicted: why the guarantee that the training claims is false, see `guarantee.contradiction`; then the
             verdict is violated, whatever the limits, and no waiver is accepted.
     """
@@ -87,6 +88,7 @@ class Verdict:
     counts: Counts = Counts()
     waivers: tuple[RegisteredWaiver, ...] = ()
     identity: PolicyIdentity | None = None
+    text_counts: bool = False
 
     @property
     def stamp(self) -> str:

@@ -114,7 +114,18 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
     gating = [overall, *([text] if text is not None and policy.text == "fail" else [])]
     worst = min(gating, key=_WORST_FIRST.index)
     exit_code = 0 if worst == "undecided" and policy.undecided == "warn" else EXIT_CODES[worst]
-    return Verdict(policy.name, overall, decisions, exit_code, reason, text, text_reason, contradicted, counts)
+    return Verdict(
+        policy.name,
+        overall,
+        decisions,
+        exit_code,
+        reason,
+        text,
+        text_reason,
+        contradicted,
+        counts,
+        text_counts=policy.text == "fail",
+    )
 
 
 def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, Estimate]:

@@ -18,24 +18,13 @@ from markupsafe import Markup
 
 from audit.attacks import BATTERY
 from audit.attacks.report_check import declared
-from audit.attacks.reporting import AttackReport, MetricText, ReportPart, ResultTableText
+from audit.attacks.reporting import ReportPart, ResultTableText
 from audit.measurements import Estimate, ResultTable, Unresolved
 from audit.record import Completed
+from audit.report.labels import report_of
 
 GENERIC = "attacks/_generic.html"
 _SPACE = re.compile(r"[ \n]+")
-UTILITY = AttackReport(
-    metrics={
-        "masked_token_accuracy": MetricText("Hidden words guessed correctly", form="share"),
-        "entity_f1": MetricText("Fields found (F1)", form="share", counted=False),
-        "class_accuracy": MetricText("Pages classified correctly", form="share"),
-        "intent_accuracy": MetricText("Intents named correctly", form="share"),
-        "link_f1": MetricText("Links between fields found (F1)", form="share", counted=False),
-        "anls": MetricText("Answers given (ANLS)", form="share", counted=False),
-        "accuracy": MetricText("Correct decisions", form="share"),
-    }
-)
-"""Labels of the measurements of what the model is good for."""
 
 
 class ResultIndex:
@@ -154,11 +143,6 @@ class AttackText:
                 fits = name in known or (not whole and any(one.startswith(name) for one in known))
             if not fits:
                 raise jinja2.TemplateAssertionError(f"{self.attack} has no {name!r}", line, template)
-
-
-def report_of(attack: str) -> AttackReport:
-    """Return what an attack says about itself; the generic report for one that this version does not know."""
-    return next((kind.report for kind in BATTERY if kind.name == attack), AttackReport())
 
 
 def in_one_line(text: str) -> Markup:

@@ -10,9 +10,9 @@ from audit.attacks.threats import ACCESS_LABELS, Threat
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
-from audit.report.attack_text import report_of
 from audit.report.found import headline
 from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
+from audit.report.labels import report_of
 
 State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
 NOT_STATED = "not stated"

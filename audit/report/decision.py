@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from audit.attacks.reporting import sentence_case
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
+from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackText, ResultIndex
 from audit.report.leaks import findings_outside
 
@@ -112,9 +112,9 @@ def decision_view(
         texts: of every attack that the record names.
         beside: what else page one says, a paragraph each: what leaks has the room that it leaves.
     """
-    outcome = decided(verdict, policy)
+    outcome = decided(verdict)
     leaks, sheet = _leaks(record, verdict, texts), _sheet(record)
-    head = [_headline(record, verdict, policy, outcome), _explanation(record, verdict, outcome)]
+    head = [headline(record, verdict), explanation(record, verdict)]
     taken = sum(len(text) // LETTERS for text in (title(record), *head, *beside))
     taken += len(beside) + sum(len(value) // CELL for _, value in sheet)
     shown = _that_fit(leaks, LINES - taken)
@@ -141,14 +141,6 @@ def title(record: AuditRecord) -> str:
     if not record.target.is_model:
         return record.subject
     return ": ".join(part for part in (sheet.system, model or (None if sheet.system else record.subject)) if part)
-
-
-def decided(verdict: Verdict, policy: Policy) -> Overall:
-    """The outcome that decides: of the limits on the model, or of those on the text where these are worse and count."""
-    if policy.text != "fail" or verdict.text is None:
-        return verdict.overall
-    worst: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
-    return min(verdict.overall, verdict.text, key=worst.index)
 
 
 def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
@@ -198,66 +190,6 @@ def _question(record: AuditRecord, policy: Policy) -> str:
     if record.target.is_model:
         return f"May this model be deployed as the policy “{policy.name}” asks?"
     return f"May redacted copies of these documents be shared as the policy “{policy.name}” asks?"
-
-
-def _headline(record: AuditRecord, verdict: Verdict, policy: Policy, outcome: Overall) -> str:
-    """The answer in a sentence that names what leaks: the model, or the redacted text itself."""
-    name = f"the policy “{policy.name}”"
-    if verdict.contradicted is not None:
-        return "The guarantee that this model’s training claims is false."
-    own = verdict.overall if record.target.is_model else None
-    text = verdict.overall if own is None else verdict.text if policy.text == "fail" else None
-    worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
-    subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
-    if outcome == "violated":
-        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows."
-    if outcome == "waived":
-        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_accepted(verdict)}."
-    if outcome == "undecided":
-        asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
-        return f"This audit cannot say {asked}."
-    if record.target.is_model:
-        return f"The limits of {name} are met, as far as they could be examined."
-    return f"The redacted text meets the limits of {name} on text."
-
-
-def _accepted(verdict: Verdict) -> str:
-    """Who accepted the leaks, and until when."""
-    waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
-    named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
-    return " and ".join(f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named)
-
-
-def _explanation(record: AuditRecord, verdict: Verdict, outcome: Overall) -> str:
-    if verdict.contradicted is not None:
-        words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
-        return f"{sentence_case(words)} as it is."
-    told = {
-        "violated": "Under this policy the model is not fit to be deployed as it is.",
-        "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
-        "undecided": _open(verdict),
-        "passed": "This speaks of the attacks that were run; it is no proof that nothing leaks.",
-    }
-    if not record.target.is_model:
-        told["violated"] = "Under this policy redacted copies of these documents are not fit to be shared as they are."
-        told["passed"] = (
-            "This speaks of sharing redacted copies, and of what was tried on them; it says nothing about any model "
-            "that was trained on these documents."
-        )
-    elif outcome == "violated" != verdict.overall:
-        told["violated"] = (
-            "Whoever shares redacted copies gives this away, whatever the model. It is no finding about the model; the "
-            "policy counts it all the same."
-        )
-    return told[outcome]
-
-
-def _open(verdict: Verdict) -> str:
-    reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
-    told = f"{sentence_case(reason)}. " if reason else ""
-    if verdict.exit_code == 0:
-        return f"{told}Undecided is not passed: the policy lets it through with a warning, and someone answers for it."
-    return f"{told}Undecided is not passed: do what would decide it, and scan again."
 
 
 def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:

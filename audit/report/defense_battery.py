@@ -9,7 +9,7 @@ from audit.attacks.reporting import AttackReport, Form
 from audit.defenses.measured import Comparison, Effect, LimitChange
 from audit.measurements import Estimate
 from audit.report import compact, numbers
-from audit.report.attack_text import UTILITY, report_of
+from audit.report.labels import UTILITY, report_of
 from audit.report.tables import OUTCOME_LABELS
 
 NOT_PAIRED = "not paired"

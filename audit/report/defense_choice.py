@@ -15,10 +15,10 @@ from markupsafe import Markup
 from audit.defenses.measured import KINDS, Comparison, Effect, LimitUse
 from audit.measurements import Estimate
 from audit.report import compact, numbers
-from audit.report.attack_text import UTILITY, report_of
 from audit.report.defense_battery import difference_text
 from audit.report.figures import Point
 from audit.report.front_figure import FrontPoint, front
+from audit.report.labels import UTILITY, report_of
 
 AS_IT_WAS = "As it was"
 KIND_WORDS = {"query": "while the model is used", "data": "rewrites the data", "training": "another training"}

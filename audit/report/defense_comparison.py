@@ -18,11 +18,11 @@ from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Policy
 from audit.record import AuditRecord, Completed
 from audit.report import compact, defense_battery, defense_choice, numbers
-from audit.report.attack_text import report_of
 from audit.report.conditions import conditions
 from audit.report.files import remove, write_pages
 from audit.report.guarantee import card_view
 from audit.report.jinja import environment, template_errors
+from audit.report.labels import report_of
 
 if TYPE_CHECKING:
     from audit.defenses.comparison import Change

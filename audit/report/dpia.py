@@ -11,10 +11,10 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
-from audit.report.attack_text import report_of
 from audit.report.coverage import NOT_STATED, legal_view
 from audit.report.found import finding_sentence, headline
 from audit.report.jinja import environment, template_errors
+from audit.report.labels import report_of
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk
 

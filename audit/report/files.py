@@ -9,6 +9,7 @@ from audit.defenses.measured import Comparison
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
+from audit.progress import observer
 from audit.record import AuditRecord, dumps
 from audit.report.html import decision_html, html
 from audit.report.measurements_csv import measurements_csv
@@ -18,6 +19,8 @@ HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
 ANNEX_NAME = "annex.pdf"
 CSV_NAME = "measurements.csv"
+SECONDS_OF_FILES = {f"drawing {ANNEX_NAME}": 14.0, f"drawing {PDF_NAME}": 3.0}
+"""By part of a run, a first guess of its seconds, on two processor cores (ours)."""
 NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME, CSV_NAME)
 """The files of a report, the one to read first in front."""
 
@@ -50,6 +53,7 @@ def write(
         RenderError: the HTML could not be drawn.
         EngineError: the HTML could not be written.
     """
+    observer().part(f"drawing {ANNEX_NAME}")
     try:
         annex = html(record, verdict, policy, comparisons=comparisons)
         decision = decision_html(record, verdict, policy, comparisons)
@@ -97,6 +101,7 @@ def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Atta
 
 def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:
     """Print HTML; a warning where that fails, which names the page that was written all the same."""
+    observer().part(f"drawing {printed.name}")
     try:
         write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:

@@ -10,7 +10,7 @@ from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Verdict
-from audit.policy.reasons import MORE, is_area
+from audit.policy.reasons import AGAIN, MORE, is_area
 from audit.record import AuditRecord, Completed
 from audit.report.numbers import between, interval, reached, show
 
@@ -87,7 +87,8 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
         return ""
     limits = "limit" if count == 1 else "limits"
     more_there = _untried(record) if remedy == MORE else ""
-    return f"To decide {count} of {len(undecided)} undecided {limits}: {remedy}{more_there}."
+    told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
+    return f"To decide {count} of {len(undecided)} undecided {limits}: {told}{remedy}{more_there}."
 
 
 def _untried(record: AuditRecord) -> str:

@@ -22,7 +22,7 @@ from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
-from audit.report.attack_text import UTILITY, AttackText, ResultIndex, in_one_line
+from audit.report.attack_text import AttackText, ResultIndex, in_one_line
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.decision_tables import limit_tables
@@ -30,6 +30,7 @@ from audit.report.declared import documents_used, plausibility
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
+from audit.report.labels import UTILITY
 from audit.report.leaks import unlimited
 from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend

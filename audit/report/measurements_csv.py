@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from audit.measurements import Estimate, Measurement
 from audit.record import AuditRecord, Completed
-from audit.report.attack_text import UTILITY, report_of
+from audit.report.labels import UTILITY, report_of
 
 COLUMNS = (
     "attack",

@@ -14,9 +14,10 @@ from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
-from audit.report.attack_text import AttackText, report_of
+from audit.report.attack_text import AttackText
 from audit.report.dpia import escaped, one_line
 from audit.report.jinja import environment, template_errors
+from audit.report.labels import report_of
 from audit.report.unexamined import unexamined
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
-from audit.report.attack_text import report_of
+from audit.report.labels import report_of
 
 Prospect = Literal["met here", "met elsewhere", "less here", "less elsewhere", "unknown", "none here", "cannot"]
 RANKS: tuple[Prospect, ...] = (

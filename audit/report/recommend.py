@@ -20,7 +20,7 @@ from audit.policy import Decision, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
-from audit.report.attack_text import UTILITY, report_of
+from audit.report.labels import UTILITY, report_of
 from audit.report.leaks import unlimited
 from audit.report.prospects import RANKS, expect
 from audit.resources import folder

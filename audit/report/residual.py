@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from audit.policy import Decision, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
-from audit.report.attack_text import report_of
 from audit.report.coverage import CoverageRow, coverage
+from audit.report.labels import report_of
 
 Named = Iterable[tuple[Decision, str]]
 """Limits, each with something about it."""

@@ -11,9 +11,9 @@ from audit.measurements import Estimate
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
-from audit.report.attack_text import UTILITY, report_of
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
+from audit.report.labels import UTILITY, report_of
 from audit.report.sweep_page import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
 from audit.report.trend_figures import draw_panels, panels_of
 from audit.report.trend_table import TrendTable

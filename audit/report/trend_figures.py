@@ -13,7 +13,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit
 from audit.report import figures
 from audit.report.attack_figures import as_point
-from audit.report.attack_text import UTILITY
+from audit.report.labels import UTILITY
 from audit.report.sweep_page import Stop
 
 MOST_PANELS = 12

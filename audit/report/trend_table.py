@@ -9,7 +9,7 @@ from audit.attacks.reporting import AttackReport
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Overall
 from audit.report import compact, numbers
-from audit.report.attack_text import UTILITY
+from audit.report.labels import UTILITY
 from audit.report.sweep_page import Stop
 
 MOST_COLUMNS = 5

@@ -29,6 +29,7 @@ from audit.corpus.page_folder import FoundPage, find_pages, groups_of, read_docu
 from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
+from audit.progress import steps
 from audit.targets.checkpoint.recognising import recognise_task
 
 GroupMeaning = Literal["provider", "label", "none"]
@@ -176,7 +177,7 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
     splits, membership = _divide(folder, answers)
     meaning = answers.groups or usual_meaning(folder, task.kind)
     problems, documents = Problems(), []
-    for page in folder.pages:
+    for page in steps("reading pages", folder.pages, len(folder.pages)):
         with problems.catch():
             documents.append(read_document(folder.root, page, splits[page.id], _of_group(page, meaning)))
     problems.raise_if_any()

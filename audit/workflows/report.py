@@ -11,11 +11,12 @@ from audit.defenses import measured
 from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
 from audit.policy import Policy, Verdict
+from audit.progress import observer
 from audit.record import AuditRecord
 from audit.report import dpia as assessments
 from audit.report import model_card as cards
 from audit.report import trend
-from audit.report.files import remove, write
+from audit.report.files import SECONDS_OF_FILES, remove, write
 from audit.report.revealed import EVIDENCE, NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
@@ -109,7 +110,9 @@ def report_records(
     if reveal and private.is_dir():
         protect(private)
     written = (paths[0] / "record.json" if paths[0].is_dir() else paths[0]).read_bytes()
+    observer().plan("report", SECONDS_OF_FILES)
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
+    observer().plan("report", {})
     assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
     return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -34,15 +34,13 @@ from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes
+from audit.workflows.expected import REFERENCES, USEFULNESS, expected_seconds, measuring
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import now
 from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill
 from audit.workflows.unit_scores import write_scores
-
-REFERENCES = "references"
-"""The folder of trained references in the evidence."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,14 @@ class Labelled:
     def stage(self, name: str, total: int) -> None:
         """See `Progress.stage`."""
         self.progress.stage(f"{self.label}: {name}", total)
+
+    def plan(self, title: str, parts: Mapping[str, float]) -> None:
+        """See `Progress.plan`."""
+        self.progress.plan(f"{self.label}: {title}", parts)
+
+    def part(self, name: str) -> None:
+        """See `Progress.part`."""
+        self.progress.part(name)
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
@@ -91,6 +97,7 @@ def audit_checkpoint(
         if options.documents is not None or options.seconds is not None:
             for line in outlook(opened, policy, bound.opened.part):
                 tell(line)
+        progress.plan("scan", expected_seconds(bound))
         record = run_scan(opened, progress, bound, declare(policy))
         verdict = policies.evaluate(record, policy, policies.today())
         try:
@@ -98,6 +105,7 @@ def audit_checkpoint(
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")
+        progress.plan("scan", {})
     return ScanResult(record, verdict, tuple(warnings))
 
 
@@ -122,9 +130,10 @@ def run_scan(
     bound = bound_scan(opened, progress) if bound is None else bound
     opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
+    progress.part(USEFULNESS)
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
-    references = cache(lambda: fill_references(opened, progress))
+    references = cache(lambda: _fill(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_run_attack(bound, attack, references, recovered, progress) for attack in opened.attacks)
     record = AuditRecord(
@@ -194,6 +203,11 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
     )
 
 
+def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
+    progress.part(REFERENCES)
+    return fill_references(opened, progress)
+
+
 def _run_attack(
     bound: Bound,
     attack: Attack,
@@ -238,9 +252,11 @@ def _measure(
         reason, provide = attack.no_trials(case)
         return Skipped(attack.name, attack.metrics, reason, provide, by_data=_lacks(attack, case) is not None)
     trials = opened.sampled(everything)
+    progress.part(attack.name)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     case = replace(case, target=opened.defended(checkpoint))
     trials, outcomes = collect(bound, attack, checkpoint, filled, trials, progress)
+    progress.part(measuring(attack.name))
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))

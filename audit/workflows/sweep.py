@@ -20,9 +20,10 @@ from audit.report import trend
 from audit.report.revealed import EVIDENCE
 from audit.report.sweep_page import answer
 from audit.targets.checkpoint.trainer_state import training_progress
+from audit.workflows.expected import REFERENCES
 from audit.workflows.folders import claim_folder
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import REFERENCES, Labelled, audit_checkpoint
+from audit.workflows.scan import Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])

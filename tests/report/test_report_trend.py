@@ -24,7 +24,7 @@ from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
 from audit.report import figures, remembered, trend, trend_figures
-from audit.report.attack_text import report_of
+from audit.report.labels import report_of
 from audit.report.numbers import NBSP
 from audit.report.pdf import pdf
 from audit.report.sweep_page import (

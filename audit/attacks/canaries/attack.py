@@ -92,6 +92,7 @@ class Canaries(Attack):
     power: ClassVar[str | None] = POWER
     provable: ClassVar[Mapping[str, Provable]] = PROVABLE
     follows: ClassVar[Mapping[str, tuple[str, ...]]] = FOLLOWS
+    seconds: ClassVar[tuple[float, float]] = (0.5, 3.0)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,
         "spade-linking": LINKS_ONLY,

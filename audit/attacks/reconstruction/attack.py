@@ -121,6 +121,7 @@ class Reconstruction(Attack):
         POINTING: NO_PAGE_LOSS,
     }
     counts_fields: ClassVar[bool] = True
+    seconds: ClassVar[tuple[float, float]] = (0.1, 20.0)
     evidence_shape: ClassVar[EvidenceShape] = "field"
 
     def __post_init__(self) -> None:

@@ -42,6 +42,7 @@ from audit.corpus.importers.splits import (
 )
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
+from audit.progress import observer, steps
 from audit.stats.clusters import join_groups
 
 Way = Literal["official", "by-provider"]
@@ -148,12 +149,14 @@ class Source(ABC):
             redaction=contents.redaction,
             recipe=contents.recipe,
         )
-        documents = [make(name, splits[name]) for name, make in contents.documents.items() if name in splits]
+        wanted = [(name, make) for name, make in contents.documents.items() if name in splits]
+        documents = [make(name, splits[name]) for name, make in steps("making documents", wanted, len(wanted))]
         _write(dst, manifest, documents, contents.images, report, must)
         return report
 
     def _read(self, src: Path, request: ImportRequest) -> SourceContents:
         """As `read`; values nested so deeply that Python gives up are the source's fault."""
+        observer().part("reading the source")
         try:
             return self.read(src, request)
         except RecursionError:
@@ -215,7 +218,7 @@ def _write(
 ) -> None:
     """Write the data set, and validate it as `docaudit scan` would before it gets its name."""
     with draft_of(dst, "import") as draft:
-        for document in documents:
+        for document in steps("copying images", documents, len(documents)):
             if document.image is not None:
                 copy_image(images[document.id], draft, document.image)
         manifests.write(draft, manifest, documents, comments)

@@ -18,6 +18,7 @@ from audit.corpus.images import decode, read_header
 from audit.corpus.importers.named import NamedMembers
 from audit.corpus.paths import printable
 from audit.errors import ManifestError, UsageError
+from audit.progress import steps
 from audit.stats.clusters import join_groups
 
 __all__ = [
@@ -239,10 +240,11 @@ def equal_images(images: Mapping[str, Path]) -> tuple[tuple[str, ...], ...]:
         ManifestError: an image is missing or cannot be decoded.
     """
     by_bytes: dict[str, list[str]] = defaultdict(list)
-    for name, path in images.items():
+    for name, path in steps("reading images", images.items(), len(images)):
         by_bytes[read_header(path).sha256].append(name)
     by_pixels: dict[str, list[str]] = defaultdict(list)
-    for names in by_bytes.values():  # equal bytes have equal pixels: one of them is decoded
+    # Equal bytes have equal pixels: one of them is decoded.
+    for names in steps("comparing images", by_bytes.values(), len(by_bytes)):
         page = decode(images[names[0]])
         by_pixels[hashlib.sha256(repr(page.size).encode() + page.tobytes()).hexdigest()] += names
     return tuple(sorted(tuple(sorted(names)) for names in by_pixels.values()))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from audit.errors import TargetError
+from audit.progress import observer
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of an adapter."""
@@ -27,6 +32,22 @@ def is_adapter(folder: Path) -> bool:
     return (folder / SETTINGS).is_file()
 
 
+class _Watched(io.FileIO):
+    """A file that tells the observer how much of it has been read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self._done, self._told = 0, observer()
+        self._told.stage(f"hashing {path.name}, MiB", path.stat().st_size >> 20)
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """See `io.FileIO.readinto`."""
+        count = super().readinto(buffer) or 0
+        before, self._done = self._done, self._done + count
+        self._told.advance((self._done >> 20) - (before >> 20))
+        return count
+
+
 def file_digest(path: Path) -> bytes:
     """The sha256 of a file.
 
@@ -34,7 +55,7 @@ def file_digest(path: Path) -> bytes:
         TargetError: it cannot be read.
     """
     try:
-        with path.open("rb") as stream:
+        with _Watched(path) as stream:
             return hashlib.file_digest(stream, "sha256").digest()
     except OSError as error:
         raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None

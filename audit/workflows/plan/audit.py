@@ -89,6 +89,7 @@ def plan_audit(
         corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
         costs = _probe(opened, progress)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
+    progress.part("weighing every limit")
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
     plan = replace(plan, private=private, device=place, documents=documents, seconds=seconds)
     yield plan

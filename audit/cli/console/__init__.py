@@ -1,0 +1,39 @@
+"""Output to a terminal: progress, verdicts, tables, errors. The only package that imports rich."""
+
+from audit.cli.console.layout import show_table
+from audit.cli.console.progress import Reporter
+from audit.cli.console.sweep import show_sweep
+from audit.cli.console.terminal import (
+    duration,
+    emit,
+    note,
+    say,
+    set_plain,
+    show_commands,
+    show_error,
+    warn,
+    width,
+    write,
+)
+from audit.cli.console.verdict import SHOWN_DIGITS, format_estimate, show_revealed, show_subject, show_verdict
+
+__all__ = [
+    "SHOWN_DIGITS",
+    "Reporter",
+    "duration",
+    "emit",
+    "format_estimate",
+    "note",
+    "say",
+    "set_plain",
+    "show_commands",
+    "show_error",
+    "show_revealed",
+    "show_subject",
+    "show_sweep",
+    "show_table",
+    "show_verdict",
+    "warn",
+    "width",
+    "write",
+]

@@ -1,0 +1,180 @@
+"""A verdict on a terminal: the answer, the first action, every limit, and all that qualifies it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from audit.cli.console.layout import Group, print_groups
+from audit.cli.console.terminal import make_console, print_line, say, show_commands
+
+if TYPE_CHECKING:
+    from audit.measurements import Estimate
+    from audit.policy import Decision, Verdict
+    from audit.record import AuditRecord
+    from audit.report.notes import NoteKind
+
+STYLES: Mapping[str, str] = {
+    "passed": "bold green",
+    "violated": "bold red",
+    "undecided": "bold yellow",
+    "waived": "yellow",
+    "inapplicable": "dim",
+    "not run": "dim",
+}
+_NOTE_STYLES: dict[NoteKind, str] = {
+    "policy": "dim",
+    "another policy": "bold yellow",
+    "waiver": "yellow",
+    "outside": "bold yellow",
+    "declared": "yellow",
+}
+
+SHOWN_DIGITS = 12
+"""Of a sha256."""
+COLUMNS = ("metric", "limit", "measured, 95 % interval", "n", "outcome")
+
+
+def show_subject(record: AuditRecord) -> None:
+    """Print what a record is about: the model or data set, when it was scanned, and the policy that it declares."""
+    target, corpus, policy = record.target, record.corpus, record.policy
+    model = f"model {target.name} (sha256 {target.sha256[:SHOWN_DIGITS]}), " if target.is_model else "no model, "
+    declared = "no policy" if policy is None else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
+    say(
+        f"Record of {model}data set {corpus.name} (sha256 {corpus.sha256[:SHOWN_DIGITS]}), scanned "
+        f"{record.timing.started}, which declares {declared}"
+    )
+
+
+def show_verdict(
+    verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None, *, decides_exit: bool = True
+) -> None:
+    """Print the verdict, its meaning, the first action, every limit, all that qualifies it, and where the reports are.
+
+    `decides_exit` is False for a command whose exit code is not the verdict's.
+    """
+    make_console().print()
+    _show_answer(verdict, record, decides_exit=decides_exit)
+    make_console().print()
+    groups = [Group(attack, [*map(_row, own)]) for attack, own in _by_attack(verdict)]
+    if groups and not print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1):
+        print_line("Behind what was measured stands its 95 % interval.")
+    if left_out := inapplicable_limits(verdict):
+        print_line(left_out, STYLES["inapplicable"])
+    for (attack, reason, remedy), metrics in _open_reasons(verdict).items():
+        helps = f"; to decide it: {remedy}" if remedy else ""
+        print_line(f"  {attack} {', '.join(metrics)}: {reason}{helps}", "yellow")
+    if record is not None:
+        _show_notes(record, verdict)
+    if out is not None:
+        written = [name for name in ("report.pdf", "report.html", "annex.pdf", "record.json") if (out / name).exists()]
+        print_line(f"Read {', '.join(str(out / name) for name in written)}")
+
+
+def _show_answer(verdict: Verdict, record: AuditRecord | None, *, decides_exit: bool) -> None:
+    """Print the stamp with the counts, what that means in a plain sentence, and what to do first."""
+    from audit.report import leaks
+
+    style = STYLES[verdict.overall]
+    reason = verdict.reason if record is None else leaks.headline(record, verdict)
+    code = f", exit code {verdict.exit_code}" if decides_exit else ""
+    print_line(f"{reason}  (policy {verdict.policy}{code})", lead=f"[{style}]{verdict.stamp}[/]  ")
+    if verdict.text is not None:
+        print_line(
+            f"what the text itself gives away, whatever the model: {verdict.text_reason}",
+            lead=f"[{STYLES[verdict.text]}]{verdict.text.upper()}[/]  ",
+        )
+    if record is None:
+        return
+    from audit.report.answer import explanation, first_action, headline
+
+    print_line(f"{headline(record, verdict)} {explanation(record, verdict)}")
+    step = first_action(record, verdict)
+    if step is not None:
+        print_line(step.text, lead="[bold]First:[/] ")
+        if step.command:
+            show_commands("", [step.command], indent=len("First: "))
+
+
+def _by_attack(verdict: Verdict) -> Iterator[tuple[str, list[Decision]]]:
+    """The limits that apply, by attack, in the policy's order."""
+    found: dict[str, list[Decision]] = {}
+    for decision in verdict.decisions:
+        if decision.outcome != "inapplicable":
+            found.setdefault(decision.limit.attack, []).append(decision)
+    yield from found.items()
+
+
+def inapplicable_limits(verdict: Verdict) -> str:
+    """Name the limits that do not apply, and why, in one line; empty where all apply."""
+    left_out: dict[tuple[str, str], list[str]] = {}
+    for one in verdict.decisions:
+        if one.outcome == "inapplicable":
+            left_out.setdefault((one.limit.attack, one.reason), []).append(one.limit.metric)
+    count = sum(map(len, left_out.values()))
+    if not count:
+        return ""
+    named = "; ".join(f"{attack} {', '.join(metrics)} ({why})" for (attack, why), metrics in left_out.items())
+    return f"{count} {'limit does' if count == 1 else 'limits do'} not apply to this task: {named}"
+
+
+def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
+    """Print all that qualifies a verdict."""
+    from audit.report.notes import notes
+
+    for note in notes(record, verdict):
+        print_line(note.text, _NOTE_STYLES[note.kind])
+    if record.target.is_model and record.corpus.draw:
+        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
+        print_line(said[0].upper() + said[1:])
+    if record.timing.origin:
+        print_line(f"{record.timing.origin}.")
+    if verdict.overall == "undecided":
+        _show_found(record, verdict)
+
+
+def show_revealed(path: Path | None) -> None:
+    """Print where the report with values is, if there is one."""
+    if path is not None:
+        say(f"With the values, for you alone: {path}")
+
+
+def _show_found(record: AuditRecord, verdict: Verdict) -> None:
+    """Print what attacks found all the same."""
+    from audit.report.found import findings
+
+    lines = [*findings(record, verdict)]
+    if lines:
+        print_line("What was found all the same", "bold")
+    for line in lines:
+        print_line(f"  {line}")
+
+
+def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
+    """By attack, reason and remedy, the metrics whose limits are not decided although they apply."""
+    metrics: dict[tuple[str, str, str], list[str]] = {}
+    for decision in verdict.decisions:
+        if decision.outcome not in ("passed", "violated", "inapplicable"):
+            key = (decision.limit.attack, decision.reason, decision.remedy)
+            metrics.setdefault(key, []).append(decision.limit.metric)
+    return metrics
+
+
+def _row(decision: Decision) -> tuple[object, ...]:
+    limit, measured = decision.limit, decision.measured
+    bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
+    other = "" if measured is None or measured.name == limit.metric else measured.name
+    # The method alone: the metric stands above it.
+    named = (limit.metric, f"  by {other.removeprefix(f'{limit.metric}.')}") if other else limit.metric
+    return named, bound, *measured_cells(measured), decision.outcome
+
+
+def measured_cells(measured: Estimate | None) -> tuple[str, str]:
+    """A value with its interval, and the number of units behind it."""
+    return ("-", "-") if measured is None else (format_estimate(measured), str(measured.n))
+
+
+def format_estimate(estimate: Estimate) -> str:
+    """A value with its interval."""
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -1,0 +1,102 @@
+"""The answer of an audit in plain sentences, and what to do first; for page one and for a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from audit.attacks.reporting import sentence_case
+from audit.policy import Overall, Verdict
+from audit.record import AuditRecord
+from audit.report import numbers
+from audit.report.found import decides_most
+from audit.report.recommend import recommend
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to do, with the command for it where there is one."""
+
+    text: str
+    command: str = ""
+
+
+def first_action(record: AuditRecord, verdict: Verdict) -> Action | None:
+    """Find what to do first: what decides most where the verdict is open, else the first of the report's plan."""
+    outcome = decided(verdict)
+    if outcome == "undecided" and (step := decides_most(record, verdict)):
+        return Action(step)
+    planned = recommend(record, verdict)
+    if not planned:
+        return None
+    first = planned[0]
+    return Action(f"{first.remedy.name}.", first.command)
+
+
+def decided(verdict: Verdict) -> Overall:
+    """The outcome that decides: of the limits on the model, or of those on the text where these are worse and count."""
+    if not verdict.text_counts or verdict.text is None:
+        return verdict.overall
+    worst: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
+    return min(verdict.overall, verdict.text, key=worst.index)
+
+
+def headline(record: AuditRecord, verdict: Verdict) -> str:
+    """The answer in a sentence that names what leaks: the model, or the redacted text itself."""
+    outcome, name = decided(verdict), f"the policy “{verdict.policy}”"
+    if verdict.contradicted is not None:
+        return "The guarantee that this model’s training claims is false."
+    own = verdict.overall if record.target.is_model else None
+    text = verdict.overall if own is None else verdict.text if verdict.text_counts else None
+    worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
+    subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
+    if outcome == "violated":
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows."
+    if outcome == "waived":
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_accepted(verdict)}."
+    if outcome == "undecided":
+        asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
+        return f"This audit cannot say {asked}."
+    if record.target.is_model:
+        return f"The limits of {name} are met, as far as they could be examined."
+    return f"The redacted text meets the limits of {name} on text."
+
+
+def _accepted(verdict: Verdict) -> str:
+    """Who accepted the leaks, and until when."""
+    waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
+    named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
+    return " and ".join(f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named)
+
+
+def explanation(record: AuditRecord, verdict: Verdict) -> str:
+    """What follows from the answer, and what it does not say."""
+    outcome = decided(verdict)
+    if verdict.contradicted is not None:
+        words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
+        return f"{sentence_case(words)} as it is."
+    told = {
+        "violated": "Under this policy the model is not fit to be deployed as it is.",
+        "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
+        "undecided": _open(verdict),
+        "passed": "This speaks of the attacks that were run; it is no proof that nothing leaks.",
+    }
+    if not record.target.is_model:
+        told["violated"] = "Under this policy redacted copies of these documents are not fit to be shared as they are."
+        told["passed"] = (
+            "This speaks of sharing redacted copies, and of what was tried on them; it says nothing about any model "
+            "that was trained on these documents."
+        )
+    elif outcome == "violated" != verdict.overall:
+        told["violated"] = (
+            "Whoever shares redacted copies gives this away, whatever the model. It is no finding about the model; the "
+            "policy counts it all the same."
+        )
+    return told[outcome]
+
+
+def _open(verdict: Verdict) -> str:
+    reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
+    told = f"{sentence_case(reason)}. " if reason else ""
+    if verdict.exit_code == 0:
+        return f"{told}Undecided is not passed: the policy lets it through with a warning, and someone answers for it."
+    return f"{told}Undecided is not passed: do what would decide it, and scan again."

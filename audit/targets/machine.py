@@ -1,0 +1,23 @@
+"""What torch finds on this machine, as JSON: `python -m audit.targets.machine`, a process that may break down alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+
+
+def describe() -> dict[str, Any]:
+    """Version of torch, the devices that it can use, the memory of each GPU in bytes, and threads of the CPU."""
+    gpus = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
+    return {
+        "version": str(torch.__version__),
+        "cuda": [{"name": gpu.name, "memory": gpu.total_memory} for gpu in gpus] if torch.cuda.is_available() else [],
+        "mps": torch.backends.mps.is_available(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(describe()))

@@ -1,0 +1,111 @@
+"""The demonstration: a scan of the sample that comes with docaudit."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import tomli_w
+
+from audit.attacks import BATTERY
+from audit.errors import EngineError
+from audit.files import write_atomically
+from audit.record import AuditRecord, Completed
+from audit.report.leaks import leaks
+from audit.resources import folder
+from audit.targets.environment import use_threads
+from audit.workflows.options import ScanOptions
+from audit.workflows.setup import ScanSetup, open_scan
+
+DOCUMENTS = 144
+"""Documents that are tried (ours: as few as decide every limit that the sample can decide)."""
+SAMPLE = "sample"
+"""The folder of the sample's model and data, in the folder of the reports."""
+MODEL = "leaky-model"
+"""The folder of the model there, by which the report names it."""
+_REFERENCE = "references/public-mlm"
+
+
+def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ()) -> ScanSetup:
+    """Copy the sample into the folder of the reports, and open a scan of it on the CPU.
+
+    Args:
+        out: the folder of the reports.
+        documents: that are tried.
+        only: the attacks to run; all when empty.
+
+    Raises:
+        DocauditError: the folder cannot be written.
+    """
+    copied = out / SAMPLE
+    try:
+        copy_sample(copied)
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
+    # The model is so small that a second thread only waits, for minutes where the machine is busy.
+    use_threads(1)
+    return open_scan(
+        ScanOptions(
+            model_dir=copied / MODEL,
+            data_dir=copied / "data",
+            out=out,
+            budget="quick",
+            documents=documents,
+            only=only,
+            device="cpu",
+        )
+    )
+
+
+def copy_sample(destination: Path) -> None:
+    """Write model and data of the sample: the receipts without their pictures, which this model does not see.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    for name, content in _files():
+        path = destination / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    source = folder("sample_models") / "receipts"
+    for name, there in (("model", MODEL), (f"data/{_REFERENCE}", f"data/{_REFERENCE}")):
+        for path in sorted((source / name).iterdir()):
+            yield f"{there}/{path.name}", path.read_bytes()
+    rows = map(json.loads, (source / "data" / "documents.jsonl").read_text(encoding="utf-8").splitlines())
+    pages = ({key: value for key, value in row.items() if key != "image"} for row in rows)
+    yield "data/documents.jsonl", "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages).encode()
+    manifest = tomllib.loads((source / "data" / "manifest.toml").read_text(encoding="utf-8"))
+    manifest |= {"name": "receipts-demo", "references": {"auxiliary": _REFERENCE}}
+    yield "data/manifest.toml", tomli_w.dumps(manifest).encode()
+
+
+def summarise(record: AuditRecord) -> Iterator[str]:
+    """Say in a line for each attack what it found, the worst that it measured; then what speaks for no leak."""
+    told: set[str] = set()
+    for leak in leaks(record):
+        if leak.attack not in told:
+            told.add(leak.attack)
+            yield f"{leak.attack}: {leak.sentence}"
+    for result in record.attacks:
+        if isinstance(result, Completed) and result.attack not in told:
+            yield f"{result.attack}: no leak shown"
+
+
+def describe(record: AuditRecord, documents: int) -> Iterator[str]:
+    """Say what was done, in sentences."""
+    members = record.corpus.documents["member"]
+    ran = [result.attack for result in record.attacks if isinstance(result, Completed)]
+    yield (
+        f"A small LayoutLM, trained on {members} made-up receipts until it knew them by heart, was attacked "
+        f"as by somebody who has the model and wants the receipts: {len(ran)} of {len(BATTERY)} attacks fit "
+        f"it ({', '.join(ran)})."
+    )
+    yield (
+        f"They tried {documents} receipts drawn by lot, half of them never seen in training, in "
+        f"{record.timing.seconds:.0f} s, on this machine alone."
+    )

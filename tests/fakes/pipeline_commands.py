@@ -1,0 +1,61 @@
+"""Commands and records for tests of pipelines: the real docaudit, one that only notes its arguments, verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import example_records
+
+from audit import record as records
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "sample_models" / "utterances" / "data"
+VERDICTS = [("passed", 0), ("violated", 10), ("undecided", 11)]
+HOSTILE = ["a $(touch injected) `touch injected` '; touch injected; '", '"; touch injected; "', "--reveal", "*"]
+# Stands for docaudit where only what it is asked matters: it notes its arguments, and writes what it is told to.
+FAKE = """#!{python}
+import json, os, pathlib, sys
+code, size = int(os.environ.get("FAKE_CODE", "0")), int(os.environ.get("FAKE_SIZE", "10"))
+arguments = sys.argv[1:]
+with open(os.environ["FAKE_LOG"], "a") as log:
+    log.write(json.dumps(arguments) + "\\n")
+for argument in arguments:
+    name, _, value = argument.partition("=")
+    if name == "--out" and code < 12 and code != 2:
+        (pathlib.Path(value) / "evidence").mkdir()
+        for file in ("record.json", "report.html", "report.pdf", "annex.pdf", "evidence/key.json"):
+            (pathlib.Path(value) / file).write_text(file)
+    if name == "--output":
+        text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\\n" * size
+        pathlib.Path(value).write_text(text, encoding="utf-8")
+sys.exit(code)
+"""
+
+
+def write_command(folder, text):
+    """An executable called docaudit in this folder, which is new."""
+    folder.mkdir()
+    path = folder / "docaudit"
+    path.write_text(text)
+    path.chmod(0o755)
+    return folder
+
+
+def asked(tmp_path):
+    log = tmp_path / "asked"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def write_record(folder, verdict):
+    """A record and the policy under which it has this verdict, as a user commits them."""
+    limits = {"passed": 0.9, "violated": 0.0001, "undecided": 0.05}
+    (folder / "audits").mkdir()
+    records.write(
+        example_records.CASES["skipped" if verdict == "undecided" else "violated"]()[0],
+        folder / "audits" / "record.json",
+    )
+    (folder / "mine.toml").write_text(
+        'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
+        f'max = {limits[verdict]}\nrationale = "ours"\n'
+    )

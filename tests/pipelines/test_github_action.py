@@ -1,0 +1,238 @@
+"""The GitHub action, its steps run one by one in bash as a runner runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, write_record
+from workflow_runner import Runner
+
+GIVEN = ("record", "model", "data", "baseline", "policy", "sarif_anchor")
+ACTION = ROOT / "action.yml"
+SCANNED = ("record.json", "report.html", "report.pdf", "annex.pdf")
+# --data and --model read a data set and hash a model.
+IMPORTED = """
+import pathlib, sys
+from audit.cli import app
+app(sys.argv[2:], standalone_mode=False)
+from audit.corpus.manifest import load
+import audit.targets.checkpoint.content
+load(pathlib.Path(sys.argv[1]))
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def act(tmp_path, workspace, commands, **inputs):
+    temporary = tmp_path / "runner"
+    temporary.mkdir(exist_ok=True)
+    given = {name.replace("_", "-"): value for name, value in inputs.items()}
+    return Runner(ACTION, workspace, temporary, commands).run({"install": "false"} | given)
+
+
+def kept(run, workspace):
+    """The files that the artefact would hold."""
+    listed = run.used["actions/upload-artifact"]["path"].split("\n")
+    return {path.name for name in listed if name for path in [workspace / name] if path.is_file()}
+
+
+# The action, on records.
+
+
+@pytest.mark.parametrize(("verdict", "code"), VERDICTS)
+def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, workspace, docaudit):
+    write_record(workspace, verdict)
+    (workspace / ".git").mkdir()
+    formats = "junit\n sarif openmetrics junit"
+    run = act(tmp_path, workspace, docaudit, record="audits", policy="mine.toml", formats=formats, upload_sarif="true")
+    assert run.code == code, run.log
+    assert run.outputs == {"verdict": verdict, "exit-code": str(code), "folder": "docaudit-verdict"}
+    assert verdict.upper() in run.summary.decode()
+    assert kept(run, workspace) == {f"docaudit.{kind}" for kind in ("json", "md", "xml", "sarif", "txt")}
+    assert json.loads((workspace / "docaudit-verdict" / "docaudit.json").read_text())["exit_code"] == code
+    sarif = run.used["github/codeql-action/upload-sarif"]["sarif_file"]
+    assert json.loads((workspace / sarif).read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize(("undecided", "ends"), [("fail", 11), ("warn", 0)])
+def test_an_undecided_verdict_may_be_a_warning_and_no_other_may(
+    undecided, ends, tmp_path, workspace, fake, monkeypatch
+):
+    monkeypatch.setenv("FAKE_CODE", "11")
+    run = act(tmp_path, workspace, fake, record="r", undecided=undecided)
+    assert run.code == ends
+    assert run.outputs["exit-code"] == "11"
+    assert ("::warning" in run.log) is (ends == 0)
+    for code in (1, 2, 10, 130):
+        monkeypatch.setenv("FAKE_CODE", str(code))
+        assert act(tmp_path, workspace, fake, record="r", undecided=undecided).code == code
+
+
+def test_a_record_that_cannot_be_read_ends_with_2_and_keeps_nothing(tmp_path, workspace, docaudit):
+    (docaudit / "docaudit").write_text("#!/bin/sh\nexit 2\n")
+    (workspace / "docaudit-verdict").mkdir()
+    (workspace / "docaudit-verdict" / "docaudit.json").write_text('{"verdict": "passed"}')
+    run = act(tmp_path, workspace, docaudit, record="nowhere")
+    assert run.code == 2
+    assert run.outputs["verdict"] == "error"
+    assert run.used == {}
+    assert b"no verdict: exit code 2" in run.summary
+
+
+def test_an_exit_code_of_0_without_a_verdict_is_no_pass(tmp_path, workspace, docaudit):
+    (docaudit / "docaudit").write_text("#!/bin/sh\nexit 0\n")
+    run = act(tmp_path, workspace, docaudit, record="r")
+    assert run.code == 1
+    assert run.outputs["verdict"] == "error"
+
+
+# The action, on what it is given.
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_inputs_reach_docaudit_as_they_are_and_are_never_run(value, tmp_path, workspace, fake):
+    run = act(tmp_path, workspace, fake, **dict.fromkeys(GIVEN, value))
+    assert run.code == 0, run.log
+    (gate,) = asked(tmp_path)
+    assert gate[0] == "gate"
+    assert gate[-2:] == ["--", value]
+    for name in GIVEN[1:]:
+        assert f"--{name.replace('_', '-')}={value}" in gate
+    assert act(tmp_path, workspace, fake, model=value, data=value, budget=value, policy=value).code == 0
+    scan = asked(tmp_path)[1]
+    assert scan[-3:] == ["--", value, value]
+    assert not list(tmp_path.rglob("injected"))
+
+
+@pytest.mark.parametrize("name", [*GIVEN, "output"])
+def test_line_breaks_in_inputs_are_refused(name, tmp_path, workspace, fake):
+    run = act(tmp_path, workspace, fake, **{"record": "r"} | {name: "x\nverdict=passed"})
+    assert run.code == 2
+    assert run.outputs["verdict"] == ""
+    assert asked(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {},
+        {"model": "m"},
+        {"record": "r", "undecided": "pass"},
+        {"record": "r", "formats": "pdf"},
+        {"record": "r", "formats": "*"},
+        {"record": "r", "output": ""},
+        {"record": "r", "output": "**"},
+        {"record": "r", "output": "!x"},
+        {"record": "r", "output": "#x"},
+    ],
+)
+def test_inputs_that_make_no_sense_end_with_2_before_anything_runs(inputs, tmp_path, workspace, fake):
+    run = act(tmp_path, workspace, fake, **inputs)
+    assert run.code == 2
+    assert "::error" in run.log
+    assert asked(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "folder", ["evidence", "EVIDENCE/", "report/evidence", "evidence/../evidence/x", "link", "link/x"]
+)
+def test_a_folder_of_evidence_is_never_kept(folder, tmp_path, workspace, fake):
+    (workspace / "report" / "evidence").mkdir(parents=True)
+    (workspace / "link").symlink_to(workspace / "report" / "evidence")
+    run = act(tmp_path, workspace, fake, record="report", output=folder)
+    assert run.code == 2
+    assert run.used == {}
+    assert asked(tmp_path) == []
+
+
+def test_the_summary_stays_under_60_kb(tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_SIZE", "100000")
+    run = act(tmp_path, workspace, fake, record="r")
+    assert 50_000 < len(run.summary) < 60_000
+    assert run.summary.decode().endswith("é\n\nThe rest is in the artefact, in docaudit.md.\n")
+
+
+# The action, on models.
+
+
+def test_the_action_scans_a_model_and_keeps_all_but_the_evidence(tmp_path, workspace, fake):
+    run = act(tmp_path, workspace, fake, model="m", data="d", budget="quick")
+    assert run.code == 0, run.log
+    scan, gate = asked(tmp_path)
+    assert scan[0] == "scan"
+    assert "--budget=quick" in scan
+    assert gate[-1] == next(argument for argument in scan if argument.startswith("--out=")).partition("=")[2]
+    assert kept(run, workspace) == {"docaudit.json", "docaudit.md", "docaudit.xml", *SCANNED}
+    assert list(tmp_path.rglob("evidence")) == [Path(gate[-1]) / "evidence"]
+    assert not Path(gate[-1]).is_relative_to(workspace)
+
+
+@pytest.mark.parametrize("code", [1, 2, 130, 143])
+def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_CODE", str(code))
+    run = act(tmp_path, workspace, fake, model="m", data="d", undecided="warn")
+    assert run.code == code
+    assert [arguments[0] for arguments in asked(tmp_path)] == ["scan"]
+    assert run.outputs["verdict"] == "error"
+    assert run.used == {}
+
+
+# The files themselves.
+
+
+def steps_of(path):
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    jobs = content["jobs"].values() if "jobs" in content else [content["runs"]]
+    return [step for job in jobs for step in job["steps"]]
+
+
+WORKFLOWS = [ACTION, *sorted((ROOT / ".github" / "workflows").glob("*.yml"))]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_and_scripts_take_no_expressions(path):
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if re.match(r"\s*(- )?uses:", line)]
+    for line in lines:
+        assert re.search(r"uses: (\./ |[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)", line), line
+    for step in steps_of(path):
+        assert "${{" not in step.get("run", "")
+
+
+def test_uploads_and_the_verdict_come_whatever_failed_before():
+    for step in steps_of(ACTION):
+        if "upload" in step.get("uses", "") or step["name"] == "End with the verdict":
+            assert step["if"].startswith("always() && ")
+    assert steps_of(ACTION)[-1]["name"] == "End with the verdict"
+
+
+def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspace):
+    write_record(workspace, "violated")
+    names = ("json", "markdown", "junit", "sarif", "openmetrics")
+    formats = [word for name in names for word in ("--format", name, "--output", str(tmp_path / name))]
+    command = [sys.executable, "-c", IMPORTED, str(DATA), "gate", "audits", "--policy", "mine.toml", *formats]
+    done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=True)
+    assert (tmp_path / "openmetrics").is_file()
+    imported = done.stdout.splitlines()[-1].split()
+    owners = metadata.packages_distributions()
+    needed = {owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])}
+    listed = (ROOT / ".ci" / "gate-requirements.txt").read_text().splitlines()
+    # setuptools starts with every Python that it is installed in.
+    assert needed <= closure(listed) | {"docaudit", "setuptools"}
+
+
+def closure(lines):
+    found, left = set(), [line for line in lines if not line.startswith("#")]
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name not in found:
+            found.add(name)
+            needed = map(Requirement, metadata.requires(name) or [])
+            left += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return found

@@ -1,0 +1,111 @@
+"""The GitLab job and the hooks of pre-commit as their runners run them, and the recipe of the image."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from pipeline_commands import DATA, HOSTILE, ROOT, asked, write_record
+
+from audit.policy import EXIT_CODES
+
+GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
+
+
+# GitLab.
+
+
+@pytest.fixture
+def job():
+    return yaml.safe_load(GITLAB.read_text(encoding="utf-8"))[".docaudit"]
+
+
+def run_job(job, workspace, commands, shell="bash", **variables):
+    (script,) = job["script"]
+    given = {key: str(value) for key, value in job["variables"].items()} | variables
+    environment = {**os.environ, **given, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+    command = [shell, "-c", f"set -e\n{script}"]
+    return subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_gitlab_job_ends_with_the_verdict(job, workspace, docaudit):
+    write_record(workspace, "violated")
+    done = run_job(job, workspace, docaudit, DOCAUDIT_RECORD="audits", DOCAUDIT_POLICY="mine.toml")
+    assert done.returncode == 10, done.stderr
+    reports = job["artifacts"]["reports"]
+    assert {Path(name).name for name in reports.values()} == {"docaudit.xml", "docaudit.txt"}
+    assert all((workspace / name).stat().st_size for name in reports.values())
+
+
+@pytest.mark.parametrize("code", [0, 2, 10, 11])
+def test_the_gitlab_job_ends_as_docaudit_does(code, job, tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_CODE", str(code))
+    assert run_job(job, workspace, fake, DOCAUDIT_RECORD="r").returncode == code
+    assert run_job(job, workspace, fake, DOCAUDIT_MODEL="m", DOCAUDIT_DATA="d").returncode == code
+    gated = ["gate", "scan"] if code == 2 else ["gate", "scan", "gate"]
+    assert [arguments[0] for arguments in asked(tmp_path)] == gated
+
+
+@pytest.mark.parametrize(("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)])
+def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_path, workspace, fake):
+    variables = dict.fromkeys([f"DOCAUDIT_{name}" for name in ("MODEL", "DATA", "BASELINE", "POLICY", "BUDGET")], value)
+    done = run_job(job, workspace, fake, shell, **variables)
+    assert done.returncode == 0, done.stderr
+    scan, gate = asked(tmp_path)
+    assert scan[-3:] == ["--", value, value]
+    assert {f"--model={value}", f"--baseline={value}"} <= {*gate}
+    assert not list(tmp_path.rglob("injected"))
+    kept_files = {path.name for path in (workspace / "docaudit-verdict").iterdir()}
+    assert kept_files == {Path(path).name for path in job["artifacts"]["paths"]}
+    assert not list(workspace.rglob("evidence"))
+
+
+def test_gitlab_warns_of_undecided_alone_and_keeps_no_evidence(job):
+    assert job["allow_failure"] == {"exit_codes": [EXIT_CODES["undecided"]]}
+    artefacts = job["artifacts"]
+    assert artefacts["when"] == "always"
+    assert artefacts["exclude"] == ["**/evidence/**/*"]
+    assert all(re.fullmatch(r"docaudit-verdict/[\w.]+", path) for path in artefacts["paths"])
+
+
+# pre-commit.
+
+
+@pytest.mark.parametrize(
+    ("hook", "arguments", "code"),
+    [
+        ("docaudit-inspect", [str(DATA)], 0),
+        ("docaudit-inspect", ["audits"], 2),
+        ("docaudit-gate", ["audits", "--policy", "mine.toml"], 10),
+    ],
+)
+def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaudit):
+    write_record(workspace, "violated")
+    hooks = {each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    assert hooks[hook]["pass_filenames"] is False
+    command, *more = [*shlex.split(hooks[hook]["entry"]), *arguments]
+    done = subprocess.run([str(docaudit / command), *more], cwd=workspace, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+
+
+# The image.
+
+
+def test_the_image_is_pinned_runs_as_nobody_in_particular_and_gets_what_it_copies():
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}$", "\n".join(lines), re.MULTILINE)
+    assert "USER 1000" in lines
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    let_through = tuple(line.removeprefix("!") for line in ignored if line.startswith("!"))
+    assert ignored[1] == "*"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = ["pyproject.toml", "constraints.txt", "LICENSE", project["project"]["readme"]]
+    for source in [*needed, *wheel["packages"], *wheel["force-include"]]:
+        assert source.startswith(let_through), source

@@ -1,0 +1,59 @@
+"""Completion in a shell: commands, options and their values, as bash asks for them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from audit.attacks import BATTERY
+from audit.cli import app
+from audit.resources import folder
+
+
+def complete(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words that bash offers at the end of a line."""
+    words = line.split(" ")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    monkeypatch.setenv("_DOCAUDIT_COMPLETE", "complete_bash")
+    return CliRunner().invoke(app, prog_name="docaudit").output.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("docaudit insp", ["inspect"]),
+        ("docaudit gate --pl", ["--plain"]),
+        ("docaudit scan --policy ", ["default", "strict"]),
+        ("docaudit gate --policy s", ["strict"]),
+        ("docaudit scan --only memo", ["memorisation"]),
+        ("docaudit scan --budget q", ["quick"]),
+        ("docaudit scan --defence para", ["paraphrase"]),
+        ("docaudit import sr", ["sroie"]),
+        ("docaudit defend dp,scr", ["dp,scrub"]),
+        ("docaudit canary ins", ["insert"]),
+    ],
+)
+def test_bash_is_offered_what_fits(line, offered, monkeypatch):
+    assert complete(line, monkeypatch) == offered
+
+
+def test_every_attack_is_offered(monkeypatch):
+    assert complete("docaudit scan --only ", monkeypatch) == [kind.name for kind in BATTERY]
+
+
+def test_every_policy_offered_is_shipped(monkeypatch):
+    assert all(
+        (folder("policies") / f"{name}.toml").is_file() for name in complete("docaudit gate --policy ", monkeypatch)
+    )
+
+
+def test_the_command_itself_prints_what_bash_is_to_run():
+    environment = {**os.environ, "_DOCAUDIT_COMPLETE": "source_bash"}
+    code = "import sys; sys.argv[0] = 'docaudit'; from audit.cli import main; main()"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert "complete -o default -F _docaudit_completion docaudit" in told.stdout

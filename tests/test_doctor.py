@@ -1,0 +1,141 @@
+"""`docaudit doctor`: what is there, what is missing and how to mend it, whatever is broken on the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.workflows import doctor
+from audit.workflows.doctor import EXTRAS, Check, Examination, examine
+
+ROOT = Path(__file__).parents[1]
+
+
+def fake(folder, monkeypatch, **modules):
+    """Put modules in front of the installed ones, for the processes that doctor starts."""
+    folder.mkdir(exist_ok=True)
+    for name, source in modules.items():
+        (folder / f"{name}.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+
+
+def program(folder, monkeypatch, name, script):
+    """Put a program in front of the installed ones."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder) + os.pathsep + os.environ["PATH"])
+
+
+def test_every_extra_of_the_package_is_explained():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(EXTRAS) == set(extras) - {"dev"}
+
+
+@pytest.mark.parametrize(
+    ("source", "state"),
+    [
+        ("raise ImportError('libcudart.so.12: /home/somebody/lib')", "broken"),
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "missing"),
+        ("import os; os.abort()", "broken"),
+        ("print('chatter')\nraise OSError('/home/somebody/torch.so: bad')", "broken"),
+    ],
+)
+def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(tmp_path, monkeypatch, source, state):
+    fake(tmp_path / "fakes", monkeypatch, torch=source)
+    check = doctor._torch()
+    assert (check.state, check.needed) == (state, True)
+    assert "torch" in check.mend
+    assert "somebody" not in check.found
+
+
+def test_a_gpu_is_named_with_its_memory(tmp_path, monkeypatch):
+    told = {"version": "2.9", "cuda": [{"name": "GPU X", "memory": 80e9}], "mps": False, "threads": 4}
+    monkeypatch.setattr(doctor, "_probe", lambda arguments: (json.dumps(told), ""))
+    assert doctor._torch().found == "torch 2.9: GPU X (80 GB), CPU (4 threads)"
+    program(tmp_path / "bin", monkeypatch, "nvidia-smi", "true")
+    told["cuda"] = []
+    assert "scans run on the CPU" in doctor._torch().without
+
+
+def test_pango_that_is_missing_costs_the_pdf_and_names_the_command_of_the_system(tmp_path, monkeypatch):
+    fake(tmp_path / "fakes", monkeypatch, weasyprint="raise OSError(\"cannot load library 'libpango-1.0-0'\")")
+    monkeypatch.setattr(doctor.platform, "freedesktop_os_release", lambda: {"ID": "mint", "ID_LIKE": "ubuntu debian"})
+    monkeypatch.setattr(doctor.platform, "system", lambda: "Linux")
+    check = doctor._pango()
+    assert (check.state, check.needed) == ("missing", True)
+    assert "no report.pdf" in check.without
+    assert check.mend == "apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+    fake(tmp_path / "worse", monkeypatch, weasyprint="raise AttributeError('no such part')")
+    assert (doctor._pango().state, doctor._pango().found) == ("broken", "AttributeError: no such part")
+    monkeypatch.setattr(doctor.platform, "freedesktop_os_release", lambda: {"ID": "fedora"})
+    assert doctor._install("pango") == "dnf install pango"
+    monkeypatch.setattr(doctor.platform, "system", lambda: "Darwin")
+    assert doctor._install("pango") == "brew install pango"
+
+
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [
+        ("exit 1", "broken"),
+        ('[ "$1" = --version ] && echo tesseract 5.9 || printf "List:\\nosd\\n"', "broken"),
+        ('[ "$1" = --version ] && echo tesseract 5.9 || printf "List:\\nosd\\neng\\ndeu\\n"', "ok"),
+    ],
+)
+def test_tesseract_is_asked_for_its_languages(tmp_path, monkeypatch, script, state):
+    program(tmp_path / "bin", monkeypatch, "tesseract", script)
+    check = doctor._tesseract()
+    assert check.state == state
+    assert not check.needed
+    if state == "ok":
+        assert check.found == "tesseract 5.9, languages: eng, deu"
+    else:
+        assert "docaudit ocr" in check.without
+
+
+def test_tesseract_that_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor._tesseract().state == "missing"
+
+
+def test_what_is_online_and_what_cannot_be_written_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    assert doctor._offline().mend == "unset HF_HUB_OFFLINE"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "file" / "below"))
+    assert not doctor._cache_writable()
+
+
+def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
+    optional, needed = Check("a", "missing", "x", without="b", mend="c"), Check("d", "missing", "y", True, "e", "f")
+    for checks, code in (((optional,), 0), ((optional, needed), 1)):
+        monkeypatch.setattr(doctor, "examine", lambda checks=checks: Examination(checks))
+        assert CliRunner().invoke(app, ["doctor"]).exit_code == code
+        said = CliRunner().invoke(app, ["doctor", "--format", "json"])
+        assert json.loads(said.stdout)["ready"] is (code == 0)
+    assert "d (needed). Without it: e\n  f\n" in CliRunner().invoke(app, ["doctor"]).stdout
+
+
+def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fake(tmp_path / "fakes", monkeypatch, torch="raise ImportError('no')", weasyprint="raise ImportError('no')")
+    text = json.dumps(examine().json())
+    assert examine.__module__ not in text
+    assert not [one for one in (str(Path.home()), str(tmp_path), str(ROOT)) if len(one) > 1 and f"{one}/" in text]
+    assert {"torch", "pango", "tesseract", "this folder", "network"} <= {
+        one["name"] for one in json.loads(text)["checks"]
+    }
+
+
+def test_it_starts_without_torch():
+    code = "import sys, audit.workflows.doctor, audit.cli.doctor; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,176 @@
+"""What a person sees: at 60 to 120 columns no name is broken, and the answer stands under the verdict."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import example_records
+import pytest
+
+from audit.attacks import BATTERY
+from audit.cli import console
+from audit.cli.console import layout, terminal
+from audit.defenses.registry import DEFENSES
+from audit.errors import UsageError
+from audit.measurements import Estimate
+from audit.policy import Decision, Limit, Verdict
+from audit.report.answer import first_action, headline
+
+LIMITS = [(kind.name, metric) for kind in BATTERY for metric in kind.metrics]
+LABELS = [kind.report.label(metric) for kind in BATTERY for metric in kind.metrics]
+
+
+def judged_everything(measured: Estimate) -> Verdict:
+    """A verdict with a limit on every metric of the battery, each held against a method with a long name."""
+    outcomes = ("passed", "violated", "undecided", "not run")
+    decisions = tuple(
+        Decision(
+            Limit(attack, metric, "because", max=0.05),
+            outcomes[number % 4],
+            "a reason",
+            measured=replace(measured, name=f"{metric}.lowest_loss"),
+        )
+        for number, (attack, metric) in enumerate(LIMITS)
+    )
+    return Verdict("default", "violated", decisions, 10, "some limits violated")
+
+
+def lines_of(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def broken(names: list[str], text: str) -> list[str]:
+    """The names that do not stand in the text as words of their own."""
+    words = {*re.split(r"[\s,;:()]+", text)}
+    return [name for name in names if name not in words]
+
+
+@pytest.mark.parametrize("width", range(60, 121, 12))
+def test_no_name_of_the_battery_is_broken_in_the_table_of_limits(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    record, _, _ = example_records.violated()
+    measured = next(item for item in record.attacks[0].measurements if isinstance(item, Estimate))
+    console.show_verdict(judged_everything(measured))
+    shown = capsys.readouterr().out
+    assert broken([name for pair in LIMITS for name in pair], shown) == []
+    assert "lowest_loss" in shown
+    assert max(map(len, lines_of(shown))) <= width
+
+
+@pytest.mark.parametrize("width", range(60, 121, 12))
+def test_no_name_is_broken_in_any_table(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = [*DEFENSES, *(kind.name for kind in BATTERY), "docaudit-report/evidence/recovered.jsonl", "--no-model"]
+    rows = [
+        (name, metric, label, "0.480 [0.396, 0.562]", 390)
+        for name in names
+        for _, metric in LIMITS[:3]
+        for label in LABELS[:3]
+    ]
+    console.show_table("A table", ("name", "metric", "a sentence", "difference", "n"), rows)
+    shown = capsys.readouterr().out
+    assert broken([*names, *(metric for _, metric in LIMITS[:3])], shown) == []
+    assert max(map(len, lines_of(shown))) <= width
+
+
+def test_columns_become_lines_where_they_would_break_a_name():
+    columns, rows = ("attack", "metric"), [("provider_membership", "balanced_accuracy")]
+    assert layout.column_widths(columns, rows, 38, 2) == [19, 17]
+    assert layout.column_widths(columns, rows, 37, 2) is None
+
+
+def test_a_sentence_is_folded_before_a_name_takes_another_layout():
+    rows = [("provider_membership", "61 providers in and 4 out of training can be asked about")]
+    assert layout.column_widths(("attack", "state"), rows, 60, 2) == [19, 39]
+
+
+def test_rows_as_lines_say_what_the_columns_say(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    groups = [layout.Group("group", [("balanced_accuracy", "<= 0.65", 39, "passed")])]
+    layout.print_groups("", ("name", "limit", "n", "outcome"), groups, lead=3)
+    assert lines_of(capsys.readouterr().out) == ["group", "  balanced_accuracy  passed", "    limit: <= 0.65; n: 39"]
+
+
+def test_the_answer_and_the_first_action_stand_under_the_verdict(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for made in (example_records.violated, example_records.passed, example_records.wide, example_records.waived):
+        record, verdict, _ = made()
+        console.show_verdict(verdict, None, record)
+        shown = [line for line in lines_of(capsys.readouterr().out) if line]
+        assert shown[0].startswith(verdict.stamp)
+        assert shown[1].startswith(headline(record, verdict))
+        step = first_action(record, verdict)
+        assert step is not None
+        assert shown[2] == f"First: {step.text}"
+
+
+def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    record, verdict, _ = example_records.violated()
+    console.show_verdict(verdict, None, record)
+    step = first_action(record, verdict)
+    assert step is not None
+    assert len(step.command) > 60
+    shown = lines_of(capsys.readouterr().out)
+    begin = next(number for number, line in enumerate(shown) if line.lstrip().startswith("docaudit defend"))
+    assert shown[begin].endswith(" \\")
+    assert re.sub(r" \\\n +", " ", "\n".join(shown[begin : begin + 3])).splitlines()[0].strip() == step.command
+    assert all(len(line) <= 60 for line in shown)
+
+
+def test_inapplicable_limits_are_one_line_together(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    _, verdict, _ = example_records.violated()
+    first, *others = verdict.decisions
+    decisions = (first, *(replace(one, outcome="inapplicable", reason="no such questions") for one in others))
+    verdict, count = replace(verdict, decisions=decisions), len(others)
+    assert count
+    console.show_verdict(verdict)
+    shown = lines_of(capsys.readouterr().out)
+    (line,) = [line for line in shown if "not apply to this task" in line]
+    assert line.startswith(f"{count} limit")
+    assert all(
+        one.limit.metric in line and one.reason in line for one in verdict.decisions if one.outcome == "inapplicable"
+    )
+    assert not any("inapplicable" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb"), ("--plain", ""), ("pipe", "")]
+)
+def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
+    for other in ("NO_COLOR", "CI", "FORCE_COLOR"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: name != "pipe", raising=False)
+    if name.isupper():
+        monkeypatch.setenv(name, value)
+    terminal.set_plain(name == "--plain")
+    try:
+        record, verdict, _ = example_records.violated()
+        console.show_verdict(verdict, None, record)
+        shown = capsys.readouterr().out
+    finally:
+        terminal.set_plain(False)
+    assert "\x1b" not in shown
+    assert not re.search("[\u2500-\u259f]", shown)
+
+
+def test_a_terminal_has_colours(monkeypatch, capsys):
+    for other in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    record, verdict, _ = example_records.violated()
+    console.show_verdict(verdict, None, record)
+    assert "\x1b[1;31mVIOLATED" in capsys.readouterr().out
+
+
+def test_a_sentence_is_folded_between_words_and_behind_its_mark(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    console.show_error(UsageError("no folder is called that, as far as anybody knows here"))
+    assert lines_of(capsys.readouterr().err) == [
+        "error: no folder is called that, as far",
+        "       as anybody knows here",
+    ]
