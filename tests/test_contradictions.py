@@ -20,6 +20,10 @@ from audit import __version__
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.cli import app
+from audit.files import digest_of_files
+from audit.targets.checkpoint.content import hash_files
+from audit.workflows.attest import attest
+from audit.workflows.verify import verify
 
 Content = dict[str, Any]
 BATTERY_NAMES = tuple(kind.name for kind in BATTERY)
@@ -357,3 +361,37 @@ def test_gate_names_an_attack_that_the_record_says_the_data_set_cannot_feed(
     refused = docaudit("gate", tmp_path, "--data", scanned.parent / "data")
     assert refused.exit_code == 2
     assert "the record says that it cannot feed membership, and it can" in " ".join(refused.output.split())
+
+
+def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
+    for name in ("optimizer.pt", "training_args.bin", "rng_state.pth"):
+        (model / name).write_bytes(b"left over from the training")
+    (model / ".git").mkdir()
+    (model / ".git" / "hook.py").write_text("pass")
+    quiet = docaudit("gate", scanned, "--model", model)
+    assert quiet.exit_code == 10
+    assert "were not scanned" not in quiet.output
+    (model / "onnx").mkdir()
+    for name in ("model.gguf", "pytorch_model.bin", "onnx/model.onnx", "modeling_evil.py"):
+        (model / name).write_bytes(b"what a loader may take")
+    result = docaudit("gate", scanned, "--model", model)
+    assert result.exit_code == 10
+    said = "model.gguf, modeling_evil.py, onnx/model.onnx, pytorch_model.bin were not scanned: the verdict says nothing"
+    assert said in " ".join(result.output.split())
+    attest(scanned, out=tmp_path / "a.jsonl")
+    notes = verify(scanned, model=model, attestation=tmp_path / "a.jsonl")[1].notes
+    assert any("modeling_evil.py, onnx/model.onnx" in note for note in notes)
+
+
+def test_gate_refuses_code_that_the_configuration_runs(scanned: Path, content: Content, tmp_path: Path) -> None:
+    model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
+    (model / "config.json").write_text('{"model_type": "layoutlm", "auto_map": {"AutoModel": "modeling_evil.Evil"}}')
+    files = hash_files(model)
+    content["target"].update(files=files, sha256=digest_of_files(files))
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert docaudit("gate", tmp_path, "--model", model).exit_code == 10
+    (model / "modeling_evil.py").write_text("pass")
+    refused = docaudit("gate", tmp_path, "--model", model)
+    assert refused.exit_code == 2
+    assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(refused.output.split())

@@ -18,6 +18,8 @@ from audit.policy.consistency import check_consistency, check_values
 from audit.policy.of_attacks import check_against_attacks
 from audit.record import AuditRecord, Skipped
 
+SHOWN = 8
+"""Files that a warning names (ours)."""
 UNAUDITED = (
     "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
     "gate it with --no-model"
@@ -97,7 +99,7 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     Raises:
         TargetError: the folder or a file of it cannot be read.
     """
-    from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, hash_files
+    from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, code_that_runs, hash_files
 
     found, named = hash_files(folder), dict(record.target.files)
     if not named:
@@ -108,10 +110,26 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
         # What an adapter takes from its base lies in the base's own folder.
         parts = (SETTINGS, WEIGHTS, "base/") if any(name.startswith("base/") for name in found) else (SETTINGS, WEIGHTS)
         named = {name: digest for name, digest in named.items() if name.startswith(parts)}
-    return [
+    others = [
         f"{folder}: {name} {_difference(found.get(name), named.get(name))}"
         for name in sorted({*found, *named})
         if found.get(name) != named.get(name)
+    ]
+    run = (f"{folder}: {name} is run by what config.json names, and was not scanned" for name in code_that_runs(folder))
+    return [*others, *run]
+
+
+def warn_unscanned(folder: Path) -> list[str]:
+    """Name weights and code beside those that were scanned, which another loader may take."""
+    from audit.targets.checkpoint.content import unscanned_files
+
+    names = unscanned_files(folder)
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [
+        f"{folder}: {', '.join(names[:SHOWN])}{more} were not scanned: the verdict says nothing of a model that is "
+        "loaded from them"
     ]
 
 

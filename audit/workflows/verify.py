@@ -14,7 +14,7 @@ from audit.attestation import FILE_NAME, INSTALL, Attestation, Json
 from audit.errors import RecordError, UsageError
 from audit.record import AuditRecord
 from audit.workflows.attest import DOCUMENTATION, DRAWN, RECORD, state
-from audit.workflows.gate import other_data, other_model, read_record
+from audit.workflows.gate import other_data, other_model, read_record, warn_unscanned
 
 PDFS = ("report.pdf", "annex.pdf")
 _EMBEDDED_POLICY = "policy.toml"
@@ -92,6 +92,7 @@ def verify(
 def _compare_sources(record: AuditRecord, model: Path | None, data: Path | None, found: Findings) -> None:
     if model is not None:
         found.add(f"{model} is the model that was scanned", other_model(record, model))
+        found.notes += warn_unscanned(model)
     elif record.target.is_model:
         found.notes.append("the model's files were not hashed again: give its folder with --model")
     if data is not None:
