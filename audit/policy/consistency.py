@@ -84,7 +84,7 @@ def _of_record(record: AuditRecord) -> Iterator[str]:
         yield from (f"reference {reference.role}: {problem}" for problem in _of_digest("the model", reference.card))
     if not record.target.is_model:
         yield from (f"{name} tells of a model, and there was none" for name in _of_model(record))
-    yield from _of_measurements("usefulness", record.utility)
+    yield from of_measurements("usefulness", record.utility)
     yield from _of_timing(record.timing)
     if record.bounds is not None:
         yield from _of_bounds(record.bounds)
@@ -207,7 +207,7 @@ def _of_attack(result: AttackResult) -> Iterator[str]:
             yield f"{result.attack} lists {name} {times} times"
     if not isinstance(result, Completed):
         return
-    yield from _of_measurements(result.attack, result.measurements)
+    yield from of_measurements(result.attack, result.measurements)
     for item in result.measurements:
         if isinstance(item, Estimate) and item.name in result.metrics and len(item.bounds) < len(ALPHAS):
             yield f"{result.attack} {item.name}: it has bounds at {len(item.bounds)} of {len(ALPHAS)} levels"
@@ -244,7 +244,8 @@ def _of_counts(result: Completed) -> Iterator[str]:
             yield f"its coverage of {category} stands there {times} times"
 
 
-def _of_measurements(source: str, measurements: Iterable[Measurement]) -> Iterator[str]:
+def of_measurements(source: str, measurements: Iterable[Measurement]) -> Iterator[str]:
+    """Name what is wrong with the numbers of an attack."""
     listed = list(measurements)
     for name, times in Counter(item.name for item in listed).items():
         if times > 1:
