@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from audit import __version__
 from audit.errors import PolicyError, RecordError
 from audit.measurements import Estimate, Unresolved
+from audit.policy.guarantee import follows
 from audit.policy.limits import load, shipped_names
-from audit.record import SCANNED_WITH, AuditRecord, Completed, DeclaredPolicy
+from audit.record import SCANNED_WITH, AuditRecord, Completed, DeclaredPolicy, PrivacyCard
 
 FIRST_TO_DECLARE = (
     "reconstruction",
@@ -51,7 +52,7 @@ def check_against_attacks(record: AuditRecord, facts: Mapping[str, Facts], now: 
     Raises:
         RecordError: every problem.
     """
-    problems = [*_of_case(record, now), *_of_declared(record)]
+    problems = [*_of_case(record, now), *_of_declared(record), *_of_privacy(record.dp)]
     for result in record.attacks:
         if isinstance(result, Completed) and result.attack in facts:
             problems += _of_result(result, facts[result.attack], record.corpus.documents)
@@ -77,6 +78,14 @@ def _of_declared(record: AuditRecord) -> Iterator[str]:
             yield f"{attack} is missing from the battery: every version that declares a policy has it"
     if record.policy.shipped and record.environment.docaudit == __version__ and not _is_shipped(record.policy):
         yield f"policy {record.policy.name} is not the one that docaudit ships"
+
+
+def _of_privacy(card: PrivacyCard | None) -> Iterator[str]:
+    if card is not None and not follows(card):
+        yield (
+            f"epsilon {card.epsilon:g} does not follow from noise {card.noise_multiplier:g}, rate {card.sample_rate:g} "
+            f"and {card.steps:,} steps"
+        )
 
 
 def _is_shipped(declared: DeclaredPolicy) -> bool:

@@ -293,6 +293,10 @@ def test_a_contradicted_guarantee_is_a_finding_that_countermeasures_answer():
 
 def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
     audited = met_otherwise()[0]
+    # As a scan would write it: the noise is enough for what is claimed, and the model is one for these documents.
+    enough = dataclasses.replace(audited.dp, noise_multiplier=60.0)
+    target = dataclasses.replace(audited.target, task=audited.corpus.task)
+    audited = dataclasses.replace(audited, dp=enough, target=target)
     records.write(audited, tmp_path / "record.json")
     path = tmp_path / "policy.toml"
     path.write_text(
