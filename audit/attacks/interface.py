@@ -209,12 +209,7 @@ class Attack(ABC):
         return None
 
     def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
-        """Return whether a policy may do without this attack, for the data set never held what feeds it.
-
-        Args:
-            corpus: the data set.
-            labels: of the model, where there is one.
-        """
+        """Return whether a policy may do without it: a data set never held what feeds it; `labels` are the model's."""
         return self.lacks(corpus) is not None
 
     def unprovided(self, corpus: Corpus) -> str | None:

@@ -181,7 +181,6 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
 
 
 def _lacks(attack: Attack, case: Case) -> str | None:
-    """What excuses a policy's limits; None where the data set once held it."""
     return attack.lacks(case.corpus) if attack.excused(case.corpus, case.labels) else None
 
 
