@@ -74,11 +74,17 @@ def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 
 def _late(record: AuditRecord) -> str:
-    """Say that outcomes are older than the declaration of the policy; empty where none is."""
-    oldest = record.timing.oldest
-    if oldest is None or oldest >= record.timing.started:
+    """Say that outcomes are older than the declaration of the policy, or may be; empty where none is."""
+    timing = record.timing
+    unshown = "nothing shows that it was chosen before the results were known"
+    if timing.resumed and timing.oldest is None:
+        return (
+            f"nothing says when the {timing.resumed:,} outcomes that were read from a journal were computed, and the "
+            f"scan of {timing.started[:10]} declares this policy: {unshown}"
+        )
+    if timing.oldest is None or timing.oldest >= timing.started:
         return ""
     return (
-        f"outcomes were computed on {oldest[:10]}, before the scan of {record.timing.started[:10]} that declares this "
-        "policy: nothing shows that it was chosen before the results were known"
+        f"outcomes were computed on {timing.oldest[:10]}, before the scan of {timing.started[:10]} that declares this "
+        f"policy: {unshown}"
     )

@@ -206,8 +206,9 @@ def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
     metrics = dict.fromkeys((finding.attack, finding.metric) for finding in answered)
     effects = [effect for pair in metrics if (effect := comparison.effect(*pair)) is not None]
     shown = [f"{_label(effect)} {_change(effect)}" for effect in (*effects, *comparison.usefulness)]
+    useful = [] if comparison.usefulness else ["usefulness was not measured"]
     verdict = f"the verdict {comparison.verdict_before} → {comparison.verdict_after}"
-    return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, verdict])}"
+    return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, *useful, verdict])}"
 
 
 def _label(effect: Effect) -> str:
