@@ -487,7 +487,7 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
     try:
         record = _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
-        problems = [f"{source} {_place_and_message(item)}" for item in error.errors()]
+        problems = [f"{source}{_place_and_message(item)}" for item in error.errors()]
         raise RecordError(problems, _hint_for(text)) from None
     twice = names_given_twice(text)
     if twice:
@@ -511,7 +511,7 @@ def _hint_for(text: str | bytes) -> str:
     try:
         version = str(json.loads(text)["environment"]["docaudit"])
     except (ValueError, LookupError, TypeError, RecursionError):
-        version = ""
+        return "give the record.json of a scan, or the folder that holds it"
     if version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII):
         return f"docaudit {version} wrote it: gate it with that version, or scan again"
     return "give a record.json that this version of docaudit wrote"
@@ -522,7 +522,8 @@ def _place_and_message(problem: ErrorDetails) -> str:
     message = problem["msg"]
     if problem["type"] == "union_tag_invalid":
         message = f"{problem['ctx']['discriminator']} is none of {problem['ctx']['expected_tags']}"
-    return f"{'.'.join(str(part) for part in problem['loc'])}: {message}"
+    place = ".".join(str(part) for part in problem["loc"])
+    return f" {place}: {message}" if place else f": {message}"
 
 
 def read(path: Path) -> AuditRecord:
@@ -531,9 +532,9 @@ def read(path: Path) -> AuditRecord:
     try:
         text = file_path.read_bytes()
     except OSError as error:
-        raise RecordError(
-            f"{file_path}: {error.strerror or 'cannot be read'}", "give the record.json of a scan"
-        ) from None
+        shut = isinstance(error, PermissionError)
+        hint = "make it readable for the user who runs docaudit" if shut else "give the record.json of a scan"
+        raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
     return loads(text, file_path.name)
 
 

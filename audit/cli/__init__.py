@@ -47,6 +47,8 @@ app = typer.Typer(
     epilog=EXIT_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Click suggests already.
+    suggest_commands=False,
 )
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
 _START, _DATA, _AUDIT = "Start", "Data", "Audit"

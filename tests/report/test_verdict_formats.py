@@ -290,3 +290,12 @@ def test_the_manual_says_which_formats_name_the_persons_of_waivers():
     said = re.search(r"(.+) name the persons of waivers", page)
     assert said is not None
     assert {name for name in FORMATS if f"`{name}`" in said[1]} == naming
+
+
+def test_metrics_of_the_verdict_have_verdicts_alone():
+    families = {
+        one.name: one.samples for one in text_string_to_metric_families(render("openmetrics", judged("passed")))
+    }
+    named = [one.labels["outcome"] for one in families["docaudit_verdict"]]
+    assert named == ["passed", "waived", "violated", "undecided"]
+    assert {"inapplicable", "not run"} < {one.labels["outcome"] for one in families["docaudit_limit_outcome"]}
