@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,6 +134,14 @@ class LeftOut:
 AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
 
 
+SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
+    "question-answering": ("question-answering", "extractive-qa", "parsing"),
+    "extractive-qa": ("question-answering",),
+    "mlm": ("token-classification",),
+}
+"""By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
+questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
+learns the words of a page, whatever tags its fields have."""
 NO_MODEL = "no model"
 """The family on the card of an audit of the text alone."""
 
@@ -318,7 +327,8 @@ class Timing:
         seconds: that this run took.
         outcomes: of the trials of all attacks.
         resumed: of these, how many were read from the journals of earlier runs.
-        oldest, newest: when the first and the last of these were computed; None where all are this run's own.
+        oldest, newest: when the first and the last of these were computed; None where all are this run's own, or where
+            nothing says when the first one was.
     """
 
     started: str
@@ -333,7 +343,8 @@ class Timing:
     def origin(self) -> str:
         """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
         if self.oldest is None:
-            return ""
+            unknown = "read from the journal, which does not say when the first of them was computed"
+            return f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}" if self.resumed else ""
         first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
         when = f"on {first}" if first == last else f"from {first} to {last}"
         return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"

@@ -487,8 +487,8 @@ attack = "reconstruction"
 metric = "excess_pr.unique"
 owner = "A. Owner"
 role = "head"
-reason = "r"
-measure = "m"
+reason = "known since the pilot"
+measure = "access is logged"
 expires = {}
 """
     from audit.policy import today

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import example_records
 import pytest
@@ -196,18 +197,38 @@ def test_outcomes_of_a_day_are_said_to_be_of_that_day():
     assert timing.origin == "1,000 of 1,234 outcomes were computed on 2026-11-20 and read from the journal"
 
 
-def test_a_journal_without_its_beginning_is_as_old_as_its_last_outcome(tmp_path):
+def test_a_journal_without_its_beginning_does_not_say_when_it_was_begun(tmp_path):
     path = tmp_path / "journal-a-b.jsonl"
     open_journal(path, fresh=False).journal.append("t1", 1)
     path.with_suffix(".begun").unlink()
     os.utime(path, (0, dt.datetime(2026, 1, 6, 8, tzinfo=dt.UTC).timestamp()))
     opened = open_journal(path, fresh=False)
-    assert (opened.oldest, opened.newest) == ("2026-01-06T08:00:00+00:00", "2026-01-06T08:00:00+00:00")
+    assert (opened.oldest, opened.newest) == (None, "2026-01-06T08:00:00+00:00")
     origin = Origin()
     origin.add(5, 0, opened)
     assert origin.timing("", "", 1.0) == Timing("", "", 1.0, 5)
     origin.add(3, 1, opened)
-    assert origin.timing("", "", 1.0) == Timing("", "", 1.0, 8, 1, opened.oldest, opened.newest)
+    origin.add(3, 1, replace(opened, oldest="2026-01-05T08:00:00+00:00"))
+    timing = origin.timing("", "", 1.0)
+    assert timing == Timing("", "", 1.0, 11, 2, None, opened.newest)
+    assert timing.origin == (
+        "2 of 11 outcomes were read from the journal, which does not say when the first of them was computed"
+    )
+
+
+@pytest.mark.parametrize("dated", ["journal", "beginning"])
+def test_a_journal_of_the_future_is_refused(dated, tmp_path):
+    path = tmp_path / "journal-a-b.jsonl"
+    open_journal(path, fresh=False).journal.append("t1", 1)
+    ahead = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+    if dated == "journal":
+        os.utime(path, (0, ahead.timestamp()))
+    else:
+        path.with_suffix(".begun").write_text(ahead.isoformat())
+    with pytest.raises(EngineError, match="in the future") as it:
+        open_journal(path, fresh=False)
+    assert "--fresh" in it.value.hint
+    assert open_journal(path, fresh=True).journal.outcomes == {}
 
 
 def test_a_journal_is_private_from_its_first_byte_on(tmp_path):

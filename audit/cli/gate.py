@@ -45,7 +45,7 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
-        from audit.workflows.gate import gate_record
+        from audit.workflows.gate import gate_record, warn_unscanned
 
         shown = choose(
             formats,
@@ -74,6 +74,8 @@ def gate(
                     no_model=no_model,
                     progress=SILENT if quiet else progress,
                 )
+        if model is not None:
+            console.warn(*warn_unscanned(model))
 
         def in_words() -> None:
             console.show_subject(record)

@@ -17,6 +17,7 @@ MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 ALL = "scan all documents: no --documents, no --time, --budget standard"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
+LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
 AGAIN = "mend that and scan again"
 WRONG_SIDE = 0.025
 """One-sided level at which a number is on the wrong side of its null, over all methods of a question (ours: that of a
@@ -171,9 +172,9 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
     return next((given for reason in reasons if (given := reason()) is not None), None)
 
 
-def within(result: Completed) -> str:
-    """That a limit is met, and which part of what could leak this rests on."""
-    words = "the whole interval is within the limit"
+def within(limit: Limit, result: Completed) -> str:
+    """That a limit is met, by what, and which part of what could leak this rests on."""
+    words = "the whole interval is within the limit" if limit.holds == "interval" else LOWER_ONLY
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words

@@ -13,7 +13,7 @@ from audit.policy.counts import Counts, count
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
-from audit.policy.limits import Limit, Policy, check_names
+from audit.policy.limits import Limit, Policy
 from audit.policy.reasons import (
     AGAIN,
     MORE,
@@ -29,6 +29,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
+from audit.policy.rules import check_names
 from audit.policy.waivers import register, waive
 from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 from audit.stats.multiplicity import holm
@@ -45,6 +46,15 @@ def today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
+def finished_on(record: AuditRecord) -> dt.date:
+    """The day on which the scan ended (UTC): no verdict on it can be of an earlier one."""
+    try:
+        ended = dt.datetime.fromisoformat(record.timing.finished)
+    except ValueError:
+        return dt.date.min
+    return ended.astimezone(dt.UTC).date() if ended.tzinfo else ended.date()
+
+
 def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Hold a record against a policy.
 
@@ -55,11 +65,14 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     limits on the model and of those on the documents' own text apart. A record that contradicts the guarantee which the
     model's training claims is violated, whatever the limits.
 
+    A clock that is set back revives no waiver: the day is never one before the end of the scan.
+
     Raises:
         PolicyError: the policy names an attack or a metric that the record's version does not know.
         RecordError: the record contradicts itself.
     """
     check_consistency(record)
+    today = max(today, finished_on(record))
     results = {result.attack: result for result in (*record.attacks, *record.left_out)}
     # An attack that an older scan left out gave no list of metrics: its limits are taken at their word.
     asked = {limit.metric for limit in policy.limits}
@@ -184,7 +197,7 @@ def _decide(
     if against is not None:
         return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", within(result), "", worst, power, p_worst)
+        return Decision(limit, "passed", within(limit, result), "", worst, power, p_worst)
     return undecided(
         "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from audit.policy import Verdict
 from audit.record import AuditRecord
 from audit.report.declared import plausibility
-from audit.report.leaks import MeasuredLeak, unlimited
+from audit.report.leaks import MeasuredLeak, unlimited, within
 
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first (ours); the others are counted."""
+ACCEPTED = "Within the limits of this policy, and yet a leak"
 NoteKind = Literal["policy", "another policy", "waiver", "outside", "declared"]
 
 
@@ -35,17 +36,24 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
         yield Note("policy", f"Policy: {verdict.identity.sentence}")
         if verdict.identity.warning:
             yield Note("another policy", f"Policy: {verdict.identity.warning}")
+        if verdict.identity.looser:
+            yield Note("another policy", f"Policy: {verdict.identity.looser}")
     for entry in verdict.waivers:
         yield Note("waiver", f"Waiver: {entry.sentence}")
-    outside = unlimited(record, verdict)
-    if outside:
-        yield Note("outside", "Measured, but not limited by this policy")
-        yield from (Note("outside", f"  {told(leak)}") for leak in outside[:MOST_LISTED])
-        if len(outside) > MOST_LISTED:
-            yield Note("outside", f"  and {len(outside) - MOST_LISTED} more")
+    yield from _listed(ACCEPTED, within(record, verdict))
+    yield from _listed("Measured, but not limited by this policy", unlimited(record, verdict))
     word = plausibility(record) if verdict.overall in ("passed", "waived") else None
     if word is not None:
         yield Note("declared", word.sentence)
+
+
+def _listed(heading: str, found: Sequence[MeasuredLeak]) -> Iterator[Note]:
+    """The worst findings under a heading, and how many there are besides; nothing where there are none."""
+    if found:
+        yield Note("outside", heading)
+        yield from (Note("outside", f"  {told(leak)}") for leak in found[:MOST_LISTED])
+        if len(found) > MOST_LISTED:
+            yield Note("outside", f"  and {len(found) - MOST_LISTED} more")
 
 
 def told(leak: MeasuredLeak) -> str:

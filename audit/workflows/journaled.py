@@ -28,26 +28,29 @@ class Origin:
     resumed: int = 0
     oldest: str | None = None
     newest: str | None = None
+    undated: bool = False
 
     def add(self, outcomes: int, resumed: int, opened: OpenedJournal) -> None:
         """Count the outcomes of an attack, `resumed` of which stood in its journal already."""
         self.outcomes += outcomes
         self.resumed += resumed
         if resumed:
-            self.oldest = min(filter(None, (self.oldest, opened.oldest)))
+            self.undated |= opened.oldest is None
+            self.oldest = min(filter(None, (self.oldest, opened.oldest)), default=None)
             self.newest = max(filter(None, (self.newest, opened.newest)))
 
     def timing(self, started: str, finished: str, seconds: float) -> Timing:
         """Return the timing of a run that began and ended then."""
-        return Timing(started, finished, seconds, self.outcomes, self.resumed, self.oldest, self.newest)
+        oldest = None if self.undated else self.oldest
+        return Timing(started, finished, seconds, self.outcomes, self.resumed, oldest, self.newest)
 
 
 @dataclass(frozen=True)
 class OpenedJournal:
-    """A journal, and when the first and the last of its outcomes were computed, in UTC."""
+    """A journal, and when the first and the last of its outcomes were computed, in UTC; None: nothing says when."""
 
     journal: Journal
-    oldest: str
+    oldest: str | None
     newest: str
 
 
@@ -55,7 +58,7 @@ def open_journal(path: Path, fresh: bool) -> OpenedJournal:
     """Open a journal; the time when it was begun is kept beside it, for every run changes that of the file itself.
 
     Raises:
-        EngineError: it cannot be read or written, or is damaged.
+        EngineError: it cannot be read or written, is damaged, or is dated in the future.
     """
     begun = path.with_suffix(".begun")
     try:
@@ -65,10 +68,16 @@ def open_journal(path: Path, fresh: bool) -> OpenedJournal:
         if not journal.outcomes:
             newest = now()
             write_atomically(begun, newest.encode(), mode=0o600)
-        oldest = _read(begun) if begun.exists() else newest
+        oldest = _read(begun) if begun.exists() else None
     except OSError as error:
         raise EngineError(f"{path}: {error.strerror}") from None
-    return OpenedJournal(journal, min(oldest, newest), newest)
+    present = now()
+    if max(newest, oldest or newest) > present:
+        raise EngineError(
+            f"{path}: dated in the future, so that nothing says when its outcomes were computed",
+            "set this machine's clock, or scan again with --fresh",
+        )
+    return OpenedJournal(journal, None if oldest is None else min(oldest, newest), newest)
 
 
 def journal_key(

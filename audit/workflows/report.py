@@ -9,7 +9,7 @@ from pathlib import Path
 from audit import policy as policies
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
-from audit.errors import RecordError, RenderError, UsageError
+from audit.errors import RenderError, UsageError
 from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord
@@ -21,6 +21,7 @@ from audit.report.revealed import EVIDENCE, NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
+from audit.workflows.joined import refuse_another_audit
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""
@@ -146,21 +147,6 @@ def revealed_in(evidence: Path) -> Path | None:
     """Find the report with values, if there is one."""
     path = evidence / NAME
     return path if path.exists() else None
-
-
-def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:
-    """Refuse a comparison that was made on another model or data set.
-
-    Raises:
-        RecordError: it was.
-    """
-    pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
-    others = [what for what, (own, other) in pairs.items() if own != other]
-    if others:
-        raise RecordError(
-            f"{comparison.name} was measured on another {' and '.join(others)} than this record's",
-            "give what docaudit defend wrote for this model and data set",
-        )
 
 
 def write_report(
