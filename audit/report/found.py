@@ -37,7 +37,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
             else:
-                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{few}"
+                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{_beside(result, measured)}{few}"
 
 
 def _is_wide(verdict: Verdict, attack: str) -> bool:
@@ -65,6 +65,21 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     chance = ", 0.5 is guessing" if is_area(measured) else ""
     label = kind.report.label(measured.name)
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
+
+
+def _beside(result: Completed, measured: Estimate) -> str:
+    """What the same attacker reaches where nothing was learnt: on held-out documents, else without the model."""
+    kind, name = _KINDS.get(result.attack), measured.name.replace(".member", ".heldout")
+    if kind is None or kind.report.form(measured.name) != "share":
+        return ""
+    twin = next((item for item in result.measurements if item.name == name != measured.name), None)
+    if isinstance(twin, Estimate):
+        text = f", against {reached(twin)} ({interval(twin, 'share')}) declared as never seen"
+    elif measured.null is not None and measured.null_kind == "public model":
+        text = f", against {show(measured.null, 'share')} without the model"
+    else:
+        return ""
+    return text.replace("\u00a0", " ")
 
 
 def decides_most(record: AuditRecord, verdict: Verdict) -> str:
