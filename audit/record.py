@@ -329,6 +329,7 @@ class Timing:
         resumed: of these, how many were read from the journals of earlier runs.
         oldest, newest: when the first and the last of these were computed; None where all are this run's own, or where
             nothing says when the first one was.
+        same_policy: whether the runs that began these journals declared the record's policy, before any trial.
     """
 
     started: str
@@ -338,6 +339,7 @@ class Timing:
     resumed: int = 0
     oldest: str | None = None
     newest: str | None = None
+    same_policy: bool = False
 
     @property
     def origin(self) -> str:

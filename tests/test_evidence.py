@@ -216,6 +216,35 @@ def test_a_journal_without_its_beginning_does_not_say_when_it_was_begun(tmp_path
     )
 
 
+def test_a_scan_that_goes_on_with_its_policy_is_not_suspected_and_with_another_is(scan, tmp_path):
+    late = "nothing shows that it was chosen before the results were known"
+    assert late not in scan(tmp_path)
+    (begun,) = (tmp_path / "evidence").glob("journal-*.begun")
+    begun.write_text(begun.read_text().replace(begun.read_text()[:10], "2026-01-05"))
+    assert late not in scan(tmp_path)
+    timing = records.read(tmp_path).timing
+    assert (timing.oldest[:10], timing.same_policy) == ("2026-01-05", True)
+    assert "declared before the scan" in " ".join(docaudit("gate", tmp_path).output.split())
+    assert late in scan(tmp_path, "--policy", "strict")
+    assert not records.read(tmp_path).timing.same_policy
+
+
+@pytest.mark.parametrize(("declared", "same"), [("a" * 64, True), ("b" * 64, False), (None, False)])
+def test_every_journal_that_was_read_must_have_begun_under_the_policy(declared, same, tmp_path):
+    journals = []
+    for name, policy in (("j1", "a" * 64), ("j2", declared)):
+        open_journal(tmp_path / f"{name}.jsonl", fresh=False, policy=policy).journal.append("t1", 1)
+        # What the run that goes on declares changes nothing.
+        journals.append(open_journal(tmp_path / f"{name}.jsonl", fresh=False, policy="a" * 64))
+    origin = Origin(policy="a" * 64)
+    for opened in journals:
+        origin.add(2, 1, opened)
+    assert origin.timing("", "", 1.0).same_policy is same
+    new = Origin(policy="a" * 64)
+    new.add(2, 0, journals[0])
+    assert not new.timing("", "", 1.0).same_policy
+
+
 @pytest.mark.parametrize("dated", ["journal", "beginning"])
 def test_a_journal_of_the_future_is_refused(dated, tmp_path):
     path = tmp_path / "journal-a-b.jsonl"

@@ -18,6 +18,7 @@ from audit import __version__
 from audit.cli import (
     attest,
     canary,
+    console,
     defend,
     demo,
     diff,
@@ -36,6 +37,7 @@ from audit.cli import (
     verify,
 )
 from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
+from audit.errors import DocauditError
 
 __all__ = ["EXIT_HELP", "app", "main"]
 
@@ -103,7 +105,12 @@ def main() -> None:
     # Imports make objects that stay: a search for garbage among them every 700 takes a tenth of the time of `gate`.
     gc.set_threshold(50_000)
     _leave_out_what_is_not_asked_for(sys.argv[1:])
-    app()
+    console.guard_streams()
+    try:
+        app()
+    except DocauditError as error:  # of what Typer prints itself, as the help
+        console.show_error(error)
+        sys.exit(error.exit_code)
 
 
 def _name(command: CommandInfo) -> str:

@@ -161,6 +161,8 @@ def _of_resumed(timing: Timing, times: list[dt.datetime]) -> Iterator[str]:
         yield f"{timing.resumed} of {timing.outcomes} outcomes were read from a journal"
     if (timing.newest is None) != (timing.resumed == 0) or (timing.oldest is not None and timing.newest is None):
         yield "the outcomes that were read from a journal and their times do not go together"
+    if timing.same_policy and not timing.resumed:
+        yield "the policy of earlier runs is named, and no outcome is of one"
     kept = [time for time in (timing.oldest, timing.newest) if time is not None]
     try:
         dated = [*map(_time, kept), *times[-1:]]

@@ -82,7 +82,7 @@ def _late(record: AuditRecord) -> str:
             f"nothing says when the {timing.resumed:,} outcomes that were read from a journal were computed, and the "
             f"scan of {timing.started[:10]} declares this policy: {unshown}"
         )
-    if timing.oldest is None or timing.oldest >= timing.started:
+    if timing.oldest is None or timing.same_policy or timing.oldest >= timing.started:
         return ""
     return (
         f"outcomes were computed on {timing.oldest[:10]}, before the scan of {timing.started[:10]} that declares this "

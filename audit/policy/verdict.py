@@ -17,6 +17,7 @@ from audit.policy.limits import Limit, Policy
 from audit.policy.reasons import (
     AGAIN,
     MORE,
+    MORE_PROVIDERS,
     TOO_FEW,
     Reason,
     against_model,
@@ -24,6 +25,7 @@ from audit.policy.reasons import (
     is_area,
     missing_result,
     power_of,
+    remedy_at_hand,
     unresolved,
     within,
 )
@@ -35,7 +37,6 @@ from audit.stats.multiplicity import holm
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
-MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over all methods of the gated limits)."""
 
@@ -97,6 +98,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             few = unresolved(record, policy, limit, completed)
             decision = _decide(limit, completed, methods, own, whole) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
+            decision = remedy_at_hand(record, decision)
         decisions.append(waive(decision, policy, today))
     if record.target.is_model:
         verdict = _verdict(policy, tuple(decisions), contradiction(record))

@@ -128,6 +128,7 @@ def run_scan(
     """
     started, clock = now(), time.monotonic()
     bound = bound_scan(opened, progress) if bound is None else bound
+    bound.origin.policy = None if declared is None else declared.sha256
     opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
     progress.part(USEFULNESS)
