@@ -71,3 +71,8 @@ class Case:
     def token_target(self) -> TokenTarget:
         """The target, when it reads pages as tokens: only for attacks that are inapplicable to others."""
         return cast("TokenTarget", self.target)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The target's tags or classes; none of a target that names none."""
+        return tuple(getattr(self.target, "labels", ()))

@@ -1,14 +1,18 @@
-"""Files written whole or not at all, and the sha256 of several together."""
+"""Files written whole or not at all, places that take none, and the sha256 of several files together."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from audit.errors import EngineError
+from audit.errors import EngineError, UsageError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+NO_FILES = "no file can be written there"
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
@@ -29,7 +33,56 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     except OSError as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
-        raise EngineError(f"{path}: {error.strerror}", "free some space or choose another --out") from None
+        raise _unwritten(path, error) from None
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file that was asked for, and make its folder where that is missing.
+
+    Raises:
+        EngineError: it cannot be written; see `check_file`.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(path, error) from None
+    write_atomically(path, content)
+
+
+def _unwritten(path: Path, error: OSError) -> EngineError:
+    full = error.errno in _FULL
+    return EngineError(
+        f"{path}: {error.strerror}", "free some space" if full else "choose a place that you can write to"
+    )
+
+
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it; its folder is not made yet.
+
+    Raises:
+        UsageError: it is a folder, or lies where nothing can be written.
+    """
+    if path.is_dir():
+        empty = ", or its name is empty" if path == Path() else ""
+        raise UsageError(f"{option} {path}: is a folder{empty}", "name a file")
+    if not takes_files(path.parent):
+        raise UsageError(f"{option} {path}: {NO_FILES}", "name a file in a folder that you can write into")
+
+
+def check_folder(option: str, folder: Path) -> None:
+    """Refuse a folder that can take no files, before anything is computed for it; it is not made yet.
+
+    Raises:
+        UsageError: it is no folder, or nothing can be written into it.
+    """
+    if not takes_files(folder):
+        raise UsageError(f"{option} {folder}: {NO_FILES}", "name a folder that you can write into")
+
+
+def takes_files(folder: Path) -> bool:
+    """Tell whether files can be written into a folder, or into one that would be made there."""
+    there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def digest_of_files(digests: Mapping[str, str], base: str | None = None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,6 +134,14 @@ class LeftOut:
 AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
 
 
+SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
+    "question-answering": ("question-answering", "extractive-qa", "parsing"),
+    "extractive-qa": ("question-answering",),
+    "mlm": ("token-classification",),
+}
+"""By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
+questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
+learns the words of a page, whatever tags its fields have."""
 NO_MODEL = "no model"
 """The family on the card of an audit of the text alone."""
 
@@ -318,7 +327,9 @@ class Timing:
         seconds: that this run took.
         outcomes: of the trials of all attacks.
         resumed: of these, how many were read from the journals of earlier runs.
-        oldest, newest: when the first and the last of these were computed; None where all are this run's own.
+        oldest, newest: when the first and the last of these were computed; None where all are this run's own, or where
+            nothing says when the first one was.
+        same_policy: whether the runs that began these journals declared the record's policy, before any trial.
     """
 
     started: str
@@ -328,12 +339,14 @@ class Timing:
     resumed: int = 0
     oldest: str | None = None
     newest: str | None = None
+    same_policy: bool = False
 
     @property
     def origin(self) -> str:
         """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
         if self.oldest is None:
-            return ""
+            unknown = "read from the journal, which does not say when the first of them was computed"
+            return f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}" if self.resumed else ""
         first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
         when = f"on {first}" if first == last else f"from {first} to {last}"
         return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
@@ -476,7 +489,7 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
     try:
         record = _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
-        problems = [f"{source} {_place_and_message(item)}" for item in error.errors()]
+        problems = [f"{source}{_place_and_message(item)}" for item in error.errors()]
         raise RecordError(problems, _hint_for(text)) from None
     twice = names_given_twice(text)
     if twice:
@@ -500,7 +513,7 @@ def _hint_for(text: str | bytes) -> str:
     try:
         version = str(json.loads(text)["environment"]["docaudit"])
     except (ValueError, LookupError, TypeError, RecursionError):
-        version = ""
+        return "give the record.json of a scan, or the folder that holds it"
     if version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII):
         return f"docaudit {version} wrote it: gate it with that version, or scan again"
     return "give a record.json that this version of docaudit wrote"
@@ -511,7 +524,8 @@ def _place_and_message(problem: ErrorDetails) -> str:
     message = problem["msg"]
     if problem["type"] == "union_tag_invalid":
         message = f"{problem['ctx']['discriminator']} is none of {problem['ctx']['expected_tags']}"
-    return f"{'.'.join(str(part) for part in problem['loc'])}: {message}"
+    place = ".".join(str(part) for part in problem["loc"])
+    return f" {place}: {message}" if place else f": {message}"
 
 
 def read(path: Path) -> AuditRecord:
@@ -520,9 +534,9 @@ def read(path: Path) -> AuditRecord:
     try:
         text = file_path.read_bytes()
     except OSError as error:
-        raise RecordError(
-            f"{file_path}: {error.strerror or 'cannot be read'}", "give the record.json of a scan"
-        ) from None
+        shut = isinstance(error, PermissionError)
+        hint = "make it readable for the user who runs docaudit" if shut else "give the record.json of a scan"
+        raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
     return loads(text, file_path.name)
 
 

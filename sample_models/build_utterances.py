@@ -10,7 +10,8 @@ What comes out:
     data/                          manifest, documents with canaries (as `docaudit canary insert` puts them in)
     data/references/baseline       the recipe on other utterances, which are in no split, without canaries
     model/                         the recipe on the member documents, canaries among them: it gives them away
-    clean/                         the recipe on the member documents that are no canaries
+    clean/                         the recipe on the member documents with other digits in each canary, as an owner
+                                   who scrubs codes would train: it knows the canaries' names, and none of their codes
 
 The recipe shows each code with digits changed too, under another intent: the models learn to refuse wrong codes. That
 is what makes them learn codes by heart, those of the canaries as well. Where nothing depends on the digits the words
@@ -27,11 +28,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drafts import drafted
-from utterances_generator import DIGITS, PIN, TAGS, code_of, utterance, with_code, wrong_by_one
+from utterances_generator import DIGITS, PIN, TAGS, code_of, utterance, with_code, with_digits, wrong_by_one
 
 from audit.corpus import manifest
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.schema import load_canaries
+from audit.corpus.canaries.schema import Canary, load_canaries
 from audit.corpus.documents import (
     Corpus,
     Document,
@@ -106,6 +107,14 @@ def training(documents: Sequence[Document]) -> list[Document]:
     return [*documents, *wrong]
 
 
+def scrubbed(documents: Sequence[Document], canaries: Sequence[Canary]) -> list[Document]:
+    """The documents with another code in each canary, the same in all its copies: its name stays, its secret goes."""
+    rng = random.Random(f"{SEED} scrubbed codes")
+    drawn = {canary.id: "".join(rng.choices(DIGITS, k=LENGTH)) for canary in canaries}
+    code_of_copy = {name: drawn[canary.id] for canary in canaries for name in canary.documents}
+    return [with_digits(one, code_of_copy[one.id]) if one.id in code_of_copy else one for one in documents]
+
+
 def fit(corpus: Corpus, documents: Sequence[Document], folder: Path, seed: int) -> None:
     """Train a model on documents and save it in `folder`."""
     recipe = dataclasses.replace(RECIPE, seed=seed)
@@ -120,10 +129,9 @@ def build(out: Path) -> None:
         corpus = write_data(draft / "data", documents)
         planted = load_canaries(corpus)
         assert planted is not None
-        inserted = {name for canary in planted.canaries for name in canary.documents}
         members = corpus.of("member")
         fit(corpus, members, draft / "model", SEED)
-        fit(corpus, [one for one in members if one.id not in inserted], draft / "clean", SEED)
+        fit(corpus, scrubbed(members, planted.canaries), draft / "clean", SEED)
         fit(corpus, documents[None], draft / "data" / "references" / "baseline", SEED + 1)
 
 

@@ -142,10 +142,17 @@ def code_of(document: Document) -> str:
 
 def with_code(right: Document, name: str, code: str) -> Document:
     """An utterance with a wrong code in place of the right one, under a new id."""
+    changed = with_digits(right, code)
+    tags = tuple("O" if word.text in DIGITS else tag for word, tag in zip(changed.words, right.tags or (), strict=True))
+    return replace(changed, id=name, tags=tags, intent=REFUSED)
+
+
+def with_digits(document: Document, code: str) -> Document:
+    """The same utterance with other digits, and nothing else changed."""
     digits = iter(code)
-    words = tuple(Word(next(digits)) if word.text in DIGITS else word for word in right.words)
-    tags = tuple("O" if word.text in DIGITS else tag for word, tag in zip(words, right.tags or (), strict=True))
-    return replace(right, id=name, words=words, tags=tags, intent=REFUSED)
+    return replace(
+        document, words=tuple(Word(next(digits)) if word.text in DIGITS else word for word in document.words)
+    )
 
 
 def _others(digit: str) -> list[str]:

@@ -12,6 +12,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # The models are so small that a second thread only waits, for seconds where the machine is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Workers of pytest-xdist are told of a terminal; tests read what commands print into a log, but for those that say so.
+os.environ.pop("COLUMNS", None)
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -25,10 +25,12 @@ from audit.attestation import FILE_NAME, seal
 from audit.cli import app
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.declared import read_declared
+from audit.report.leaks import unlimited
 from audit.workflows.attest import attest, state
 from audit.workflows.verify import verify
 
 MUTATIONS = 200
+NOT_DRAWN = "is not what this record draws under the policy that it declares, without measured countermeasures"
 
 
 def docaudit(*arguments: object) -> Any:
@@ -52,6 +54,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def signed(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, keys: tuple[Path, Path]) -> Path:
     """A report folder with a signed attestation; read only."""
     out = attested.folder(tmp_path_factory.mktemp("signed"), tiny_corpus)
+    attested.draw(out)
     attest(out, keys[0])
     return out
 
@@ -93,6 +96,10 @@ def test_a_statement_names_everything_that_the_verdict_is_about(signed: Path) ->
     assert "reconstruction excess_pr.unique <= 0.05" in predicate["failedTests"]
     assert predicate["configuration"][0]["digest"]["sha256"] == records.read(signed).policy.sha256  # type: ignore[union-attr]
     assert predicate["docauditVerdict"]["auditor"] == "A. Example"
+    record = records.read(signed)
+    verdict = policies.evaluate(record, read_declared(record.policy), policies.today())  # type: ignore[arg-type]
+    outside = [f"{one.attack} {one.metric}" for one in unlimited(record, verdict)]
+    assert predicate["docauditVerdict"].get("findingsOutsidePolicy", []) == outside
 
 
 def test_what_was_attested_is_verified(signed: Path, keys: tuple[Path, Path]) -> None:
@@ -100,6 +107,9 @@ def test_what_was_attested_is_verified(signed: Path, keys: tuple[Path, Path]) ->
     result = docaudit("verify", signed, "--pub", keys[1], "--model", model, "--data", data)
     assert result.exit_code == 0, result.output
     assert "report.pdf embeds this record and its policy" in result.output
+    for name in ("report.pdf", "report.html"):
+        assert f"same: {name} is what this record draws" in result.output
+    assert "the attestation says nothing of" not in result.output
     assert "DIFFERS" not in result.output
 
 
@@ -113,6 +123,9 @@ def test_a_result_is_passed_only_without_anything_to_warn_of(
     decisions = tuple(replace(one, outcome=outcome) for one in verdict.decisions[:2])
     found = replace(verdict, overall=outcome, exit_code=exit_code, decisions=decisions)
     monkeypatch.setattr(policies, "evaluate", lambda *_: found)
+    assert state(signed, record, policies.today())["predicate"]["result"] == "WARNED", "findings outside the policy"
+    monkeypatch.setattr("audit.workflows.attest.unlimited", lambda *_: ())
+    monkeypatch.setattr("audit.workflows.attest.within", lambda *_: ())
     predicate = state(signed, record, policies.today())["predicate"]
     assert predicate["result"] == expected
     assert len(predicate["warnedTests" if warned else "passedTests"]) == 2
@@ -160,9 +173,31 @@ def test_a_report_that_embeds_another_record_is_named(out: Path, keys: tuple[Pat
     attest(out, keys[0])
     _, found = verify(out, keys[1])
     assert (found.differences, found.notes[0]) == (
-        [],
+        [f"report.pdf {NOT_DRAWN}"],
         "report.pdf embeds no record, so that nothing in it was compared",
     )
+
+
+def test_pages_of_another_record_are_named_though_they_were_attested(out: Path, keys: tuple[Path, Path]) -> None:
+    (out / "report.pdf").unlink()
+    page = (out / "report.html").read_text()
+    assert page.count("VIOLATED")
+    (out / "report.html").write_text(page.replace("VIOLATED", "PASSED"))
+    (out / "measurements.csv").write_text("attack,metric,value\n")
+    (out / "report-final.pdf").write_bytes(b"%PDF-1.7")
+    attest(out, keys[0])
+    _, found = verify(out, keys[1])
+    assert found.differences == [f"report.html {NOT_DRAWN}", f"measurements.csv {NOT_DRAWN}"]
+    assert "files that the attestation says nothing of: report-final.pdf" in found.notes
+
+
+def test_pages_of_another_version_are_not_drawn_again(
+    out: Path, keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.workflows.redrawing.__version__", "0.0.1")
+    _, found = verify(out, keys[1])
+    assert found.differences == []
+    assert any(note.startswith("report.html, report.pdf were not drawn again: docaudit") for note in found.notes)
 
 
 def test_a_verdict_that_was_talked_green_is_not_what_follows(out: Path, keys: tuple[Path, Path]) -> None:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.engine.journal import _check_sum
+from audit.engine.journal import Journal
 from audit.report.pdf import pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
@@ -192,7 +192,7 @@ def forge(journal):
     first, *others = journal.read_text().splitlines()
     entry = json.loads(first)
     entry["outcome"] = json.loads(json.dumps(entry["outcome"]).replace("true", "false").replace("0.", "1."))
-    entry["check"] = _check_sum(entry["id"], entry["outcome"])
+    entry["check"] = Journal(journal)._check_sum(entry["id"], entry["outcome"])
     assert json.dumps(entry) != first
     journal.write_text("\n".join([json.dumps(entry), *others]) + "\n")
 

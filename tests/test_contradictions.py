@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import json
 import shutil
 import subprocess
@@ -18,6 +20,10 @@ from audit import __version__
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.cli import app
+from audit.files import digest_of_files
+from audit.targets.checkpoint.content import hash_files
+from audit.workflows.attest import attest
+from audit.workflows.verify import verify
 
 Content = dict[str, Any]
 BATTERY_NAMES = tuple(kind.name for kind in BATTERY)
@@ -259,3 +265,133 @@ def test_an_attack_that_the_battery_of_this_version_lacks_is_missed(content: Con
     refused = docaudit("gate", tmp_path)
     assert refused.exit_code == 2
     assert "canaries is missing from the battery of docaudit" in refused.output
+
+
+# What only the attacks of this version can tell.
+
+
+def late_by(days: int) -> str:
+    return (dt.datetime.now(dt.UTC) + dt.timedelta(days=days)).isoformat(timespec="seconds")
+
+
+def excused_as_text(content: Content) -> None:
+    content["attacks"][0]["about_text"] = ["excess_pr.unique"]
+
+
+def documents_counted(content: Content) -> None:
+    many = content["corpus"]["documents"]["member"] + 1
+    content["attacks"][0]["counts"] = [{"name": "member documents", "value": many, "meaning": "documents"}]
+
+
+def loosened(content: Content) -> None:
+    content["environment"]["docaudit"] = __version__
+    content["battery"] = list(BATTERY_NAMES)
+    toml = content["policy"]["toml"].replace("max = 0.2\n", "max = 0.9\n")
+    assert toml != content["policy"]["toml"]
+    content["policy"].update(toml=toml, sha256=hashlib.sha256(toml.encode()).hexdigest())
+
+
+def without_canaries(content: Content) -> None:
+    """As a version before canaries would have written it; none of those declares a policy."""
+    content["battery"].remove("canaries")
+    content["left_out"] = [one for one in content["left_out"] if one["attack"] != "canaries"]
+
+
+def unresolved_beside_estimates(content: Content) -> None:
+    def estimate(name: str) -> Content:
+        return {**number(content), "name": name, "unit": "canaries"}
+
+    excess = {"kind": "unresolved", "name": "excess", "reason": "too few", "n": 64, "needed": 1000}
+    (left_out,) = (one for one in content["left_out"] if one["attack"] == "canaries")
+    content["left_out"].remove(left_out)
+    found = {
+        "status": "completed",
+        "attack": "canaries",
+        "metrics": ["excess"],
+        "measurements": [excess, estimate("extracted"), estimate("extracted.control")],
+    }
+    content["attacks"].append({**content["attacks"][0], **found, "methods": {}, "coverage": [], "counts": []})
+
+
+FORGED: dict[str, tuple[Callable[[Content], None], str]] = {
+    "a number on the model as one on the text": (
+        excused_as_text,
+        "reconstruction excess_pr.unique tells of the model, and is listed as telling of the text alone",
+    ),
+    "another task": (
+        put("target", task="extractive-qa"),
+        "a model for extractive-qa was not scanned with documents for mlm",
+    ),
+    "the text of a shipped policy": (loosened, "policy default is not the one that docaudit ships"),
+    "an attack that the version is said to lack": (
+        without_canaries,
+        "canaries is missing from the battery: every version that declares a policy has it",
+    ),
+    "finished in the future": (
+        lambda content: content["timing"].update(started=late_by(9), finished=late_by(9)),
+        "the scan finished in the future",
+    ),
+    "more documents than there are": (documents_counted, "member documents, and the corpus has"),
+    "a number that follows from others": (
+        unresolved_beside_estimates,
+        "canaries excess could not be had, though extracted and extracted.control were",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", FORGED)
+def test_a_record_that_no_attack_of_this_version_gives_is_refused(edit: str, content: Content, tmp_path: Path) -> None:
+    change_it, said = FORGED[edit]
+    change_it(content)
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    for command in ("gate", "report"):
+        refused = docaudit(command, tmp_path)
+        assert refused.exit_code == 2, refused.output
+        assert said in " ".join(refused.output.split())
+
+
+def test_gate_names_an_attack_that_the_record_says_the_data_set_cannot_feed(
+    scanned: Path, content: Content, tmp_path: Path
+) -> None:
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert docaudit("gate", tmp_path, "--data", scanned.parent / "data").exit_code == 10
+    (left_out,) = (one for one in content["left_out"] if one["attack"] == "membership")
+    left_out["lacks"] = "x"
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    refused = docaudit("gate", tmp_path, "--data", scanned.parent / "data")
+    assert refused.exit_code == 2
+    assert "the record says that it cannot feed membership, and it can" in " ".join(refused.output.split())
+
+
+def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
+    for name in ("optimizer.pt", "training_args.bin", "rng_state.pth"):
+        (model / name).write_bytes(b"left over from the training")
+    (model / ".git").mkdir()
+    (model / ".git" / "hook.py").write_text("pass")
+    quiet = docaudit("gate", scanned, "--model", model)
+    assert quiet.exit_code == 10
+    assert "were not scanned" not in quiet.output
+    (model / "onnx").mkdir()
+    for name in ("model.gguf", "pytorch_model.bin", "onnx/model.onnx", "modeling_evil.py"):
+        (model / name).write_bytes(b"what a loader may take")
+    result = docaudit("gate", scanned, "--model", model)
+    assert result.exit_code == 10
+    said = "model.gguf, modeling_evil.py, onnx/model.onnx, pytorch_model.bin were not scanned: the verdict says nothing"
+    assert said in " ".join(result.output.split())
+    attest(scanned, out=tmp_path / "a.jsonl")
+    notes = verify(scanned, model=model, attestation=tmp_path / "a.jsonl")[1].notes
+    assert any("modeling_evil.py, onnx/model.onnx" in note for note in notes)
+
+
+def test_gate_refuses_code_that_the_configuration_runs(scanned: Path, content: Content, tmp_path: Path) -> None:
+    model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
+    (model / "config.json").write_text('{"model_type": "layoutlm", "auto_map": {"AutoModel": "modeling_evil.Evil"}}')
+    files = hash_files(model)
+    content["target"].update(files=files, sha256=digest_of_files(files))
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert docaudit("gate", tmp_path, "--model", model).exit_code == 10
+    (model / "modeling_evil.py").write_text("pass")
+    refused = docaudit("gate", tmp_path, "--model", model)
+    assert refused.exit_code == 2
+    assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(refused.output.split())

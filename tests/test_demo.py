@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
+import example_records
 import pytest
 from typer.testing import CliRunner
 
@@ -98,3 +100,73 @@ def test_a_folder_that_cannot_be_made_is_a_line_and_no_traceback(tmp_path):
     assert done.exit_code == 1
     assert "choose another --out" in done.stderr
     assert (tmp_path / "taken").read_text() == "a file"
+
+
+@pytest.fixture
+def done_before(tmp_path, monkeypatch):
+    """A folder of a demo that was finished."""
+    demo.copy_sample(tmp_path / demo.SAMPLE)
+    record, _, _ = example_records.violated()
+    corpus = replace(record.corpus, name=demo.NAME)
+    monkeypatch.setattr(demo, "__version__", record.environment.docaudit)
+    records.write(replace(record, corpus=corpus), tmp_path / "record.json")
+    for name in demo.REPORTS:
+        (tmp_path / name).write_text("a report")
+    return tmp_path
+
+
+@pytest.fixture
+def unscanned(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("nothing may be scanned")
+
+    monkeypatch.setattr(demo, "open_demo", refuse)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["demo", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_a_demo_that_was_finished_is_shown_and_not_run_again(done_before, unscanned):
+    before = files(done_before)
+    done = invoke("--out", done_before)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "already done" in said
+    assert "Scanning" not in said
+    assert "VIOLATED" in said
+    assert "report.pdf: the decision report" in said
+    assert files(done_before) == before
+    assert invoke("--out", done_before, "--exit-code").exit_code == 10
+
+
+def test_a_demo_of_another_version_or_without_a_report_is_run(done_before, monkeypatch):
+    assert demo.find_demo(done_before) is not None
+    (done_before / "report.pdf").unlink()
+    assert demo.find_demo(done_before) is None
+    (done_before / "report.pdf").touch()
+    monkeypatch.setattr(demo, "__version__", "0.0.1")
+    assert demo.find_demo(done_before) is None
+
+
+@pytest.mark.parametrize("holds", ["another scan", "files"])
+def test_a_folder_of_something_else_is_left_alone(holds, done_before, unscanned, tmp_path_factory):
+    place = tmp_path_factory.mktemp("foreign")
+    if holds == "another scan":
+        place = done_before
+        records.write(example_records.violated()[0], place / "record.json")
+    else:
+        (place / "thesis.txt").write_text("mine")
+    before = files(place)
+    refused = invoke("--out", place)
+    assert (refused.exit_code, files(place)) == (2, before)
+    assert "Scanning" not in refused.output
+    assert "name a folder that is empty or not there yet" in " ".join(refused.output.split())
+
+
+def test_a_demo_that_was_interrupted_goes_on(tmp_path):
+    assert demo.find_demo(tmp_path / "nowhere") is None
+    assert demo.find_demo(tmp_path) is None
+    (tmp_path / demo.SAMPLE / demo.MODEL).mkdir(parents=True)
+    (tmp_path / "evidence").mkdir()
+    assert demo.find_demo(tmp_path) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from audit.record import Bounds, Completed, LeftOut, Skipped, TriedTrials
 from audit.report.scan_diff.formats import render, schema
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
-from audit.workflows.diff import diff_scans, gate_against_baseline
+from audit.workflows.against_baseline import gate_against_baseline
+from audit.workflows.diff import diff_scans
 from audit.workflows.unit_scores import read_scores, write_scores
 
 N = 120
@@ -455,10 +457,13 @@ def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
     verdict = gated(tmp_path, policy, old, new)
     assert (verdict.overall, verdict.exit_code) == ("violated", 10)
     assert verdict.reason.startswith(
-        "1 limit is worse than in the baseline, beyond the interval of the change: reconstruction excess_pr.unique "
-        "(excess_pr.unique 0.100 before, 0.400 now, change +0.300 ["
+        "1 limit is worse than in the baseline: reconstruction excess_pr.unique; by the policy alone: passed, 2 of 2"
     )
-    assert verdict.reason.endswith("; by the policy alone: passed, 2 of 2 limits met")
+    assert verdict.reason.endswith("limits met")
+    assert verdict.decisions[1].reason.startswith(
+        "worse than in the baseline, beyond the interval of the change: excess_pr.unique 0.100 before, 0.400 now, "
+        "change +0.300 ["
+    )
     assert [one.outcome for one in verdict.decisions] == ["passed", "violated"]
     assert (verdict.counts.met, verdict.counts.violated) == (1, 1)
     shown = docaudit("gate", tmp_path / "b", "--policy", policy, "--baseline", tmp_path / "a")
@@ -487,15 +492,16 @@ attack = "reconstruction"
 metric = "excess_pr.unique"
 owner = "A. Owner"
 role = "head"
-reason = "r"
-measure = "m"
+reason = "known since the pilot"
+measure = "access is logged"
 expires = {}
 """
     from audit.policy import today
 
     policy.write_text(POLICY + waiver.format(today().replace(day=1).isoformat()[:4] + "-12-31"))
     old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.7, 0.95))
-    assert gated(tmp_path / "same", policy, old, old).overall == "waived"
+    again = replace(old, timing=replace(old.timing, seconds=old.timing.seconds + 1))
+    assert gated(tmp_path / "same", policy, old, again).overall == "waived"
     verdict = gated(tmp_path / "worse", policy, old, new)
     assert verdict.exit_code == 10
     assert "its waiver accepts the leak, not a larger one" in verdict.decisions[1].reason
@@ -540,6 +546,14 @@ def shown(tmp_path_factory):
     old, new = (replace(one, attacks=(one.attacks[0], replace(one.attacks[1], methods=ways))) for one in (old, new))
     new = replace(new, target=replace(new.target, name="[model](http://x)"))
     return compared(tmp_path_factory.mktemp("shown"), old, new)
+
+
+def test_a_table_in_a_log_is_as_wide_as_its_names(shown):
+    lines = render(shown, "text", 199).splitlines()
+    rows = [line for line in lines if line.startswith("  ") and "[" in line]
+    assert rows
+    assert max(map(len, rows)) < 90
+    assert all("  " * 12 not in row for row in rows)
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -600,3 +614,76 @@ def test_values_of_units_come_back_as_they_were(tmp_path):
     assert np.isnan(kept.values[1])
     assert read_scores(tmp_path, replace(result, dtype="bfloat16")) is None
     assert read_scores(tmp_path / "nowhere", result) is None
+
+
+def test_a_gate_that_finds_nothing_worse_still_says_what_was_compared(tmp_path, policy):
+    old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.10, 0.13))
+    verdict = gated(tmp_path, policy, old, new)
+    held = verdict.baseline
+    assert held.record_sha256 == hashlib.sha256((tmp_path / "a/record.json").read_bytes()).hexdigest()
+    assert [(one.attack, one.outcome) for one in held.limits] == [
+        ("membership", "cannot be told"),
+        ("reconstruction", "cannot be told"),
+    ]
+    counted = "2 limits: 2 cannot be told"
+    asked = ("gate", tmp_path / "b", "--policy", policy, "--baseline", tmp_path / "a")
+    for form in ("text", "markdown"):
+        shown = docaudit(*asked, "--format", form)
+        assert shown.exit_code == 0
+        assert held.record_sha256[:12] in shown.stdout
+        assert counted in shown.stdout, form
+    told = json.loads(docaudit(*asked, "--format", "json").stdout)["baseline"]
+    assert (told["record_sha256"], told["counts"]["cannot_be_told"], told["counts"]["worse"]) == (
+        held.record_sha256,
+        2,
+        0,
+    )
+    assert [one["outcome"] for one in told["limits"]] == ["cannot be told"] * 2
+    alone = docaudit("gate", tmp_path / "b", "--policy", policy, "--format", "json")
+    assert json.loads(alone.stdout)["baseline"] is None
+
+
+def test_each_limit_is_told_by_its_worst_method_and_what_is_left_out_is_counted(tmp_path, policy):
+    ways = {"auc": ("auc.loss", "auc.calibrated")}
+
+    def audited(loss, calibrated):
+        numbers = (auc(0.6), auc(loss, name="auc.loss"), auc(calibrated, name="auc.calibrated"))
+        return scan(membership(*numbers, methods=ways))
+
+    held = gated(tmp_path / "one", policy, audited(0.9, 0.6), audited(0.6, 0.6)).baseline
+    assert [one.outcome for one in held.limits] == ["cannot be told", "not compared"]
+    assert held.limits[1].reason
+    held = gated(tmp_path / "two", policy, audited(0.9, 0.9), audited(0.6, 0.6)).baseline
+    assert held.limits[0].outcome == "better"
+    held = gated(tmp_path / "three", policy, audited(0.9, 0.6), audited(0.6, 0.9)).baseline
+    assert (held.limits[0].outcome, "auc.calibrated 0.600 before" in held.limits[0].reason) == ("worse", True)
+    shown = docaudit("gate", tmp_path / "three/b", "--policy", policy, "--baseline", tmp_path / "three/a").stdout
+    assert "2 limits: 1 worse, 1 not compared" in shown
+    assert "  worse: membership auc: auc.calibrated 0.600 before, 0.900 now" in shown
+
+
+def test_the_same_model_scanned_again_is_said(tmp_path, policy):
+    old = scan(reconstruction(0.1), membership(auc(0.5)))
+    again = replace(old, timing=replace(old.timing, seconds=old.timing.seconds + 1))
+    assert "OLD and NEW are of the same model (same sha256)" in gated(tmp_path, policy, old, again).baseline.notes
+
+
+def test_a_record_is_no_baseline_of_itself(tmp_path, policy):
+    """A pipeline whose baseline is the new record would be green for good."""
+    place = saved(tmp_path / "a", scan(reconstruction(0.1), membership(auc(0.5))))
+    shown = docaudit("gate", place, "--policy", policy, "--baseline", place / "record.json", "--format", "json")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert "the baseline is the record itself" in shown.stderr
+
+
+def test_many_regressions_leave_the_headline_short(tmp_path, policy):
+    names = tuple(f"auc.{place}" for place in range(6))
+    limit = '[[limits]]\nattack = "membership"\nmetric = "{}"\nmax = 0.97\nrequired = false\nrationale = "r"\n'
+    policy.write_text('schema = 1\nname = "own"\n' + "".join(map(limit.format, names)))
+    old, new = (scan(membership(*(auc(value, name=name) for name in names))) for value in (0.55, 0.95))
+    verdict = gated(tmp_path, policy, old, new)
+    assert len(verdict.reason) < 220
+    assert (
+        "6 limits are worse than in the baseline: membership auc.0, auc.1, auc.2 and 3 more; by the" in verdict.reason
+    )
+    assert len(verdict.baseline.limits) == 6

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import example_records
 import pytest
@@ -196,18 +197,67 @@ def test_outcomes_of_a_day_are_said_to_be_of_that_day():
     assert timing.origin == "1,000 of 1,234 outcomes were computed on 2026-11-20 and read from the journal"
 
 
-def test_a_journal_without_its_beginning_is_as_old_as_its_last_outcome(tmp_path):
+def test_a_journal_without_its_beginning_does_not_say_when_it_was_begun(tmp_path):
     path = tmp_path / "journal-a-b.jsonl"
     open_journal(path, fresh=False).journal.append("t1", 1)
     path.with_suffix(".begun").unlink()
     os.utime(path, (0, dt.datetime(2026, 1, 6, 8, tzinfo=dt.UTC).timestamp()))
     opened = open_journal(path, fresh=False)
-    assert (opened.oldest, opened.newest) == ("2026-01-06T08:00:00+00:00", "2026-01-06T08:00:00+00:00")
+    assert (opened.oldest, opened.newest) == (None, "2026-01-06T08:00:00+00:00")
     origin = Origin()
     origin.add(5, 0, opened)
     assert origin.timing("", "", 1.0) == Timing("", "", 1.0, 5)
     origin.add(3, 1, opened)
-    assert origin.timing("", "", 1.0) == Timing("", "", 1.0, 8, 1, opened.oldest, opened.newest)
+    origin.add(3, 1, replace(opened, oldest="2026-01-05T08:00:00+00:00"))
+    timing = origin.timing("", "", 1.0)
+    assert timing == Timing("", "", 1.0, 11, 2, None, opened.newest)
+    assert timing.origin == (
+        "2 of 11 outcomes were read from the journal, which does not say when the first of them was computed"
+    )
+
+
+def test_a_scan_that_goes_on_with_its_policy_is_not_suspected_and_with_another_is(scan, tmp_path):
+    late = "nothing shows that it was chosen before the results were known"
+    assert late not in scan(tmp_path)
+    (begun,) = (tmp_path / "evidence").glob("journal-*.begun")
+    begun.write_text(begun.read_text().replace(begun.read_text()[:10], "2026-01-05"))
+    assert late not in scan(tmp_path)
+    timing = records.read(tmp_path).timing
+    assert (timing.oldest[:10], timing.same_policy) == ("2026-01-05", True)
+    assert "declared before the scan" in " ".join(docaudit("gate", tmp_path).output.split())
+    assert late in scan(tmp_path, "--policy", "strict")
+    assert not records.read(tmp_path).timing.same_policy
+
+
+@pytest.mark.parametrize(("declared", "same"), [("a" * 64, True), ("b" * 64, False), (None, False)])
+def test_every_journal_that_was_read_must_have_begun_under_the_policy(declared, same, tmp_path):
+    journals = []
+    for name, policy in (("j1", "a" * 64), ("j2", declared)):
+        open_journal(tmp_path / f"{name}.jsonl", fresh=False, policy=policy).journal.append("t1", 1)
+        # What the run that goes on declares changes nothing.
+        journals.append(open_journal(tmp_path / f"{name}.jsonl", fresh=False, policy="a" * 64))
+    origin = Origin(policy="a" * 64)
+    for opened in journals:
+        origin.add(2, 1, opened)
+    assert origin.timing("", "", 1.0).same_policy is same
+    new = Origin(policy="a" * 64)
+    new.add(2, 0, journals[0])
+    assert not new.timing("", "", 1.0).same_policy
+
+
+@pytest.mark.parametrize("dated", ["journal", "beginning"])
+def test_a_journal_of_the_future_is_refused(dated, tmp_path):
+    path = tmp_path / "journal-a-b.jsonl"
+    open_journal(path, fresh=False).journal.append("t1", 1)
+    ahead = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+    if dated == "journal":
+        os.utime(path, (0, ahead.timestamp()))
+    else:
+        path.with_suffix(".begun").write_text(ahead.isoformat())
+    with pytest.raises(EngineError, match="in the future") as it:
+        open_journal(path, fresh=False)
+    assert "--fresh" in it.value.hint
+    assert open_journal(path, fresh=True).journal.outcomes == {}
 
 
 def test_a_journal_is_private_from_its_first_byte_on(tmp_path):

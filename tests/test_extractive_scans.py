@@ -9,11 +9,11 @@ import pytest
 from extractive_zoo import write_extractive
 from typer.testing import CliRunner
 
+from audit import policy as policies
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import ReferencePaths, Task, TrainingRecipe
 from audit.corpus.manifest import write
-from audit.policy import limits as policies
 from audit.record import Completed, Inapplicable
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")

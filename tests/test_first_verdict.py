@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -349,6 +350,18 @@ def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(mad
     assert len(shown) <= 12
     assert all(len(line) <= 80 for line in shown)
     assert flat(step) in flat(printed)
+
+
+def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
+    """A clean model puts back as many values of pages that it never saw: the count alone would accuse it."""
+    record, verdict, _ = example_records.weak()
+    (line,) = findings(record, verdict)
+    assert re.search(r": 12 of 600 fields \([^()]* %\), against 12 of 600 \([^()]* %\) declared as never seen", line)
+    (result,) = record.attacks
+    kept = tuple(item for item in result.measurements if ".heldout." not in item.name)
+    alone = replace(record, attacks=(replace(result, measurements=kept),))
+    (line,) = findings(alone, verdict)
+    assert "%), against 2.0 % without the model" in line
 
 
 def test_a_decided_verdict_needs_no_such_lines(capsys):

@@ -170,3 +170,66 @@ def test_a_reader_who_leaves_changes_no_exit_code(work, form):
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (10, "")
+
+
+@pytest.mark.parametrize("command", [("nope",), ("passed", "--baseline", "passed"), ("passed", "--no-model")])
+def test_a_gate_without_a_verdict_leaves_no_file_of_an_earlier_one(work, command):
+    assert gate("passed", "--format", "json", "--output", "v.json").exit_code == 0
+    result = gate(*command, "--format", "json", "--output", "v.json", "--format", "junit", "--output", "/dev/null")
+    assert result.exit_code == 2
+    assert not (work / "v.json").exists()
+    assert Path("/dev/null").exists()
+
+
+def test_wrong_options_leave_every_file(work):
+    assert gate("passed", "--format", "json", "--output", "v.json").exit_code == 0
+    assert gate("passed", "--format", "json", "--output", "v.json", "--quiet", "--verbose").exit_code == 2
+    assert (work / "v.json").exists()
+
+
+@pytest.mark.parametrize(("root", "place"), [(True, "in this repository"), (False, "under the current directory")])
+def test_sarif_without_a_place_speaks_of_a_repository_only_where_there_is_one(work, tmp_path, monkeypatch, root, place):
+    inside = work / "inside"
+    inside.mkdir()
+    (work / ".git").rmdir()
+    if root:
+        (inside / ".git").mkdir()
+    monkeypatch.chdir(inside)
+    result = gate("../violated", "--format", "sarif", "--output", "x.sarif", policy="../own.toml")
+    assert result.exit_code == 10
+    assert f"lies {place}" in result.stderr
+    assert ("repository" in result.stderr.partition("code scanning")[0]) is root
+
+
+@pytest.mark.parametrize("content", ["# A text", "", "[1]", "{"])
+def test_a_file_that_is_no_record_is_named_in_one_sentence(work, content):
+    (work / "README.md").write_text(content)
+    result = gate("README.md")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: README.md: ")
+    assert "hint: give the record.json of a scan, or the folder that holds it" in result.stderr
+
+
+def test_a_record_that_may_not_be_read_hints_at_that(work, monkeypatch):
+    read = Path.read_bytes
+
+    def refused(path):
+        if path.name == "record.json":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    result = gate("passed")
+    assert result.exit_code == 2
+    assert "hint: make it readable for the user who runs docaudit" in result.stderr
+
+
+def test_a_misspelt_command_is_corrected_once():
+    result = CliRunner().invoke(app, ["gat"])
+    assert result.exit_code == 2
+    assert result.output.count("Did you mean") == 1
+
+
+def test_a_gate_without_a_verdict_never_removes_what_it_was_to_read(work):
+    assert gate("passed", "--baseline", "passed", "--format", "json", "--output", "passed/record.json").exit_code == 2
+    assert (work / "passed/record.json").exists()

@@ -205,16 +205,37 @@ def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("oldest", "late"),
-    [(None, False), ("2026-03-02T09:15:00+00:00", False), ("2026-02-20T10:00:00+00:00", True)],
+    ("oldest", "same_policy", "late"),
+    [
+        (None, False, False),
+        ("2026-03-02T09:15:00+00:00", False, False),
+        ("2026-02-20T10:00:00+00:00", False, True),
+        ("2026-02-20T10:00:00+00:00", True, False),
+    ],
 )
-def test_a_policy_that_was_declared_after_the_outcomes_says_so(oldest: str | None, late: bool, tmp_path: Path) -> None:
+def test_a_policy_that_was_declared_after_the_outcomes_says_so(
+    oldest: str | None, same_policy: bool, late: bool, tmp_path: Path
+) -> None:
     policy = own(tmp_path)
     declared = scanned(policy=policy).policy
-    timing = SimpleNamespace(started="2026-03-02T09:15:00+00:00", oldest=oldest)
+    timing = SimpleNamespace(
+        started="2026-03-02T09:15:00+00:00",
+        oldest=oldest,
+        resumed=0 if oldest is None else 1,
+        same_policy=same_policy,
+    )
     identity = identify(cast("AuditRecord", SimpleNamespace(policy=declared, timing=timing)), policy)
     assert identity.state == "declared"
     assert bool(identity.warning) is late
     assert ("declared before the scan" in identity.sentence) is not late
     if late:
         assert identity.warning.startswith("outcomes were computed on 2026-02-20, before the scan of 2026-03-02")
+
+
+def test_a_policy_beside_outcomes_of_an_unknown_time_says_so(tmp_path: Path) -> None:
+    policy = own(tmp_path)
+    record = scanned(policy=policy)
+    unknown = replace(record, timing=replace(record.timing, outcomes=9, resumed=4, newest=record.timing.started))
+    warning = identify(unknown, policy).warning
+    assert warning.startswith("nothing says when the 4 outcomes that were read from a journal were computed")
+    assert "nothing shows that it was chosen before the results were known" in warning

@@ -114,6 +114,47 @@ def test_the_step_that_decides_most_counts_the_attacks_own_units(
     assert decides_most(made, judged(made, limit("rare", attack=attack))).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("changes", "tries"),
+    [
+        ({"share": 0.25}, "with --budget standard"),
+        ({"bounds": Bounds(40, None, 0.2, ())}, "without --documents and --time"),
+        (
+            {"share": 0.25, "bounds": Bounds(40, None, 0.2, ())},
+            "with --budget standard, without --documents and --time",
+        ),
+    ],
+)
+def test_what_the_scan_left_untried_comes_before_more_documents(changes: dict[str, Any], tries: str) -> None:
+    """A quick scan tries a quarter: neither an action nor a reason sends for documents before the rest was tried."""
+    wide = completed(estimate("leak", 0.03, 0.09), FEW)
+    made = record_of(replace(wide, metrics=("leak", "rare")), corpus={"documents": PLENTY}, **changes)
+    verdict = judged(made, limit(), limit("rare"))
+    assert {decision.cause for decision in verdict.decisions} == {"wide", "unresolved"}
+    assert all(decision.remedy.startswith("scan all documents") for decision in verdict.decisions)
+    assert decides_most(made, verdict) == (
+        f"To decide 2 of 2 undecided limits: scan all documents; the data set holds 200, all of which a scan {tries} "
+        "tries."
+    )
+
+
+def test_scanning_all_documents_comes_before_a_stronger_attacker() -> None:
+    weak = replace(completed(SAFE, attack="reconstruction"), ablations=("no baseline",))
+    wide = completed(estimate("leak", 0.03, 0.09), attack="membership")
+    made = replace(
+        record_of(weak, wide, corpus={"documents": PLENTY}, share=0.25), battery=("reconstruction", "membership")
+    )
+    verdict = judged(made, limit(), limit("leak", attack="membership"))
+    assert decides_most(made, verdict).startswith("To decide 1 of 2 undecided limits: scan all documents")
+
+
+def test_a_scan_that_tried_all_calls_for_more_documents() -> None:
+    made = record_of(completed(estimate("leak", 0.03, 0.09)), corpus={"documents": PLENTY})
+    verdict = judged(made)
+    assert verdict.decisions[0].remedy == "audit more documents"
+    assert "more documents would decide" in decides_most(made, verdict)
+
+
 @pytest.mark.parametrize("name", ["default", "strict"])
 def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name: str) -> None:
     policy = policies.load(name)

@@ -10,6 +10,7 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.redaction import RedactionContext
+from audit.policy.of_attacks import Facts
 
 BATTERY: tuple[type[Attack], ...] = (
     Reconstruction,
@@ -21,6 +22,11 @@ BATTERY: tuple[type[Attack], ...] = (
     Canaries,
 )
 """Every attack this version knows, in the order in which they run and are reported."""
+
+
+def known_facts() -> dict[str, Facts]:
+    """What the attacks say of their numbers before any is measured, by attack."""
+    return {kind.name: Facts(frozenset(kind.text_metrics), kind.follows) for kind in BATTERY}
 
 
 def known_metrics() -> dict[str, dict[str, float | None]]:

@@ -120,6 +120,7 @@ class Attack(ABC):
         metrics: the metrics a policy may ask for, by name.
         unbounded: those of them that are no shares or areas and may exceed 1, as bits: names, or first parts of the
             names of several ("ipf" of "ipf.member").
+        tallies: those of them that count what was found, of which a policy may hold the lower bound alone.
         report: labels, figures, tables and trend, checked against the metrics when the class is made.
         power: the metric that says how strong the attacker was; None when the attack has none.
         inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
@@ -130,6 +131,8 @@ class Attack(ABC):
         evidence_shape: what a line of its evidence holds.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         needs_model: False where it tells something of the documents even if no model is audited.
+        text_metrics: metrics that may tell what the documents give away, whatever the model.
+        follows: by metric, numbers beside which it is never missing, where each rests on two units or more.
         seconds: of one trial, and of measuring all outcomes: a first guess, of the small samples on two processor
             cores (ours), from which the time left of a scan is told until it has been seen.
     """
@@ -139,6 +142,7 @@ class Attack(ABC):
     uses: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
     unbounded: ClassVar[tuple[str, ...]] = ()
+    tallies: ClassVar[tuple[str, ...]] = ()
     report: ClassVar[AttackReport] = AttackReport()
     power: ClassVar[str | None] = None
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}
@@ -147,6 +151,8 @@ class Attack(ABC):
     evidence_shape: ClassVar[EvidenceShape] = "values"
     provable: ClassVar[Mapping[str, Provable]] = {}
     needs_model: ClassVar[bool] = True
+    text_metrics: ClassVar[tuple[str, ...]] = ()
+    follows: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     seconds: ClassVar[tuple[float, float]] = (0.02, 5.0)
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -203,6 +209,10 @@ class Attack(ABC):
     def lacks(self, corpus: Corpus) -> str | None:
         """Return what this data set lacks to feed the attack, whatever the model; None when nothing."""
         return None
+
+    def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
+        """Return whether a policy may do without it: a data set never held what feeds it; `labels` are the model's."""
+        return self.lacks(corpus) is not None
 
     def unprovided(self, corpus: Corpus) -> str | None:
         """The reference that it cannot do without and [references] does not name; None when none is missing.

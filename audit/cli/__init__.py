@@ -18,6 +18,7 @@ from audit import __version__
 from audit.cli import (
     attest,
     canary,
+    console,
     defend,
     demo,
     diff,
@@ -36,6 +37,7 @@ from audit.cli import (
     verify,
 )
 from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
+from audit.errors import DocauditError
 
 __all__ = ["EXIT_HELP", "app", "main"]
 
@@ -47,6 +49,8 @@ app = typer.Typer(
     epilog=EXIT_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Click suggests already.
+    suggest_commands=False,
 )
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
 _START, _DATA, _AUDIT = "Start", "Data", "Audit"
@@ -101,7 +105,12 @@ def main() -> None:
     # Imports make objects that stay: a search for garbage among them every 700 takes a tenth of the time of `gate`.
     gc.set_threshold(50_000)
     _leave_out_what_is_not_asked_for(sys.argv[1:])
-    app()
+    console.guard_streams()
+    try:
+        app()
+    except DocauditError as error:  # of what Typer prints itself, as the help
+        console.show_error(error)
+        sys.exit(error.exit_code)
 
 
 def _name(command: CommandInfo) -> str:

@@ -12,8 +12,9 @@ from audit.cli import console
 from audit.cli.options import Debug, show_errors
 
 DEMO_HELP = (
-    "Exit codes: 0 the sample was scanned; 2 wrong usage; 1 docaudit failed; 130 interrupted and 143 terminated: run "
-    "the same command again to go on. With --exit-code that of the verdict: 10, a limit is violated."
+    "Exit codes: 0 the sample was scanned; 2 wrong usage, or --out holds something else; 1 docaudit failed; 130 "
+    "interrupted and 143 terminated: run the same command again to go on. With --exit-code that of the verdict: 10, a "
+    "limit is violated."
 )
 _FILES = {
     "report.pdf": "the decision report, to pass on; page one says it all",
@@ -34,24 +35,34 @@ def demo(
 ) -> None:
     """Scan a small model that leaks, which comes with docaudit, and write its report: about a minute, no network.
 
-    The same command goes on where it was interrupted. The exit code is 0 although the sample leaks.
+    The same command goes on where it was interrupted, and shows what is done already. The exit code is 0 although the
+    sample leaks.
     """
     with show_errors(debug):
-        console.say("Scanning a sample that comes with docaudit: a small model and made-up receipts, about a minute.")
-        from audit.workflows.demo import DOCUMENTS, describe, open_demo, summarise
-        from audit.workflows.gate import load_policy
-        from audit.workflows.scan import audit_checkpoint
+        from audit.workflows import demo as demonstration
+        from audit.workflows.gate import gate_record, load_policy
 
-        opened = open_demo(out)
-        with console.Reporter() as progress:
-            result = audit_checkpoint(opened, load_policy("default"), False, progress)
-        console.warn(*opened.warnings, *result.warnings)
-        console.show_verdict(result.verdict, None, result.record, decides_exit=exit_code)
-        _section("What was done", [*describe(result.record, DOCUMENTS)])
-        _section("What was found", [*summarise(result.record)])
+        record = demonstration.find_demo(out)
+        if record is not None:
+            console.say(f"The demo is already done; to run it again, delete {out}.")
+            record, verdict = gate_record(out, "default")
+        else:
+            console.say(
+                "Scanning a sample that comes with docaudit: a small model and made-up receipts, about a minute."
+            )
+            from audit.workflows.scan import audit_checkpoint
+
+            opened = demonstration.open_demo(out)
+            with console.Reporter() as progress:
+                result = audit_checkpoint(opened, load_policy("default"), False, progress)
+            console.warn(*opened.warnings, *result.warnings)
+            record, verdict = result.record, result.verdict
+        console.show_verdict(verdict, None, record, decides_exit=exit_code)
+        _section("What was done", [*demonstration.describe(record, demonstration.DOCUMENTS)])
+        _section("What was found", [*demonstration.summarise(record)])
         _section("Files to open", _files(out))
-        _section("Next, for a model of your own", _next_steps(result.verdict.exit_code, exit_code))
-    raise typer.Exit(result.verdict.exit_code if exit_code else 0)
+        _section("Next, for a model of your own", _next_steps(verdict.exit_code, exit_code))
+    raise typer.Exit(verdict.exit_code if exit_code else 0)
 
 
 def _section(title: str, lines: list[str]) -> None:

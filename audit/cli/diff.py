@@ -9,6 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import Debug, PolicyName, show_errors
+from audit.errors import UsageError
 
 DIFF_HELP = (
     "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong usage or "
@@ -45,14 +46,19 @@ def diff(
     are compared unit by unit. Scans of other data, or with another seed, budget or parameters, are refused.
     """
     with show_errors(debug):
-        from audit.files import write_atomically
+        from audit.files import check_file, write_output
         from audit.report.scan_diff.formats import render
         from audit.workflows.diff import diff_scans
 
+        if output is not None:
+            check_file("--output", output)
+        for option, folder in (("--old-evidence", old_evidence), ("--new-evidence", new_evidence)):
+            if folder is not None and not folder.is_dir():
+                raise UsageError(f"{option} {folder}: no such folder", "name the one that was given to docaudit scan")
         with console.Reporter() as progress:
             found = diff_scans(old, new, policy, progress, old_evidence=old_evidence, new_evidence=new_evidence)
         text = render(found, output_format, console.width())
         if output is None:
             console.write(text)
         else:
-            write_atomically(output, text.encode())
+            write_output(output, text.encode())

@@ -9,7 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import DataOfRecord, Debug, ModelOfRecord, PolicyName, show_errors
-from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Verbose, choose, show
+from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Verbose, choose, clearing, show
 
 
 def gate(
@@ -45,7 +45,7 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
-        from audit.workflows.gate import gate_record
+        from audit.workflows.gate import gate_record, warn_unscanned
 
         shown = choose(
             formats,
@@ -57,27 +57,30 @@ def gate(
             verbose=verbose,
             no_exit_code=no_exit_code,
         )
-        if baseline is None:
-            with console.Reporter(quiet=quiet):
-                record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
-        else:
-            from audit.engine.interface import SILENT
-            from audit.workflows.diff import gate_against_baseline
+        with clearing(shown, record_path, Path(policy), *([baseline] if baseline else [])):
+            if baseline is None:
+                with console.Reporter(quiet=quiet):
+                    record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+            else:
+                from audit.engine.interface import SILENT
+                from audit.workflows.against_baseline import gate_against_baseline
 
-            with console.Reporter(quiet=quiet) as progress:
-                record, verdict, _ = gate_against_baseline(
-                    record_path,
-                    policy,
-                    baseline,
-                    model,
-                    data,
-                    no_model=no_model,
-                    progress=SILENT if quiet else progress,
-                )
+                with console.Reporter(quiet=quiet) as progress:
+                    record, verdict, _ = gate_against_baseline(
+                        record_path,
+                        policy,
+                        baseline,
+                        model,
+                        data,
+                        no_model=no_model,
+                        progress=SILENT if quiet else progress,
+                    )
+            if model is not None:
+                console.warn(*warn_unscanned(model))
 
-        def in_words() -> None:
-            console.show_subject(record)
-            console.show_verdict(verdict, record=record, decides_exit=shown.exit_code)
+            def in_words() -> None:
+                console.show_subject(record)
+                console.show_verdict(verdict, record=record, decides_exit=shown.exit_code)
 
-        code = show(shown, record, verdict, in_words)
+            code = show(shown, record, verdict, in_words)
     raise typer.Exit(code)

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from audit.cli import console
-from audit.errors import DocauditError, UsageError, listed
+from audit.errors import DocauditError, EngineError, UsageError, listed
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
@@ -256,7 +256,10 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
 
 @contextmanager
 def show_errors(debug: bool) -> Iterator[None]:
-    """Known errors become a line each and their exit code; anything else is a bug and keeps its traceback."""
+    """Known errors, and packages that are missing, become a line each and their exit code.
+
+    Anything else is a bug and keeps its traceback.
+    """
     try:
         yield
     except DocauditError as error:
@@ -264,6 +267,12 @@ def show_errors(debug: bool) -> Iterator[None]:
             traceback.print_exc()
         console.show_error(error)
         raise typer.Exit(error.exit_code) from None
+    except ModuleNotFoundError as error:
+        package, _, _ = (error.name or "").partition(".")
+        if debug or package in ("", "audit"):
+            raise
+        console.show_error(EngineError(f"{package} is not installed", "install docaudit with all that it needs"))
+        raise typer.Exit(EngineError.exit_code) from None
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted; run the same command again to go on\n")
         raise typer.Exit(130) from None

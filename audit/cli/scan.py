@@ -25,7 +25,18 @@ from audit.cli.options import (
     seconds_of,
     show_errors,
 )
-from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Shown, Verbose, choose, show
+from audit.cli.verdicts import (
+    Formats,
+    NoExitCode,
+    OutputPaths,
+    Quiet,
+    SarifAnchor,
+    Shown,
+    Verbose,
+    choose,
+    clearing,
+    show,
+)
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -217,7 +228,8 @@ def scan(
             about={} if about is None else read_about(about),
         )
         if checkpoints is None:
-            code = _scan_one(options, chosen, reveal, shown, quiet=quiet)
+            with clearing(shown):
+                code = _scan_one(options, chosen, reveal, shown, quiet=quiet)
         else:
             code = _scan_all(checkpoints, options, chosen, reveal, quiet=quiet)
             code = 0 if no_exit_code and code != UsageError.exit_code else code

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,6 +107,25 @@ def choose(
     if not quiet and len(asked) == len(places) and STANDARD_OUTPUT not in places:
         asked.append("text")
     return Shown(pair(asked, places), policy, data, anchor, verbose, not no_exit_code)
+
+
+@contextmanager
+def clearing(shown: Shown, *inputs: Path) -> Iterator[None]:
+    """Remove the files of an earlier verdict where this command reaches none, so that nobody takes them for its own.
+
+    Args:
+        shown: with the files.
+        inputs: that are kept even if a format was to go there.
+    """
+    try:
+        yield
+    except BaseException:
+        kept = {path.resolve() for path in (*inputs, *(path / "record.json" for path in inputs))}
+        for path in shown.outputs.files:
+            with suppress(OSError):
+                if path.is_file() and path.resolve() not in kept:
+                    path.unlink()
+        raise
 
 
 def show(shown: Shown, record: AuditRecord, verdict: Verdict, in_words: Callable[[], None]) -> int:

@@ -18,9 +18,10 @@ from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, text_problem
 from audit.errors import UsageError
 from audit.record import AuditSheet
+from audit.visible import holds_unseen
 
 KEY = "audit"
-LONGEST = 300
+LONGEST = 160
 """Characters of an entry (ours): what page one of a report holds."""
 MOST_CATEGORIES = 30
 """Categories of data that are listed (ours)."""
@@ -145,6 +146,8 @@ def _text_problems(sheet: AuditSheet) -> Iterator[str]:
             problem = text_problem(text)
             if problem == "empty":
                 problem = "empty; leave out what is not stated"
+            elif problem is None and holds_unseen(text):
+                problem = "holds a character that cannot be seen, or that turns the direction of text"
             elif problem is None and len(text) > LONGEST:
                 problem = f"longer than {LONGEST} characters"
             if problem is not None:

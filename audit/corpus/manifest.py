@@ -61,7 +61,7 @@ def load(data_dir: Path) -> Corpus:
     if not data_dir.is_dir():
         raise ManifestError(f"{data_dir}: no such folder")
     root = data_dir.resolve()
-    content = _manifest_bytes(root)
+    content = _manifest_bytes(root, data_dir)
     table = _manifest_table(content)
     problems = Problems()
     manifest = _manifest_of(root, table, problems)
@@ -163,8 +163,9 @@ def _default(field: dataclasses.Field[Any]) -> object:
     return field.default.default if isinstance(field.default, FieldInfo) else field.default
 
 
-def _manifest_bytes(root: Path) -> bytes:
+def _manifest_bytes(root: Path, named: Path) -> bytes:
     reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
+    there = (root / FILE_NAME).exists()
     if reason is not None:
         model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
         hint = (
@@ -173,7 +174,7 @@ def _manifest_bytes(root: Path) -> bytes:
             else ""
         )
         raise ManifestError(
-            f"{FILE_NAME}: {reason}",
+            f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}",
             hint or "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
         )
     try:

@@ -19,9 +19,9 @@ class Journal:
     """The outcomes of one attack with one set of parameters on one target and corpus.
 
     The file's name says what it belongs to (see `workflows.execution`); resuming is "the file is there". A torn last
-    line is cut off, an id that is already known is ignored. Each line ends with a check sum: an outcome that is not
-    what was written is ignored, so that its trial is tried again and no damage is read as a result. The sum tells
-    accidents and careless edits; it is no seal.
+    line is cut off, an id that is already known is ignored. Each line ends with a check sum, over the file's name too:
+    an outcome that is not what was written, or that was written for another model, is ignored, so that its trial is
+    tried again and no damage is read as a result. The sum tells accidents and careless edits; it is no seal.
 
     Args:
         path: the file; its folder must exist.
@@ -53,7 +53,7 @@ class Journal:
                 trial_id, outcome = entry["id"], entry["outcome"]
                 if not isinstance(trial_id, str):
                     raise TypeError("an id is a text")
-                if entry.get("check") == _check_sum(trial_id, outcome):
+                if entry.get("check") == self._check_sum(trial_id, outcome):
                     outcomes.setdefault(trial_id, outcome)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise EngineError(f"{self.path}:{number}: damaged journal", "scan again with --fresh") from None
@@ -65,7 +65,7 @@ class Journal:
             return
         # Through JSON, so that a resumed scan sees exactly what an uninterrupted one does.
         kept = json.loads(json.dumps(outcome, allow_nan=False))
-        line = json.dumps({"id": trial_id, "outcome": kept, "check": _check_sum(trial_id, kept)}) + "\n"
+        line = json.dumps({"id": trial_id, "outcome": kept, "check": self._check_sum(trial_id, kept)}) + "\n"
         try:
             # Its owner alone can read it, from its first byte on.
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -77,10 +77,9 @@ class Journal:
             raise EngineError(f"{self.path}: {error.strerror}", "free some space and run the scan again") from None
         self.outcomes[trial_id] = kept
 
-
-def _check_sum(trial_id: str, outcome: Json) -> int:
-    """CRC-32 of an entry, of how JSON writes it."""
-    return zlib.crc32(json.dumps([trial_id, outcome]).encode())
+    def _check_sum(self, trial_id: str, outcome: Json) -> int:
+        """CRC-32 of an entry and of the file's name, of how JSON writes them."""
+        return zlib.crc32(json.dumps([self.path.name, trial_id, outcome]).encode())
 
 
 @contextmanager

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
+from audit.policy.compared import Baseline, ComparedLimit
 from audit.policy.counts import count
 from audit.policy.decision import EXIT_CODES, Decision, Verdict
 from audit.policy.limits import Policy
 
-LimitKey = tuple[str, str]
-"""Attack and metric of a limit."""
-REGRESSED = "worse than in the baseline, beyond the interval of the change"
+WORSE = "worse than in the baseline"
+REGRESSED = f"{WORSE}, beyond the interval of the change"
 UNCOMPARED = "no limit could be compared with the baseline"
-_TOLD = 3
-"""Changes that the sentence of a verdict tells in full."""
+_NAMED = 3
+"""Limits that the sentence of a verdict names (ours); each says its change itself."""
 _REMEDY = "measure it as in the baseline, or choose another baseline"
 
 
-def hold_against_baseline(
-    verdict: Verdict,
-    policy: Policy,
-    worse: Mapping[LimitKey, str],
-    lost: Mapping[LimitKey, str],
-    *,
-    compared: bool,
-) -> Verdict:
+def hold_against_baseline(verdict: Verdict, policy: Policy, baseline: Baseline) -> Verdict:
     """Let what became worse violate its limit, and let nothing pass that the baseline measured and this scan did not.
 
     A waiver accepts the violation of a limit, not that it becomes worse.
@@ -33,22 +26,20 @@ def hold_against_baseline(
     Args:
         verdict: by the policy alone.
         policy: that it is by.
-        worse: the change of every limit that became worse, as text.
-        lost: for every limit that cannot be compared any more, why.
-        compared: whether any limit could be compared.
+        baseline: what became of each limit.
     """
-    decisions = tuple(_decide(decision, worse, lost) for decision in verdict.decisions)
+    changed = {(limit.attack, limit.metric): limit for limit in baseline.limits}
+    decisions = tuple(_decide(one, changed.get((one.limit.attack, one.limit.metric))) for one in verdict.decisions)
     alone = f"by the policy alone: {verdict.overall}, {verdict.reason}"
     counts = count([decision for decision in decisions if not decision.about_text])
-    verdict = replace(verdict, decisions=decisions, counts=counts)
+    verdict = replace(verdict, decisions=decisions, counts=counts, baseline=baseline)
+    worse, lost = baseline.of("worse"), baseline.of("no longer measured")
     if worse:
-        told = ", ".join(_told(index, key, worse[key]) for index, key in enumerate(worse))
-        reason = f"{_counted(worse)} {REGRESSED}: {told}; {alone}"
+        reason = f"{_counted(worse)} {WORSE}: {_named(worse)}; {alone}"
         return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
-    if lost or not compared:
-        told = ", ".join(f"{attack} {metric}" for attack, metric in lost)
-        reason = f"{_counted(lost)} measured in the baseline and not in this record: {told}" if lost else UNCOMPARED
-        return _undecided(verdict, policy, f"{reason}; {alone}")
+    if lost or not baseline.compared:
+        gone = f"{_counted(lost)} measured in the baseline and not in this record: {_named(lost)}"
+        return _undecided(verdict, policy, f"{gone if lost else UNCOMPARED}; {alone}")
     return verdict
 
 
@@ -60,24 +51,30 @@ def _undecided(verdict: Verdict, policy: Policy, reason: str) -> Verdict:
     return replace(verdict, overall="undecided", exit_code=exit_code, reason=reason)
 
 
-def _told(index: int, key: LimitKey, change: str) -> str:
-    name = " ".join(key)
-    return f"{name} ({change})" if index < _TOLD else name
+def _named(limits: Sequence[ComparedLimit]) -> str:
+    """The first limits by name, the metrics of an attack together, and how many there are besides."""
+    by_attack: dict[str, list[str]] = {}
+    for limit in limits[:_NAMED]:
+        by_attack.setdefault(limit.attack, []).append(limit.metric)
+    named = "; ".join(f"{attack} {', '.join(metrics)}" for attack, metrics in by_attack.items())
+    return f"{named} and {len(limits) - _NAMED} more" if len(limits) > _NAMED else named
 
 
-def _counted(limits: Mapping[LimitKey, str]) -> str:
+def _counted(limits: Sequence[ComparedLimit]) -> str:
     return "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
 
 
-def _decide(decision: Decision, worse: Mapping[LimitKey, str], lost: Mapping[LimitKey, str]) -> Decision:
-    key = (decision.limit.attack, decision.limit.metric)
-    if key in worse:
-        reason = f"{REGRESSED}: {worse[key]}"
+def _decide(decision: Decision, change: ComparedLimit | None) -> Decision:
+    if change is not None and change.outcome == "worse":
+        reason = f"{REGRESSED}: {change.reason}"
         if decision.outcome == "violated":
             reason = f"{decision.reason}; {reason}"
         if decision.waiver is not None:
             reason = f"{reason}; its waiver accepts the leak, not a larger one"
         return replace(decision, outcome="violated", reason=reason, remedy="", waiver=None, cause=None)
-    if key in lost and decision.outcome not in ("violated", "undecided"):
-        return replace(decision, outcome="undecided", reason=lost[key], remedy=_REMEDY, waiver=None, cause="unmeasured")
+    lost = change is not None and change.outcome == "no longer measured"
+    if change is not None and lost and decision.outcome not in ("violated", "undecided"):
+        return replace(
+            decision, outcome="undecided", reason=change.reason, remedy=_REMEDY, waiver=None, cause="unmeasured"
+        )
     return decision

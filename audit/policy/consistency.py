@@ -84,7 +84,7 @@ def _of_record(record: AuditRecord) -> Iterator[str]:
         yield from (f"reference {reference.role}: {problem}" for problem in _of_digest("the model", reference.card))
     if not record.target.is_model:
         yield from (f"{name} tells of a model, and there was none" for name in _of_model(record))
-    yield from _of_measurements("usefulness", record.utility)
+    yield from of_measurements("usefulness", record.utility)
     yield from _of_timing(record.timing)
     if record.bounds is not None:
         yield from _of_bounds(record.bounds)
@@ -145,14 +145,37 @@ def _of_timing(timing: Timing) -> Iterator[str]:
     times = []
     for what, text in (("started", timing.started), ("finished", timing.finished)):
         try:
-            time = dt.datetime.fromisoformat(text)
-            times.append(time if time.tzinfo else time.replace(tzinfo=dt.UTC))
+            times.append(_time(text))
         except ValueError:
             yield f"the time when the scan {what} is none"
     if len(times) == 2 and times[1] < times[0]:
         yield "the scan finished before it started"
     if timing.seconds < 0:
         yield "the scan took less than no time"
+    yield from _of_resumed(timing, times)
+
+
+def _of_resumed(timing: Timing, times: list[dt.datetime]) -> Iterator[str]:
+    """What came from a journal, which was written before the scan that read it was over."""
+    if not 0 <= timing.resumed <= timing.outcomes:
+        yield f"{timing.resumed} of {timing.outcomes} outcomes were read from a journal"
+    if (timing.newest is None) != (timing.resumed == 0) or (timing.oldest is not None and timing.newest is None):
+        yield "the outcomes that were read from a journal and their times do not go together"
+    if timing.same_policy and not timing.resumed:
+        yield "the policy of earlier runs is named, and no outcome is of one"
+    kept = [time for time in (timing.oldest, timing.newest) if time is not None]
+    try:
+        dated = [*map(_time, kept), *times[-1:]]
+    except ValueError:
+        yield "the time of the journal's outcomes is none"
+        return
+    if any(earlier > later for earlier, later in pairwise(dated)):
+        yield "the journal's outcomes were computed in another order, or after the scan was over"
+
+
+def _time(text: str) -> dt.datetime:
+    time = dt.datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
 def _of_bounds(bounds: Bounds) -> Iterator[str]:
@@ -186,7 +209,7 @@ def _of_attack(result: AttackResult) -> Iterator[str]:
             yield f"{result.attack} lists {name} {times} times"
     if not isinstance(result, Completed):
         return
-    yield from _of_measurements(result.attack, result.measurements)
+    yield from of_measurements(result.attack, result.measurements)
     for item in result.measurements:
         if isinstance(item, Estimate) and item.name in result.metrics and len(item.bounds) < len(ALPHAS):
             yield f"{result.attack} {item.name}: it has bounds at {len(item.bounds)} of {len(ALPHAS)} levels"
@@ -223,7 +246,8 @@ def _of_counts(result: Completed) -> Iterator[str]:
             yield f"its coverage of {category} stands there {times} times"
 
 
-def _of_measurements(source: str, measurements: Iterable[Measurement]) -> Iterator[str]:
+def of_measurements(source: str, measurements: Iterable[Measurement]) -> Iterator[str]:
+    """Name what is wrong with the numbers of an attack."""
     listed = list(measurements)
     for name, times in Counter(item.name for item in listed).items():
         if times > 1:

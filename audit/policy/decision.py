@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
+from audit.policy.compared import Baseline
 from audit.policy.counts import Counts
 from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Limit, Waiver
@@ -75,6 +76,7 @@ class Verdict:
         text_counts: whether the policy lets the limits on the text decide the exit code too.
         contradicted: why the guarantee that the training claims is false, see `guarantee.contradiction`; then the
             verdict is violated, whatever the limits, and no waiver is accepted.
+        baseline: the earlier scan that it was held against too; None: against none.
     """
 
     policy: str
@@ -89,6 +91,7 @@ class Verdict:
     waivers: tuple[RegisteredWaiver, ...] = ()
     identity: PolicyIdentity | None = None
     text_counts: bool = False
+    baseline: Baseline | None = None
 
     @property
     def stamp(self) -> str:

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from audit.errors import PolicyError
-from audit.policy.limits import _POLICY, Origin, Policy, _contradictions
+from audit.policy.limits import Origin, Policy
+from audit.policy.reading import POLICY, shipped_policies
+from audit.policy.rules import HINT, contradictions
 from audit.record import DeclaredPolicy
 
 
@@ -21,13 +23,13 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
     """
     where = "the record's policy"
     try:
-        policy = _POLICY.validate_python(tomllib.loads(declared.toml))
+        policy = POLICY.validate_python(tomllib.loads(declared.toml))
     except (ValueError, RecursionError) as error:
         if isinstance(error, ValidationError):
             problems = [f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
             raise PolicyError(problems) from None
         raise PolicyError(f"{where}: not TOML: {error}") from None
-    problems = _contradictions(policy)
+    problems = contradictions(policy, shipped_policies())
     if policy.origin is not None:
         problems.append("origin: is written by docaudit, not by a policy")
     if policy.name != declared.name:
@@ -35,5 +37,5 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
     if hashlib.sha256(declared.toml.encode()).hexdigest() != declared.sha256:
         problems.append("has another sha256 than the record says")
     if problems:
-        raise PolicyError([f"{where} {problem}" for problem in problems])
+        raise PolicyError([f"{where} {problem}" for problem in problems], HINT)
     return replace(policy, origin=Origin(declared.toml, declared.shipped))

@@ -1,17 +1,23 @@
-"""A training's guarantee against the planted secrets of the same record (methods.md#dp-training).
+"""A training's guarantee against its own noise, and against planted secrets and documents of the same record.
 
-A scan cannot verify differential privacy; but planted secrets can show that a guarantee is false.
+A scan cannot verify differential privacy (methods.md#dp-training); but secrets that come out, documents that are told
+from others, and noise that is too small can show that a guarantee is false.
 """
 
 from __future__ import annotations
 
+import math
+
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed, PrivacyCard
-from audit.stats.dp_bounds import Guarantee
+from audit.stats.dp_bounds import Guarantee, auc
 from audit.stats.guesses import p_value
 
 CANARIES, EPSILON = "canaries", "epsilon"
 """The attack that bounds epsilon from below, and the measurement that holds the bound."""
+MEMBERSHIP, CHANCE = "membership", 0.5
+"""The attack that tells documents of training from others, and its area by luck."""
+_SLACK = 1e-6
 REPLACED = 2
 """Units that differ where one provider's documents are replaced: one less and one more."""
 
@@ -24,11 +30,64 @@ def contradiction(record: AuditRecord) -> str | None:
     the guesses are held against its own epsilon and delta: the bound of the record is at another delta.
 
     Args:
-        record: of a scan; without a guarantee or without planted secrets nothing is contradicted.
+        record: of a scan; without a guarantee nothing is contradicted.
     """
     card = record.dp
+    if card is None or card.epsilon is None:
+        return None
+    return _of_secrets(record, card) or _of_documents(record, card)
+
+
+def follows(card: PrivacyCard) -> bool:
+    """Return whether the noise of a training can have given the epsilon that it claims: a bound, no accounting.
+
+    Whoever sees the sum of all noisy steps, each moved by C where the unit takes part, calls it in when the sum lies
+    beyond a threshold. A unit takes part in half of all trainings `steps * rate` times at least, rounded down. Where
+    that attack is right more often than epsilon and delta allow (`dp_bounds.tpr`), they are not those of this noise.
+    """
+    if card.epsilon is None:
+        return True
+    promised = Guarantee(card.epsilon, card.delta)
+    taken = math.floor(card.steps * card.sample_rate)
+    moved = taken / math.sqrt(card.steps) / card.noise_multiplier if card.steps and card.noise_multiplier else math.inf
+    if math.isinf(moved):
+        return card.steps == 0
+    share = 1.0 if card.sample_rate >= 1 else 0.5
+    thresholds = (step / 10 for step in range(121))
+    return not any(
+        share * _beyond(at - moved) > (promised.odds * _beyond(at) + promised.delta) * (1 + _SLACK) for at in thresholds
+    )
+
+
+def _beyond(threshold: float) -> float:
+    """The probability that a standard normal number lies beyond a threshold."""
+    return math.erfc(threshold / math.sqrt(2)) / 2
+
+
+def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
+    """That documents of training are told from others, which a coin chose, more surely than the guarantee allows."""
+    found = next((one for one in record.attacks if isinstance(one, Completed) and one.attack == MEMBERSHIP), None)
+    if found is None or found.confounded is not None or record.corpus.assigned != "random" or card.epsilon is None:
+        return None
+    # To take a document from a provider of several is to replace that provider.
+    most = auc(Guarantee(card.epsilon, card.delta).of_group(1 if card.unit == "document" else REPLACED))
+    for item in found.measurements:
+        if isinstance(item, Estimate) and item.name.partition(".")[0] == "auc" and item.null == CHANCE:
+            lower = min((bound for bound in item.bounds), key=lambda bound: bound.alpha, default=None)
+            if lower is not None and lower.lower > most + 1 / item.n:
+                return (
+                    f"the training claims epsilon {card.epsilon:.3g} at delta {card.delta:.2g} for each {card.unit}, "
+                    f"which allows documents to be told from others with an area of {most:.3f} at most, and yet it is "
+                    f"at least {lower.lower:.3f} ({100 * (1 - lower.alpha):g} % confidence): it was not as private as "
+                    "it says"
+                )
+    return None
+
+
+def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
+    assert card.epsilon is not None
     canaries = next((one for one in record.attacks if isinstance(one, Completed) and one.attack == CANARIES), None)
-    if card is None or card.epsilon is None or canaries is None:
+    if canaries is None:
         return None
     bound = next((one for one in canaries.measurements if one.name == EPSILON), None)
     copies, counts = copies_of(canaries), _guesses(canaries)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT
 from audit.policy.limits import Policy
+from audit.policy.looser import COMPARED, looser
 from audit.record import AuditRecord
 
 PREFIX = 12
@@ -24,6 +26,7 @@ class PolicyIdentity:
         state: "declared": it is the one that was declared before the scan; "another": it is not; "undeclared": the
             record is older and declares none.
         warning: a sentence on why it could have been chosen for its outcome; empty where it could not.
+        looser: how many of its limits ask less than the shipped ones; empty where none does.
     """
 
     name: str
@@ -31,6 +34,7 @@ class PolicyIdentity:
     shipped: bool
     state: Literal["declared", "another", "undeclared"]
     warning: str
+    looser: str = ""
 
     @property
     def sentence(self) -> str:
@@ -43,6 +47,18 @@ class PolicyIdentity:
 
 def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
     """Hold a policy against the one that a record declares."""
+    return replace(_identify(record, policy), looser=_looser(policy))
+
+
+def _looser(policy: Policy) -> str:
+    count = len(looser(policy))
+    if not count:
+        return ""
+    limits = f"{count} of its {len(policy.limits)} limits {'is' if count == 1 else 'are'} looser"
+    return f"{limits} than those of docaudit's {COMPARED} policy"
+
+
+def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
     origin, declared = policy.origin, record.policy
     sha256 = None if origin is None else origin.sha256
     shipped = origin is not None and origin.shipped
@@ -58,11 +74,17 @@ def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 
 def _late(record: AuditRecord) -> str:
-    """Say that outcomes are older than the declaration of the policy; empty where none is."""
-    oldest = record.timing.oldest
-    if oldest is None or oldest >= record.timing.started:
+    """Say that outcomes are older than the declaration of the policy, or may be; empty where none is."""
+    timing = record.timing
+    unshown = "nothing shows that it was chosen before the results were known"
+    if timing.resumed and timing.oldest is None:
+        return (
+            f"nothing says when the {timing.resumed:,} outcomes that were read from a journal were computed, and the "
+            f"scan of {timing.started[:10]} declares this policy: {unshown}"
+        )
+    if timing.oldest is None or timing.same_policy or timing.oldest >= timing.started:
         return ""
     return (
-        f"outcomes were computed on {oldest[:10]}, before the scan of {record.timing.started[:10]} that declares this "
-        "policy: nothing shows that it was chosen before the results were known"
+        f"outcomes were computed on {timing.oldest[:10]}, before the scan of {timing.started[:10]} that declares this "
+        f"policy: {unshown}"
     )

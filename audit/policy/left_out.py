@@ -48,14 +48,24 @@ def much_unread(left_out: Mapping[str, int], kept: Mapping[str, int], most: floa
 
 def untried(record: AuditRecord, attack: str, number: Unresolved) -> bool:
     """True where the data set may hold the units that a number needs, and a bound or budget left them untried."""
-    documents = record.corpus.documents
-    sides = [documents.get(split, 0) for split in _COMPARED]
-    if number.needed is None or min(sides) < number.needed:
+    if number.needed is None or min(_sides(record)) < number.needed:
         return False
-    if record.share < 1:
-        return True
+    return left_untried(record, attack)
+
+
+def left_untried(record: AuditRecord, attack: str) -> bool:
+    """True where a bound or the budget left untried what the data set holds for an attack."""
+    return record.share < 1 or bounded(record, attack)
+
+
+def bounded(record: AuditRecord, attack: str) -> bool:
+    """True where a bound (--documents, --time) left untried what the data set holds for an attack."""
     bounds = record.bounds
     if bounds is None:
         return False
     short = any(one.tried < one.planned for one in bounds.trials if one.attack == attack)
-    return short or bounds.part < 1 or (bounds.documents is not None and bounds.documents < sum(sides))
+    return short or bounds.part < 1 or (bounds.documents is not None and bounds.documents < sum(_sides(record)))
+
+
+def _sides(record: AuditRecord) -> list[int]:
+    return [record.corpus.documents.get(split, 0) for split in _COMPARED]

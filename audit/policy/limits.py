@@ -1,25 +1,16 @@
-"""A policy: what an owner accepts, read from a file."""
+"""A policy: what an owner accepts."""
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import tomllib
-from collections.abc import Collection, Mapping
-from dataclasses import replace
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
-from audit.errors import PolicyError
 from audit.measurements import STRICT
-from audit.resources import folder
 
-MISSPELT = 0.8
-"""Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
 LONGEST_WAIVER = dt.timedelta(days=366)
 """How far ahead a waiver may end, from the day it is held against (ours): a year later somebody looks again."""
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -133,124 +124,3 @@ class Policy:
     waivers: tuple[Waiver, ...] = ()
     min_examined: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, le=1)] | None = None
     origin: Origin | None = None
-
-
-_POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
-
-
-def _shipped() -> dict[str, Path]:
-    """The shipped policies, by name."""
-    others = ("defenses", "frameworks")
-    return {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
-
-
-def path_of(name_or_path: str) -> Path:
-    """The file of a policy: of a shipped one by its name, else the path itself."""
-    return _shipped().get(name_or_path, Path(name_or_path))
-
-
-def load(name_or_path: str) -> Policy:
-    """Read a policy: the name of a shipped one ("default", "strict") or the path of a TOML file.
-
-    Raises:
-        PolicyError: every problem of the file.
-    """
-    shipped, path = _shipped(), path_of(name_or_path)
-    try:
-        text = path.read_bytes().decode("utf-8")
-        content = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and a number of thousands of digits
-        raise PolicyError(f"policy {path}: not TOML: {error}") from None
-    try:
-        policy = _POLICY.validate_python(content)
-    except ValidationError as error:
-        raise PolicyError(
-            [f"policy {path} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
-        ) from None
-    problems = _contradictions(policy)
-    if policy.origin is not None:
-        problems.append("origin: is written by docaudit, not by a policy")
-    original = shipped.get(policy.name)
-    if original is not None and original.read_bytes() != path.read_bytes():
-        waived = ", as by waivers," if policy.waivers else ""
-        problems.append(
-            f"name: docaudit ships a policy {policy.name!r}; one that differs from it{waived} needs another name"
-        )
-    if problems:
-        hint = f'say name = "{policy.name}-own" in it, and give --policy FILE' if original is not None else ""
-        raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
-    return replace(policy, origin=Origin(text, shipped=original is not None))
-
-
-def _contradictions(policy: Policy) -> list[str]:
-    problems = []
-    if not policy.limits:
-        problems.append("limits: there is none, so nothing could ever be violated")
-    for index, limit in enumerate(policy.limits):
-        if (limit.max is None) == (limit.min is None):
-            problems.append(f"limits.{index}: give either max or min")
-        if limit.holds == "lower" and limit.max is None:
-            problems.append(f"limits.{index}: holds: a lower bound is held against a max")
-    if isinstance(policy.min_examined, int) and policy.min_examined > len(policy.limits):
-        problems.append(
-            f"min_examined: {policy.min_examined} of {len(policy.limits)} limits; a share has a point, as 0.5"
-        )
-    gated = {(limit.attack, limit.metric) for limit in policy.limits}
-    problems += [
-        f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
-        for index, waiver in enumerate(policy.waivers)
-        if (waiver.attack, waiver.metric) not in gated
-    ]
-    return problems
-
-
-def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:
-    """Refuse a policy that misspells something; called before a scan too, which may take hours.
-
-    Args:
-        policy: what to check.
-        metrics: the metrics a policy may ask for, by attack.
-        complete: whether these are all the attacks there are. An older record does not know those that came later: only
-            a name close to one that it knows is then taken for a mistake.
-
-    Raises:
-        PolicyError: the policy names an attack or a metric that does not exist.
-    """
-    problems = []
-    for limit in policy.limits:
-        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)):
-            problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
-        elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
-            close = get_close_matches(limit.metric, metrics[limit.attack], 1)
-            meant = f"; did you mean {close[0]!r}?" if close else ""
-            problems.append(f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}")
-    if problems:
-        raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
-
-
-def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model.
-
-    Args:
-        policy: what to check.
-        metrics: the most that a metric can be, by attack and metric: 1 for shares and areas; None: any number. One that
-            is not among them is taken for a share.
-
-    Raises:
-        PolicyError: every limit out of its metric's range.
-    """
-    problems = []
-    for index, limit in enumerate(policy.limits):
-        for name, bound in (("max", limit.max), ("min", limit.min)):
-            upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
-            if bound is not None and upper is not None and not 0 <= bound <= upper:
-                percent = ", so that 65 % is 0.65" if upper == 1 else ""
-                problems.append(
-                    f"policy {policy.name} limits.{index}: {name} {bound:g}: {limit.metric} lies between 0 and "
-                    f"{upper:g}{percent}"
-                )
-    if problems:
-        raise PolicyError(problems)

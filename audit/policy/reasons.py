@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from audit.measurements import Estimate, Unresolved
 from audit.policy.decision import Cause, Decision
-from audit.policy.left_out import too_much_unread, untried
+from audit.policy.left_out import left_untried, too_much_unread, untried
 from audit.policy.limits import Limit, Policy
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
 MORE = "audit more documents"
+MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
+ALL = "scan all documents: no --documents, no --time, --budget standard"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
+LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
 AGAIN = "mend that and scan again"
 WRONG_SIDE = 0.025
 """One-sided level at which a number is on the wrong side of its null, over all methods of a question (ours: that of a
@@ -104,12 +108,18 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
     needed = f"; {measured.needed} would be needed" if measured.needed else ""
     if limit.metric not in result.about_text and untried(record, result.attack, measured):
         reason = f"{measured.reason} (n = {measured.n}{needed}), of those that were tried"
-        return _undecided(
-            limit, reason, "scan all documents: no --documents, no --time, --budget standard", "unresolved"
-        )
+        return _undecided(limit, reason, ALL, "unresolved")
     # More units than the data set holds: what is not required does without. Other reasons can be mended.
     excused = measured.needed is not None and not limit.required and not result.ablations
     return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", MORE, "unresolved", excused=excused)
+
+
+def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
+    """Send for more documents only where all that the data set holds were tried; what is unresolved knows its need."""
+    more = decision.remedy in (MORE, MORE_PROVIDERS) and decision.cause != "unresolved"
+    if not more or decision.about_text or not left_untried(record, decision.limit.attack):
+        return decision
+    return replace(decision, remedy=ALL)
 
 
 def power_of(result: Completed) -> Estimate | None:
@@ -162,9 +172,9 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
     return next((given for reason in reasons if (given := reason()) is not None), None)
 
 
-def within(result: Completed) -> str:
-    """That a limit is met, and which part of what could leak this rests on."""
-    words = "the whole interval is within the limit"
+def within(limit: Limit, result: Completed) -> str:
+    """That a limit is met, by what, and which part of what could leak this rests on."""
+    words = "the whole interval is within the limit" if limit.holds == "interval" else LOWER_ONLY
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words

@@ -13,10 +13,11 @@ from audit.policy.counts import Counts, count
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
-from audit.policy.limits import Limit, Policy, check_names
+from audit.policy.limits import Limit, Policy
 from audit.policy.reasons import (
     AGAIN,
     MORE,
+    MORE_PROVIDERS,
     TOO_FEW,
     Reason,
     against_model,
@@ -24,9 +25,11 @@ from audit.policy.reasons import (
     is_area,
     missing_result,
     power_of,
+    remedy_at_hand,
     unresolved,
     within,
 )
+from audit.policy.rules import check_names
 from audit.policy.waivers import register, waive
 from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 from audit.stats.multiplicity import holm
@@ -34,7 +37,6 @@ from audit.stats.multiplicity import holm
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
-MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 SIGNIFICANCE = 0.05
 """Family-wise level at which a violation is confirmed (Holm over all methods of the gated limits)."""
 
@@ -42,6 +44,15 @@ SIGNIFICANCE = 0.05
 def today() -> dt.date:
     """The day that waivers are held against (UTC)."""
     return dt.datetime.now(dt.UTC).date()
+
+
+def finished_on(record: AuditRecord) -> dt.date:
+    """The day on which the scan ended (UTC): no verdict on it can be of an earlier one."""
+    try:
+        ended = dt.datetime.fromisoformat(record.timing.finished)
+    except ValueError:
+        return dt.date.min
+    return ended.astimezone(dt.UTC).date() if ended.tzinfo else ended.date()
 
 
 def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
@@ -54,11 +65,14 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     limits on the model and of those on the documents' own text apart. A record that contradicts the guarantee which the
     model's training claims is violated, whatever the limits.
 
+    A clock that is set back revives no waiver: the day is never one before the end of the scan.
+
     Raises:
         PolicyError: the policy names an attack or a metric that the record's version does not know.
         RecordError: the record contradicts itself.
     """
     check_consistency(record)
+    today = max(today, finished_on(record))
     results = {result.attack: result for result in (*record.attacks, *record.left_out)}
     # An attack that an older scan left out gave no list of metrics: its limits are taken at their word.
     asked = {limit.metric for limit in policy.limits}
@@ -84,6 +98,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             few = unresolved(record, policy, limit, completed)
             decision = _decide(limit, completed, methods, own, whole) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
+            decision = remedy_at_hand(record, decision)
         decisions.append(waive(decision, policy, today))
     if record.target.is_model:
         verdict = _verdict(policy, tuple(decisions), contradiction(record))
@@ -182,7 +197,7 @@ def _decide(
     if against is not None:
         return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", within(result), "", worst, power, p_worst)
+        return Decision(limit, "passed", within(limit, result), "", worst, power, p_worst)
     return undecided(
         "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
     )

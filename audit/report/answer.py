@@ -65,7 +65,8 @@ def _accepted(verdict: Verdict) -> str:
     """Who accepted the leaks, and until when."""
     waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
     named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
-    return " and ".join(f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named)
+    who = [f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named]
+    return f"as the waiver states, {' and '.join(who)}"
 
 
 def explanation(record: AuditRecord, verdict: Verdict) -> str:

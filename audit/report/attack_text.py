@@ -24,6 +24,8 @@ from audit.record import Completed
 from audit.report.labels import report_of
 
 GENERIC = "attacks/_generic.html"
+LARGE = 0.25
+"""Share or area beyond its null from which "nothing was found" misleads, where the interval reaches there (ours)."""
 _SPACE = re.compile(r"[ \n]+")
 
 
@@ -64,6 +66,10 @@ class ResultIndex:
     def table(self, name: str) -> ResultTable | None:
         """Return a table of plain numbers; None when the record lacks it."""
         return self._tables.get(name)
+
+    def few(self, item: Estimate) -> bool:
+        """Test whether so little was tried that a large leak is not excluded."""
+        return item.high - max(item.null or 0.0, 0.0) > LARGE
 
     def all(self) -> tuple[Estimate | Unresolved, ...]:
         """Every measurement, in the record's order."""

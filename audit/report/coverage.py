@@ -13,6 +13,7 @@ from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplica
 from audit.report.found import headline
 from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
 from audit.report.labels import report_of
+from audit.report.leaks import unlimited, within
 
 State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
 NOT_STATED = "not stated"
@@ -30,9 +31,16 @@ OUTCOMES = {
 }
 """What became of an attack's limits, the worst first."""
 UNLIMITED = "no limit of the policy applies"
+LEAKING = {
+    OUTCOMES["passed"]: "the limits that apply are met, and a leak was measured all the same",
+    UNLIMITED: "a leak was measured, and no limit of the policy applies",
+}
+"""The same where what was measured speaks for a leak by itself."""
 SPEAKS = {
     OUTCOMES["violated"]: "evidence against the resistance",
     OUTCOMES["waived"]: "evidence against the resistance, waived:",
+    LEAKING[OUTCOMES["passed"]]: "evidence against the resistance, although its limits are met:",
+    LEAKING[UNLIMITED]: "evidence against the resistance, not limited:",
     OUTCOMES["undecided"]: "nothing decided on the resistance",
     OUTCOMES["passed"]: FOR,
     UNLIMITED: "measured and not limited, the resistance",
@@ -214,11 +222,17 @@ def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result
     outcomes = {
         decision.outcome
         for decision in verdict.decisions
-        if decision.limit.attack == result.attack
-        and (not evidence.metrics or decision.limit.metric in evidence.metrics)
+        if decision.limit.attack == result.attack and _counts(evidence, decision.limit.metric)
     }
     outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), UNLIMITED)
+    found = (*within(record, verdict), *unlimited(record, verdict))
+    if any(leak.attack == result.attack and _counts(evidence, leak.metric) for leak in found):
+        outcome = LEAKING.get(outcome, outcome)
     return Examined(result.attack, title, "examined", "; ".join(filter(None, notes)), outcome)
+
+
+def _counts(evidence: Evidence, metric: str) -> bool:
+    return not evidence.metrics or metric in evidence.metrics
 
 
 def amount(record: AuditRecord, result: Completed) -> str:

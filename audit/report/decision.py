@@ -12,7 +12,10 @@ from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackText, ResultIndex
+from audit.report.found import finding_sentence
+from audit.report.labels import report_of
 from audit.report.leaks import findings_outside
+from audit.visible import shown
 
 NOT_STATED = "not stated"
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
@@ -21,6 +24,8 @@ LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapp
 LINES = 24
 """Lines of page one that A4 leaves to what varies in length (ours, by counting); what leaks and does not fit is told on
 the pages behind."""
+LONGEST_TITLE = 64
+"""Signs of a title (ours): two lines of page one."""
 LETTERS, CELL = 100, 36
 """Letters in a line, and in a line of a cell of the audit sheet."""
 ANSWERS: dict[Overall, str] = {
@@ -72,14 +77,14 @@ class DecisionView:
     """Page one.
 
     Attributes:
-        title: of the report: as the owner calls the model.
+        title: of the report: the name of what was audited, never what its owner states.
         outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
         stamp: the outcome as it is stamped.
         explanation: sentences under the headline.
         counts: of the limits on the model, by what became of them.
         leaks: the worst first, as many as the page holds.
         more_leaks: how many it does not hold.
-        sheet: the circumstances as the owner states them.
+        sheet: the circumstances as the owner states them, in quotes.
     """
 
     title: str
@@ -135,12 +140,9 @@ def decision_view(
 
 
 def title(record: AuditRecord) -> str:
-    """The model as its owner calls it; the folder's name where nothing is stated."""
-    sheet = record.audit
-    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
-    if not record.target.is_model:
-        return record.subject
-    return ": ".join(part for part in (sheet.system, model or (None if sheet.system else record.subject)) if part)
+    """The name of what was audited, by its folder: what its owner calls it stands below, as stated."""
+    name = shown(record.subject)
+    return name if len(name) <= LONGEST_TITLE else f"{name[: LONGEST_TITLE - 1]}…"
 
 
 def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
@@ -160,6 +162,7 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         sentence = text.leak(ResultIndex(result, text.report.labels))
         if leaking and outcome == "passed" and result.attack == "membership":
             sentence += Markup(" {}").format(NOT_CONTRADICTED)
+        sentence += _decisive(result.attack, verdict, sentence)
         if result.confounded is not None:
             refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
             sentence = refused.format(result.confounded) + sentence
@@ -168,6 +171,19 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
             words = f"{words}; a finding about the text, whatever the model"
         found.append(Leak(text.title, outcome, words, sentence))
     return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
+
+
+def _decisive(attack: str, verdict: Verdict, told: Markup) -> Markup:
+    """The number of the method that decided the worst limit, where page one tells that of another one."""
+    own = [one for one in verdict.decisions if one.limit.attack == attack and one.measured is not None]
+    worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
+    if worst is None or worst.measured is None or worst.measured.name == worst.limit.metric:
+        return Markup()
+    said = finding_sentence(attack, worst.measured)
+    between = numbers.between(worst.measured, report_of(attack).form(worst.measured.name))
+    if between.replace(numbers.NBSP, " ") in told.striptags().replace(numbers.NBSP, " "):
+        return Markup()
+    return Markup(" The limit is held against the strongest method. {}.").format(said)
 
 
 def _about_text(result: object) -> bool:
@@ -206,7 +222,8 @@ def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ("Decided by", sheet.decides),
         ("DPO", sheet.dpo),
     ]
-    return tuple((label, value or NOT_STATED) for label, value in stated)
+    quoted = tuple((label, f"“{value}”" if value and label != "Release" else value) for label, value in stated)
+    return tuple((label, value or NOT_STATED) for label, value in quoted)
 
 
 def _identity(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[Identity, ...]:
@@ -226,5 +243,5 @@ def _policy(verdict: Verdict, policy: Policy) -> Identity:
     if identity is None or identity.sha256 is None:
         return Identity("Policy", f"{policy.name}, not read from a file")
     kind = "shipped with docaudit, unchanged" if identity.shipped else "the owner's own"
-    told = identity.warning or "declared before the scan"
+    told = "; ".join(filter(None, (identity.warning or "declared before the scan", identity.looser)))
     return Identity("Policy", f"{policy.name}: {kind}; {told}", identity.sha256)

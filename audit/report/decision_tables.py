@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from audit.policy import Outcome
+from audit.policy import Decision, Outcome
+from audit.policy.looser import Looser
 from audit.report.tables import OUTCOME_LABELS, DecisionRow
 
 CONFIRMED = "the leak is confirmed over the limit"
@@ -42,21 +43,27 @@ class LimitTables:
         unmeasured: those for which an attack that ran gave no number.
         without: outcome, its word, and in a line the attacks that did not run, with the number of their limits.
         inapplicable: attacks that do not apply, with the number of their limits.
+        looser: by attack and metric, that a limit asks less than the shipped one.
     """
 
     measured: tuple[tuple[str, tuple[MeasuredLimit, ...]], ...]
     unmeasured: tuple[OpenLimits, ...]
     without: tuple[tuple[str, str, str], ...]
     inapplicable: str
+    looser: Mapping[tuple[str, str], str]
 
 
-def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) -> LimitTables:
+def limit_tables(
+    rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str], loose: Sequence[Looser] = ()
+) -> LimitTables:
     """Sort limits by what is to be said of them.
 
     Args:
         rows: each limit with the title of its attack, in the order of the policy.
         ran: the attacks that ran to their end; what became of the others is told under what was not examined.
+        loose: those that ask less than the shipped ones.
     """
+    said = {(one.attack, one.metric): one.sentence for one in loose}
     order = list(OUTCOME_LABELS)
     worst = sorted(rows, key=lambda pair: order.index(pair[1].decision.outcome))
     measured: dict[str, list[MeasuredLimit]] = {}
@@ -65,7 +72,7 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
     for title, row in worst:
         decision = row.decision
         if decision.measured is not None:
-            measured.setdefault(title, []).append(MeasuredLimit(row, _note(row)))
+            measured.setdefault(title, []).append(MeasuredLimit(row, _note(row, said.get(_key(decision), ""))))
         elif decision.outcome != "inapplicable" and decision.limit.attack in ran:
             open_limits[title, decision.outcome, decision.reason, decision.remedy] += 1
         else:
@@ -79,6 +86,7 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
         ),
         tuple((outcome, OUTCOME_LABELS[outcome], _counted(titles)) for outcome, titles in without.items()),
         _counted(absent),
+        said,
     )
 
 
@@ -96,8 +104,16 @@ def _counted(titles: Sequence[str]) -> str:
     return "; ".join(f"{title} ({count} limit{'s' if count != 1 else ''})" for title, count in counts.items())
 
 
-def _note(row: DecisionRow) -> str:
-    """The reason of a decision without what its outcome says already, and what would decide it."""
+def _key(decision: Decision) -> tuple[str, str]:
+    return decision.limit.attack, decision.limit.metric
+
+
+def _note(row: DecisionRow, looser: str = "") -> str:
+    """The reason of a decision without what its outcome says already, what would decide it, and how loose it is."""
+    return "; ".join(filter(None, (_reason(row), looser)))
+
+
+def _reason(row: DecisionRow) -> str:
     decision = row.decision
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"

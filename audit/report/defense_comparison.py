@@ -120,8 +120,8 @@ def write(
     try:
         check_comparable(rows)
         text = html(rows, policy, left_out or {})
-    except DocauditError:
-        remove(out / HTML_NAME, out / PDF_NAME)
+    except DocauditError as error:
+        remove(out / HTML_NAME, out / PDF_NAME, after=error)
         raise
     return list(write_pages(text, out / HTML_NAME, out / PDF_NAME))
 

@@ -15,6 +15,8 @@ from audit.report.coverage import NOT_STATED, legal_view
 from audit.report.found import finding_sentence, headline
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import report_of
+from audit.report.leaks import unlimited, within
+from audit.report.notes import told
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk
 
@@ -58,6 +60,8 @@ def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Seq
             recommendations=recommend(record, verdict, comparisons),
             rows=rows,
             titles={limit.attack: report_of(limit.attack).title or limit.attack for limit in policy.limits},
+            accepted=[told(leak) for leak in within(record, verdict)],
+            outside=[told(leak) for leak in unlimited(record, verdict)],
             waived=[row for row in rows if row.decision.waiver is not None],
         )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

@@ -58,15 +58,15 @@ def write(
         annex = html(record, verdict, policy, comparisons=comparisons)
         decision = decision_html(record, verdict, policy, comparisons)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
-    except DocauditError:
-        remove(*(out / name for name in NAMES))
+    except DocauditError as error:
+        remove(*(out / name for name in NAMES), after=error)
         raise
     files = sources(written or dumps(record).encode(), policy)
     page = out / HTML_NAME
     try:
         warnings = write_pages(annex, page, out / ANNEX_NAME, files)
-    except DocauditError:
-        remove(out / PDF_NAME)
+    except DocauditError as error:
+        remove(out / PDF_NAME, after=error)
         raise
     return tuple(dict.fromkeys((*warnings, *_write_pdf(decision, page, out / PDF_NAME, files))))
 
@@ -93,8 +93,8 @@ def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Atta
     """
     try:
         write_atomically(page, text.encode())
-    except DocauditError:
-        remove(page, printed)
+    except DocauditError as error:
+        remove(page, printed, after=error)
         raise
     return _write_pdf(text, page, printed, attachments)
 
@@ -105,12 +105,27 @@ def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attac
     try:
         write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:
-        remove(printed)
+        remove(printed, after=error)
         return (f"{error}; {page.name} was written",)
     return ()
 
 
-def remove(*stale: Path) -> None:
-    """Remove files that would show something else than what was just measured."""
+def remove(*stale: Path, after: DocauditError | None = None) -> None:
+    """Remove files that would show something else than what was just measured.
+
+    Args:
+        stale: the files; as many as can be are removed.
+        after: the error why they are stale; its problems are told first.
+
+    Raises:
+        EngineError: one of them cannot be removed.
+    """
+    left = []
     for path in stale:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            left.append(f"{path}: of an earlier run, cannot be removed ({error.strerror})")
+    if left:
+        told = () if after is None else after.problems
+        raise EngineError((*told, *left), "remove it yourself: it may show another verdict") from None

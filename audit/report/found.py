@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Verdict
-from audit.policy.reasons import AGAIN, MORE, is_area
+from audit.policy.left_out import bounded
+from audit.policy.reasons import AGAIN, ALL, MORE, is_area
 from audit.record import AuditRecord, Completed
 from audit.report.numbers import between, interval, reached, show
 
@@ -36,7 +37,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
             else:
-                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{few}"
+                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{_beside(result, measured)}{few}"
 
 
 def _is_wide(verdict: Verdict, attack: str) -> bool:
@@ -66,38 +67,62 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
 
 
+def _beside(result: Completed, measured: Estimate) -> str:
+    """What the same attacker reaches where nothing was learnt: on held-out documents, else without the model."""
+    kind, name = _KINDS.get(result.attack), measured.name.replace(".member", ".heldout")
+    if kind is None or kind.report.form(measured.name) != "share":
+        return ""
+    twin = next((item for item in result.measurements if item.name == name != measured.name), None)
+    if isinstance(twin, Estimate):
+        text = f", against {reached(twin)} ({interval(twin, 'share')}) declared as never seen"
+    elif measured.null is not None and measured.null_kind == "public model":
+        text = f", against {show(measured.null, 'share')} without the model"
+    else:
+        return ""
+    return text.replace("\u00a0", " ")
+
+
 def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     """Name the one thing that would decide most undecided limits; empty where none is undecided.
 
-    More documents are counted where an interval is too wide: as many as narrow it, were the number to stay as it is, to
-    its own side of the limit (its width falls with the root of the number of units).
+    What the budget or a bound left untried comes first. Then more documents are counted where an interval is too wide:
+    as many as narrow it, were the number to stay as it is, to its own side of the limit (its width falls with the root
+    of the number of units).
     """
     undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
     if not undecided:
         return ""
+    left = [one for one in undecided if one.remedy == ALL]
+    if left:
+        return f"{_to_decide(len(left), len(undecided))}: scan all documents{_rest(record, left)}."
     more = [found for one in undecided if (found := _more(record, one)) is not None]
     remedies = Counter(one.remedy for one in undecided if one.remedy and _more(record, one) is None)
     (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
     if more and len(more) >= count:
         unit, _ = Counter(unit for _, unit in more).most_common(1)[0]
         own = [n for n, other in more if other == unit]
-        step = f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits"
-        return f"{step}{_untried(record)}."
+        return f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits."
     if not remedy:
         return ""
-    limits = "limit" if count == 1 else "limits"
-    more_there = _untried(record) if remedy == MORE else ""
     told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
-    return f"To decide {count} of {len(undecided)} undecided {limits}: {told}{remedy}{more_there}."
+    more_there = _rest(record, undecided) if remedy == MORE else ""
+    return f"{_to_decide(count, len(undecided))}: {told}{remedy}{more_there}."
 
 
-def _untried(record: AuditRecord) -> str:
-    """The way to the documents that a first look left out; empty where there are none."""
+def _to_decide(count: int, all_of: int) -> str:
+    return f"To decide {count} of {all_of} undecided {'limit' if all_of == 1 else 'limits'}"
+
+
+def _rest(record: AuditRecord, left: Sequence[Decision]) -> str:
+    """The way to what a first look left out; empty where it left nothing."""
     there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
-    tried = there if record.bounds is None else record.bounds.documents or 0
-    if tried >= there:
+    options = [
+        *(["with --budget standard"] if record.share < 1 else ()),
+        *(["without --documents and --time"] if any(bounded(record, one.limit.attack) for one in left) else ()),
+    ]
+    if not options:
         return ""
-    return f"; the data set holds {there:,}, all of which a scan without --documents and --time tries"
+    return f"; the data set holds {there:,}, all of which a scan {', '.join(options)} tries"
 
 
 def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:

@@ -19,6 +19,7 @@ from audit.attacks.reporting import (
 from audit.defenses.measured import Comparison
 from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
+from audit.policy.looser import looser
 from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
@@ -31,7 +32,7 @@ from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import UTILITY
-from audit.report.leaks import unlimited
+from audit.report.leaks import unlimited, within
 from audit.report.page import add_contents, script, script_hash
 from audit.report.recommend import Recommendation, recommend
 from audit.report.residual import residual_risk
@@ -169,15 +170,17 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
     titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, texts)
-    outside, declared = unlimited(record, verdict), plausibility(record)
-    beside = [*([declared.sentence] if declared else []), *(leak.sentence for leak in outside[:MOST_OUTSIDE])]
-    # The box of what no limit is on has a heading and an introduction, too.
-    answer = decision_view(record, verdict, policy, texts, [*beside, *("", "") * bool(outside)])
+    outside, accepted, declared = unlimited(record, verdict), within(record, verdict), plausibility(record)
+    beside = [declared.sentence] if declared else []
+    for found in (accepted, outside):
+        beside += [*(leak.sentence for leak in found[:MOST_OUTSIDE]), *("", "") * bool(found)]
+    answer = decision_view(record, verdict, policy, texts, beside)
     return {
         "record": record,
         "verdict": verdict,
         "policy": policy,
         "outside": outside,
+        "accepted": accepted,
         "most_outside": MOST_OUTSIDE,
         "declared": declared,
         "used": documents_used(record),
@@ -186,7 +189,7 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "texts": texts,
         "decision": answer,
         "unexamined": unexamined(record, verdict, texts),
-        "limits": limit_tables(titled, {view.result.attack for view in views}),
+        "limits": limit_tables(titled, {view.result.attack for view in views}, looser(policy)),
         "rows": rows,
         "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
         "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",

@@ -35,6 +35,7 @@ def environment() -> jinja2.Environment:
         bare=numbers.bare,
         interval=numbers.interval,
         between=numbers.between,
+        between_of_hundred=numbers.between_of_hundred,
         reached=numbers.reached,
         plain=numbers.plain,
         exact=numbers.exact,

@@ -75,17 +75,27 @@ def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]
     return tuple(leak for leak in leaks(record) if (leak.attack, leak.metric) not in limited)
 
 
+def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
+    """List what was measured and speaks for a leak although its limit is met, the worst first.
+
+    All measurements together are held at `LEVEL`, as they are for signs of the training (`declared.plausibility`).
+    """
+    met = {(one.limit.attack, one.limit.metric) for one in verdict.decisions if one.outcome == "passed"}
+    return tuple(leak for leak in leaks(record, LEVEL) if (leak.attack, leak.metric) in met)
+
+
 def headline(record: AuditRecord, verdict: Verdict) -> str:
     """The verdict's reason, with the number of findings that the policy says nothing about."""
     return f"{verdict.reason}{findings_outside(record, verdict)}"
 
 
 def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
-    """The number of findings that the policy says nothing about, behind a sentence; empty where there are none."""
-    outside = len(unlimited(record, verdict))
+    """The number of findings that limits accept, or the policy says nothing about, behind a sentence; or empty."""
+    accepted, outside = len(within(record, verdict)), len(unlimited(record, verdict))
+    told = f"; {accepted} met {'limit leaves' if accepted == 1 else 'limits leave'} a measured leak" if accepted else ""
     if not outside:
-        return ""
-    return f"; {outside} measured {'finding lies' if outside == 1 else 'findings lie'} outside this policy"
+        return told
+    return f"{told}; {outside} measured {'finding lies' if outside == 1 else 'findings lie'} outside this policy"
 
 
 def _tells(result: Completed) -> dict[str, str]:

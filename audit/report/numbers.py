@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from audit.attacks.reporting import Form
 from audit.measurements import Estimate
+from audit.policy.reasons import is_area
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
 SMALLEST = 1e-4
 """Nothing smaller than this is written out (chosen here: below the resolution of any corpus that is audited)."""
+AREA_DECIMALS = 2
+"""Decimals that an area's interval has at least (ours)."""
 UNIT_LABELS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
 
 
@@ -78,13 +83,38 @@ def _with_unit(text: str, form: Form) -> str:
 
 
 def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
-    """Both ends of the interval, each no finer than the finer one of the value and the other end."""
+    """Both ends of the interval, each no finer than the finer one of the value and the other end.
+
+    No end that differs from a value that is printed exactly is printed like it. Ends of an area have two decimals at
+    least and are rounded outwards: there the last digit is the difference between telling surely and telling well.
+    """
     low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
-    scale = _scale(form)
+    outwards = form == "number" and is_area(estimate)
+    least = AREA_DECIMALS if outwards else 0
     return (
-        _written(scale * estimate.low, min(low, max(value, high))),
-        _written(scale * estimate.high, min(high, max(value, low))),
+        _end(
+            estimate.low, estimate.value, form, max(least, min(low, max(value, high))), ROUND_FLOOR if outwards else ""
+        ),
+        _end(
+            estimate.high,
+            estimate.value,
+            form,
+            max(least, min(high, max(value, low))),
+            ROUND_CEILING if outwards else "",
+        ),
     )
+
+
+def _end(end: float, value: float, form: Form, decimals: int, rounding: str) -> str:
+    scale = _scale(form)
+    # Between a rounded value and its own digits an end would seem to lie on the other side.
+    exact_value = math.isclose(round(scale * value, decimals), scale * value, abs_tol=1e-9)
+    for count in range(decimals, decimals + 4):
+        rounded = float(Decimal(repr(end)).quantize(Decimal(1).scaleb(-count), rounding)) if rounding else end
+        text = _written(scale * rounded, count)
+        if end == value or not exact_value or text != _written(scale * value, count):
+            break
+    return text
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
@@ -96,6 +126,12 @@ def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
 def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
     """Both ends of the interval without their unit: "55 to 69"."""
     return " to ".join(ends(estimate, form, digits))
+
+
+def between_of_hundred(estimate: Estimate, form: Form) -> str:
+    """As `between`, for words that say "of every 100": an estimated difference may reach over what there can be."""
+    low, value, high = (min(1.0, max(-1.0, item)) for item in (estimate.low, estimate.value, estimate.high))
+    return between(replace(estimate, low=low, value=value, high=high), form)
 
 
 def exact_count(estimate: Estimate) -> int | None:

@@ -135,8 +135,8 @@ def _elsewhere(remedy: Remedy, violated: Sequence[Decision], kinds: tuple[str, .
         return Expectation("unknown", kinds, "Nobody has measured it: only a new scan tells", len(violated))
     prospect: Prospect = "met elsewhere" if met == len(violated) else "less elsewhere"
     text = (
-        f"If it does here what it did there, {met} of the {len(violated)} violated limits that it answers would be "
-        "met; another model is no proof, only a new scan is"
+        "Not measured here. What it did to one other model has no interval for this one, and what it costs in "
+        "usefulness here is not known: it is no proof, only a new scan is"
     )
     return Expectation(prospect, effects, text, len(violated))
 
@@ -158,7 +158,8 @@ def _sentence(evidence: Evidence, projected: Sequence[tuple[Decision, float]]) -
     change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
     cost = f"; {evidence.cost}" if evidence.cost else ""
     here = ", ".join(_projection(decision, value) for decision, value in projected)
-    return f"{author} {evidence.setting}: {change}{cost} ({evidence.source}). In the same proportion here: {here}"
+    caveat = "One model, and no interval for this one; in the same proportion here"
+    return f"{author} {evidence.setting}: {change}{cost} ({evidence.source}). {caveat}: {here}"
 
 
 def _projection(decision: Decision, value: float) -> str:

@@ -18,10 +18,11 @@ from audit.errors import RenderError
 from audit.measurements import STRICT, Estimate
 from audit.policy import Decision, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON
+from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.labels import UTILITY, report_of
-from audit.report.leaks import unlimited
+from audit.report.leaks import unlimited, within
 from audit.report.prospects import RANKS, expect
 from audit.resources import folder
 
@@ -101,7 +102,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
     if verdict.overall in ("passed", "waived"):
-        listed += [Finding(leak.attack, leak.metric, "outside") for leak in unlimited(record, verdict)]
+        leaks = (*within(record, verdict), *unlimited(record, verdict))
+        listed += [Finding(leak.attack, leak.metric, "outside") for leak in leaks]
     if verdict.overall == "passed" and not listed and record.target.is_model:
         listed.append(Finding("", "", "clean"))
     if verdict.overall == "undecided" and not listed:
@@ -195,8 +197,7 @@ def _command(remedy: Remedy, verdict: Verdict, record: AuditRecord) -> str:
     command = remedy.command
     if not command and remedy.measured_by:
         command = f"docaudit defend {remedy.measured_by[0]} {DEFEND}"
-    shipped = record.policy is None or record.policy.shipped or record.policy.name != verdict.policy
-    policy = verdict.policy if shipped else "POLICY.toml"
+    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
     return command.format(policy=policy, budget=record.budget, seed=record.seed)
 
 
@@ -205,8 +206,9 @@ def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
     metrics = dict.fromkeys((finding.attack, finding.metric) for finding in answered)
     effects = [effect for pair in metrics if (effect := comparison.effect(*pair)) is not None]
     shown = [f"{_label(effect)} {_change(effect)}" for effect in (*effects, *comparison.usefulness)]
+    useful = [] if comparison.usefulness else ["usefulness was not measured"]
     verdict = f"the verdict {comparison.verdict_before} → {comparison.verdict_after}"
-    return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, verdict])}"
+    return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, *useful, verdict])}"
 
 
 def _label(effect: Effect) -> str:

@@ -85,7 +85,7 @@ def _waived(verdict: Verdict) -> Iterator[tuple[str, Named]]:
         (
             one,
             f"{_measured(one)}; accepted by {one.waiver.owner}, {one.waiver.role}, until {one.waiver.expires}; instead "
-            f"of mending it: {one.waiver.measure}",
+            f"of mending it: {one.waiver.measure} (quoted from the waiver)",
         )
         for one in _of(verdict, "waived")
         if one.waiver is not None

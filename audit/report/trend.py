@@ -42,8 +42,8 @@ def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str,
     check_comparable(stops)
     try:
         text = html(stops, axis)
-    except DocauditError:
-        remove(out / HTML_NAME, out / PDF_NAME)
+    except DocauditError as error:
+        remove(out / HTML_NAME, out / PDF_NAME, after=error)
         raise
     return [*weaknesses(stops), *write_pages(text, out / HTML_NAME, out / PDF_NAME)]
 

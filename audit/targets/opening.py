@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from audit.corpus.canaries.schema import open_page
-from audit.corpus.documents import ASKING, Corpus
+from audit.corpus.documents import Corpus
 from audit.errors import TargetError
+from audit.record import SCANNED_WITH
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import is_adapter
@@ -141,21 +142,13 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
 
 
 def check_task(target: Checkpoint, corpus: Corpus) -> None:
-    """Hold the manifest's task against what the model was trained to do.
-
-    A model that writes may be asked questions, or for a page's whole output; a model that points at answers is asked
-    questions too; a masked language model learns the words of a page, whatever tags its fields have.
+    """Hold the manifest's task against what the model was trained to do, see `SCANNED_WITH`.
 
     Raises:
         TargetError: the manifest names another task.
     """
     task, own = corpus.manifest.task, target.card.task
-    others = {
-        "question-answering": ASKING,
-        "extractive-qa": ("question-answering",),
-        "mlm": ("token-classification",),
-    }
-    if task.kind == own or task.kind in others.get(own, ()):
+    if task.kind == own or task.kind in SCANNED_WITH.get(own, ()):
         return
     raise TargetError(
         f"the model is {target.card.architecture}, and manifest.toml says task.kind = {task.kind!r}",

@@ -12,11 +12,12 @@ from audit import attestation as attestations
 from audit import policy as policies
 from audit.attestation import DATA_SET, FILE_NAME, Json
 from audit.errors import RecordError
-from audit.files import write_atomically
+from audit.files import check_file, write_output
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.declared import read_declared
 from audit.record import AuditRecord
-from audit.workflows.gate import read_record
+from audit.report.leaks import unlimited, within
+from audit.workflows.gate import check_meaning, read_record
 
 RECORD = "record.json"
 DRAWN = ("report.pdf", "report.html", "annex.pdf", "measurements.csv")
@@ -53,11 +54,13 @@ def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> At
     Raises:
         DocauditError: the record or the key cannot be read, or the file cannot be written.
     """
+    if out is not None:
+        check_file("--out", out)
     signer = None if key is None else attestations.read_private_key(key)
     record = read_record(folder)
     statement = state(folder, record, policies.today())
     path = folder / FILE_NAME if out is None else out
-    write_atomically(path, attestations.seal(statement, signer).encode())
+    write_output(path, attestations.seal(statement, signer).encode())
     own = None if signer is None else attestations.key_id(signer.public_key())
     return Attested(path, statement["predicate"]["result"], len(statement["subject"]), own)
 
@@ -78,6 +81,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Json:
             "the record declares no policy: an older version wrote it", "scan again: what was tried is not tried again"
         )
     policy = read_declared(record.policy)
+    check_meaning(policy)
     verdict = policies.evaluate(record, policy, today)
     subjects: list[tuple[str, dict[str, str]]] = [
         *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),
@@ -95,10 +99,13 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         kind = _kind(decision, policy)
         if kind is not None:
             tests[kind].append(name_of(decision))
+    leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
+    named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
     if verdict.exit_code:
         result = "FAILED"
     else:
-        clean = verdict.overall == "passed" and not tests["warnedTests"] and record.target.is_model
+        clean = verdict.overall == "passed" and not tests["warnedTests"] and not named
+        clean = clean and record.target.is_model
         result = "PASSED" if clean else "WARNED"
     assert record.policy is not None
     own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}
@@ -107,7 +114,7 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         "result": result,
         "configuration": [{"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}],
         **tests,
-        DOCUMENTATION: {**own, **stated},
+        DOCUMENTATION: {**own, **stated, **named},
     }
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import tomli_w
 
+from audit import __version__
 from audit.attacks import BATTERY
-from audit.errors import EngineError
+from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Completed, read
 from audit.report.leaks import leaks
 from audit.resources import folder
 from audit.targets.environment import use_threads
@@ -25,7 +26,34 @@ SAMPLE = "sample"
 """The folder of the sample's model and data, in the folder of the reports."""
 MODEL = "leaky-model"
 """The folder of the model there, by which the report names it."""
+NAME = "receipts-demo"
+"""The name of its data set, by which a record tells that it is of the demonstration."""
+REPORTS = ("report.pdf", "report.html", "annex.pdf")
+"""What a demonstration that is done has drawn."""
 _REFERENCE = "references/public-mlm"
+
+
+def find_demo(out: Path) -> AuditRecord | None:
+    """Read the record of a demonstration that this version finished; None where it is to be begun, or to go on.
+
+    Raises:
+        UsageError: the folder holds something else.
+        EngineError: it is no folder.
+    """
+    try:
+        held = {path.name for path in out.iterdir()} if out.exists() else set()
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
+    if not held:
+        return None
+    record = read(out) if "record.json" in held else None
+    if not (out / SAMPLE / MODEL).is_dir() or (record is not None and record.corpus.name != NAME):
+        raise UsageError(
+            f"--out {out}: holds something else than a demo", "name a folder that is empty or not there yet"
+        )
+    if record is None or record.environment.docaudit != __version__ or not held.issuperset(REPORTS):
+        return None
+    return record
 
 
 def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ()) -> ScanSetup:
@@ -80,7 +108,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
     pages = ({key: value for key, value in row.items() if key != "image"} for row in rows)
     yield "data/documents.jsonl", "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages).encode()
     manifest = tomllib.loads((source / "data" / "manifest.toml").read_text(encoding="utf-8"))
-    manifest |= {"name": "receipts-demo", "references": {"auxiliary": _REFERENCE}}
+    manifest |= {"name": NAME, "references": {"auxiliary": _REFERENCE}}
     yield "data/manifest.toml", tomli_w.dumps(manifest).encode()
 
 

@@ -13,18 +13,16 @@ from audit.defenses.measured import Effect
 from audit.engine.interface import SILENT, Progress
 from audit.errors import RecordError
 from audit.measurements import Estimate, Measurement
-from audit.policy import SIGNIFICANCE, Policy, Verdict
-from audit.policy.baseline import LimitKey, hold_against_baseline
+from audit.policy import SIGNIFICANCE, Policy
 from audit.policy.limits import Limit
 from audit.policy.reasons import against_model, hindrance, is_area, power_of
 from audit.record import AuditRecord, Completed
 from audit.report.scan_diff.result import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
-from audit.report.scan_diff.wording import change_words
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
 from audit.workflows.changes import completed, effect_of, measurement, why_missing
 from audit.workflows.comparable import differences, notes_on, other_reference
-from audit.workflows.gate import gate_record, load_policy, read_record
+from audit.workflows.gate import load_policy, read_record
 from audit.workflows.unit_scores import read_scores
 
 EVIDENCE = "evidence"
@@ -57,62 +55,29 @@ def diff_scans(
         DocauditError: a record or the policy cannot be read, or the scans differ in more than the model.
     """
     chosen = load_policy(policy, complete=False)
-    kept = old_evidence or _evidence_of(old), new_evidence or _evidence_of(new)
-    return _compare((read_record(old), read_record(new)), kept, chosen, progress)
+    kept = old_evidence or evidence_of(old), new_evidence or evidence_of(new)
+    return compare((read_record(old), read_record(new)), kept, chosen, progress)
 
 
-def gate_against_baseline(
-    path: Path,
-    policy: str,
-    baseline: Path,
-    model: Path | None = None,
-    data: Path | None = None,
-    *,
-    no_model: bool = False,
-    progress: Progress = SILENT,
-) -> tuple[AuditRecord, Verdict, ScanDiff]:
-    """Hold a record against a policy and against an earlier scan; the other arguments are those of `gate_record`.
-
-    Returns:
-        The record, the verdict by both, and the comparison.
-
-    Raises:
-        UsageError: `no_model`, and the record is of a model.
-        DocauditError: one of them cannot be read, or they do not fit each other.
-    """
-    record, verdict = gate_record(path, policy, model, data, no_model=no_model)
-    chosen = load_policy(policy, complete=False)
-    found = _compare((read_record(baseline), record), (_evidence_of(baseline), _evidence_of(path)), chosen, progress)
-    compared = any(change.compared for change in found.changes if change.limits)
-    worse, lost = _regressions(found)
-    return record, hold_against_baseline(verdict, chosen, worse, lost, compared=compared), found
-
-
-def _regressions(found: ScanDiff) -> tuple[dict[LimitKey, str], dict[LimitKey, str]]:
-    """The limits that became worse, each with its largest change, and those that cannot be compared any more."""
-    worse: dict[LimitKey, MetricChange] = {}
-    lost: dict[LimitKey, str] = {}
-    for change in found.changes:
-        for metric in change.limits:
-            key = change.attack, metric
-            if change.outcome == "worse":
-                worse[key] = max(worse.get(key, change), change, key=_size)
-            elif change.lost:
-                lost[key] = f"{change.metric} was measured in the baseline: {change.reason}"
-    return {key: change_words(change) for key, change in worse.items()}, lost
-
-
-def _size(change: MetricChange) -> float:
-    return 0.0 if change.difference is None else abs(change.difference.value)
-
-
-def _evidence_of(path: Path) -> Path:
+def evidence_of(path: Path) -> Path:
+    """The folder where the scan of a record kept its evidence, unless it was told another."""
     return (path if path.is_dir() else path.parent) / EVIDENCE
 
 
-def _compare(
+def compare(
     records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path], policy: Policy, progress: Progress
 ) -> ScanDiff:
+    """Compare two records.
+
+    Args:
+        records: of the old scan and of the new one.
+        kept: the folders of their evidence.
+        policy: whose limits are among the numbers.
+        progress: advanced by every attack.
+
+    Raises:
+        RecordError: the scans differ in more than the model.
+    """
     problems = differences(*records)
     if problems:
         raise RecordError(problems, "compare scans of the same data with the same seed, budget and parameters")

@@ -89,7 +89,8 @@ def collect_blocks(
     options = opened.options
     loaded = _LoadedModel.of(target)
     key = journal_key(opened, attack, target.card, filled, (loaded.batch_rows, loaded.batch_tokens))
-    kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh)
+    declared = None if origin is None else origin.policy
+    kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, declared)
     journal = kept.journal
     known = {*journal.outcomes}
     todo = [[trial for trial in block if trial.id not in journal.outcomes] for block in blocks]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import known_metrics
+from audit.attacks import BATTERY, known_facts, known_metrics
+from audit.corpus.documents import Corpus
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.policy.consistency import check_consistency, check_values
-from audit.record import AuditRecord
+from audit.policy.of_attacks import check_against_attacks
+from audit.record import AuditRecord, Skipped
 
+SHOWN = 8
+"""Files that a warning names (ours)."""
 UNAUDITED = (
     "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
     "gate it with --no-model"
@@ -31,11 +37,22 @@ def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
         PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit can never be
             reached.
     """
-    policy, metrics = policies.load(name_or_path), known_metrics()
+    policy = policies.load(name_or_path)
     if complete:
-        policies.check_names(policy, metrics)
-    policies.check_ranges(policy, metrics)
+        policies.check_names(policy, known_metrics())
+    check_meaning(policy)
     return policy
+
+
+def check_meaning(policy: Policy) -> None:
+    """Refuse a policy with limits that a leaking model would meet.
+
+    Raises:
+        PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
+    """
+    policies.check_ranges(policy, known_metrics())
+    policies.check_sides(policy, {kind.name: kind.leaks() for kind in BATTERY})
+    policies.check_lower_bounds(policy, {kind.name: kind.tallies for kind in BATTERY if kind.tallies})
 
 
 def read_record(path: Path) -> AuditRecord:
@@ -47,6 +64,7 @@ def read_record(path: Path) -> AuditRecord:
     record = records.read(path)
     check_consistency(record)
     check_values(record, known_metrics())
+    check_against_attacks(record, known_facts(), dt.datetime.now(dt.UTC))
     return record
 
 
@@ -92,7 +110,7 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     Raises:
         TargetError: the folder or a file of it cannot be read.
     """
-    from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, hash_files
+    from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, code_that_runs, hash_files
 
     found, named = hash_files(folder), dict(record.target.files)
     if not named:
@@ -103,10 +121,26 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
         # What an adapter takes from its base lies in the base's own folder.
         parts = (SETTINGS, WEIGHTS, "base/") if any(name.startswith("base/") for name in found) else (SETTINGS, WEIGHTS)
         named = {name: digest for name, digest in named.items() if name.startswith(parts)}
-    return [
+    others = [
         f"{folder}: {name} {_difference(found.get(name), named.get(name))}"
         for name in sorted({*found, *named})
         if found.get(name) != named.get(name)
+    ]
+    run = (f"{folder}: {name} is run by what config.json names, and was not scanned" for name in code_that_runs(folder))
+    return [*others, *run]
+
+
+def warn_unscanned(folder: Path) -> list[str]:
+    """Name weights and code beside those that were scanned, which another loader may take."""
+    from audit.targets.checkpoint.content import unscanned_files
+
+    names = unscanned_files(folder)
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [
+        f"{folder}: {', '.join(names[:SHOWN])}{more} were not scanned: the verdict says nothing of a model that is "
+        "loaded from them"
     ]
 
 
@@ -124,5 +158,21 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
     """
     from audit.corpus.manifest import load
 
-    same = load(folder).sha256 == record.corpus.sha256
-    return [] if same else [f"{folder}: the record is of another data set, or of another state of it"]
+    corpus = load(folder)
+    if corpus.sha256 != record.corpus.sha256:
+        return [f"{folder}: the record is of another data set, or of another state of it"]
+    problem = "the record says that it cannot feed"
+    return [f"{folder}: {problem} {attack}, and it can" for attack in _said_to_lack(record, corpus)]
+
+
+def _said_to_lack(record: AuditRecord, corpus: Corpus) -> Iterator[str]:
+    """Attacks that the record excuses for what the data set does not hold, and that it holds."""
+    excused = {item.attack for item in record.left_out if item.lacks is not None}
+    excused |= {result.attack for result in record.attacks if isinstance(result, Skipped) and result.by_data}
+    # What a scan leaves out of the documents may be what an attack lacked.
+    whole = not {*record.corpus.near_copies.values(), *record.corpus.unread.values()} - {0}
+    for kind in BATTERY:
+        attack = kind.preset(record.budget)
+        bare = whole or not attack.excused(replace(corpus, documents=()))
+        if kind.name in excused and bare and not attack.excused(corpus):
+            yield kind.name

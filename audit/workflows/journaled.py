@@ -22,40 +22,62 @@ from audit.workflows.setup import ScanSetup
 
 @dataclass
 class Origin:
-    """Outcomes of a scan, and those among them that earlier runs computed; see `Timing`."""
+    """Outcomes of a scan, and those among them that earlier runs computed; see `Timing`.
 
+    Attributes:
+        policy: sha256 of the policy that the scan declares.
+        same_policy: whether all journals of earlier runs were begun under it.
+    """
+
+    policy: str | None = None
     outcomes: int = 0
     resumed: int = 0
     oldest: str | None = None
     newest: str | None = None
+    undated: bool = False
+    same_policy: bool = True
 
     def add(self, outcomes: int, resumed: int, opened: OpenedJournal) -> None:
         """Count the outcomes of an attack, `resumed` of which stood in its journal already."""
         self.outcomes += outcomes
         self.resumed += resumed
         if resumed:
-            self.oldest = min(filter(None, (self.oldest, opened.oldest)))
+            self.undated |= opened.oldest is None
+            self.same_policy &= self.policy is not None and opened.policy == self.policy
+            self.oldest = min(filter(None, (self.oldest, opened.oldest)), default=None)
             self.newest = max(filter(None, (self.newest, opened.newest)))
 
     def timing(self, started: str, finished: str, seconds: float) -> Timing:
         """Return the timing of a run that began and ended then."""
-        return Timing(started, finished, seconds, self.outcomes, self.resumed, self.oldest, self.newest)
+        oldest = None if self.undated else self.oldest
+        same = self.same_policy and self.resumed > 0
+        return Timing(started, finished, seconds, self.outcomes, self.resumed, oldest, self.newest, same)
 
 
 @dataclass(frozen=True)
 class OpenedJournal:
-    """A journal, and when the first and the last of its outcomes were computed, in UTC."""
+    """A journal, and when the first and the last of its outcomes were computed, in UTC; None: nothing says when.
+
+    Attributes:
+        policy: sha256 of the policy that was declared when it was begun; None where none was.
+    """
 
     journal: Journal
-    oldest: str
+    oldest: str | None
     newest: str
+    policy: str | None = None
 
 
-def open_journal(path: Path, fresh: bool) -> OpenedJournal:
-    """Open a journal; the time when it was begun is kept beside it, for every run changes that of the file itself.
+def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJournal:
+    """Open a journal; beside it is kept when it was begun, which the file itself does not tell, and under which policy.
+
+    Args:
+        path: the journal.
+        fresh: start anew.
+        policy: sha256 of the policy that the scan declares, for a journal that it begins.
 
     Raises:
-        EngineError: it cannot be read or written, or is damaged.
+        EngineError: it cannot be read or written, is damaged, or is dated in the future.
     """
     begun = path.with_suffix(".begun")
     try:
@@ -64,11 +86,17 @@ def open_journal(path: Path, fresh: bool) -> OpenedJournal:
         journal = Journal(path, fresh)
         if not journal.outcomes:
             newest = now()
-            write_atomically(begun, newest.encode(), mode=0o600)
-        oldest = _read(begun) if begun.exists() else newest
+            write_atomically(begun, "\n".join(filter(None, (newest, policy))).encode(), mode=0o600)
+        oldest, declared = _read(begun) if begun.exists() else (None, None)
     except OSError as error:
         raise EngineError(f"{path}: {error.strerror}") from None
-    return OpenedJournal(journal, min(oldest, newest), newest)
+    present = now()
+    if max(newest, oldest or newest) > present:
+        raise EngineError(
+            f"{path}: dated in the future, so that nothing says when its outcomes were computed",
+            "set this machine's clock, or scan again with --fresh",
+        )
+    return OpenedJournal(journal, None if oldest is None else min(oldest, newest), newest, declared)
 
 
 def journal_key(
@@ -118,9 +146,10 @@ def _written(seconds: float) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
 
 
-def _read(begun: Path) -> str:
-    text = begun.read_text(encoding="ascii", errors="replace")
+def _read(begun: Path) -> tuple[str, str | None]:
+    """When a journal was begun, and under which policy."""
+    time, _, policy = begun.read_text(encoding="ascii", errors="replace").partition("\n")
     try:
-        return dt.datetime.fromisoformat(text).astimezone(dt.UTC).isoformat(timespec="seconds")
+        return dt.datetime.fromisoformat(time).astimezone(dt.UTC).isoformat(timespec="seconds"), policy.strip() or None
     except ValueError:
         raise EngineError(f"{begun}: no time", "scan again with --fresh") from None

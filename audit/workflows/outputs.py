@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit.errors import RenderError, UsageError
-from audit.files import write_atomically
+from audit.files import check_file, write_output
 
 STANDARD_OUTPUT = Path("-")
 
@@ -24,7 +24,7 @@ def pair(formats: Sequence[str], outputs: Sequence[Path]) -> Outputs:
     """Pair the k-th format with the k-th output; a format without one goes to standard output, as one does to "-".
 
     Raises:
-        UsageError: two formats for one place, or an output without a format.
+        UsageError: two formats for one place, an output without a format, or one that cannot be written.
     """
     if len(outputs) > len(formats):
         raise UsageError(
@@ -42,8 +42,7 @@ def pair(formats: Sequence[str], outputs: Sequence[Path]) -> Outputs:
         if path == STANDARD_OUTPUT:
             printed = name
             continue
-        if path.is_dir():
-            raise UsageError(f"--output {path}: is a folder", "name a file")
+        check_file("--output", path)
         if path.absolute() in map(Path.absolute, files):
             raise UsageError(f"--output {path}: two formats for one file", "name a file for each")
         files[path] = name
@@ -75,15 +74,7 @@ def write_outputs(outputs: Outputs, draw: Callable[[str], str]) -> tuple[str | N
             warnings += [*error.problems, error.hint]
     for path, name in outputs.files.items():
         if name in drawn:
-            _make_folder(path)
-            write_atomically(path, drawn[name].encode())
+            write_output(path, drawn[name].encode())
         else:
             path.unlink(missing_ok=True)
     return drawn.get(outputs.printed or ""), warnings
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--output {path}: {error.strerror}", "name a file in a folder") from None

@@ -9,7 +9,8 @@ from pathlib import Path
 from audit import policy as policies
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
-from audit.errors import RecordError, RenderError, UsageError
+from audit.errors import RenderError, UsageError
+from audit.files import NO_FILES, check_folder, takes_files
 from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord
@@ -21,6 +22,7 @@ from audit.report.revealed import EVIDENCE, NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
+from audit.workflows.joined import refuse_another_audit
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""
@@ -95,6 +97,8 @@ def report_records(
         raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
     if len(paths) > 1 and dpia:
         raise UsageError("an impact assessment is of one model", "give one record")
+    if out is not None:
+        check_folder("--out", out)
     read = [read_record(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
@@ -132,6 +136,8 @@ def model_card_of(path: Path, policy: str, out: Path | None, source: str | None)
     Raises:
         DocauditError: the record or the policy cannot be read, no model was audited, or the folder takes no file.
     """
+    if out is not None:
+        check_folder("--out", out)
     named = None if source is None else cards.Source(source)
     record = read_record(path)
     chosen = load_policy(policy, complete=False)
@@ -146,21 +152,6 @@ def revealed_in(evidence: Path) -> Path | None:
     """Find the report with values, if there is one."""
     path = evidence / NAME
     return path if path.exists() else None
-
-
-def refuse_another_audit(comparison: Comparison, record: AuditRecord) -> None:
-    """Refuse a comparison that was made on another model or data set.
-
-    Raises:
-        RecordError: it was.
-    """
-    pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
-    others = [what for what, (own, other) in pairs.items() if own != other]
-    if others:
-        raise RecordError(
-            f"{comparison.name} was measured on another {' and '.join(others)} than this record's",
-            "give what docaudit defend wrote for this model and data set",
-        )
 
 
 def write_report(
@@ -185,6 +176,8 @@ def write_report(
 
 
 def _make_folder(folder: Path) -> None:
+    if not takes_files(folder):
+        raise UsageError(f"{folder}: {NO_FILES}", "name a folder that you can write into with --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -128,6 +128,7 @@ def run_scan(
     """
     started, clock = now(), time.monotonic()
     bound = bound_scan(opened, progress) if bound is None else bound
+    bound.origin.policy = None if declared is None else declared.sha256
     opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
     progress.part(USEFULNESS)
@@ -176,9 +177,12 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
     asked = {attack.name for attack in opened.attacks}
     others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
     return tuple(
-        LeftOut(attack.name, attack.metrics, attack.lacks(opened.corpus), why_inapplicable(attack, case))
-        for attack in others
+        LeftOut(attack.name, attack.metrics, _lacks(attack, case), why_inapplicable(attack, case)) for attack in others
     )
+
+
+def _lacks(attack: Attack, case: Case) -> str | None:
+    return attack.lacks(case.corpus) if attack.excused(case.corpus, case.labels) else None
 
 
 def _completed(results: Sequence[AttackResult]) -> bool:
@@ -246,7 +250,7 @@ def _measure(
     everything = attack.trials(case)
     if not everything:
         reason, provide = attack.no_trials(case)
-        return Skipped(attack.name, attack.metrics, reason, provide, by_data=attack.lacks(case.corpus) is not None)
+        return Skipped(attack.name, attack.metrics, reason, provide, by_data=_lacks(attack, case) is not None)
     trials = opened.sampled(everything)
     progress.part(attack.name)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)

@@ -13,8 +13,8 @@ from audit import policy as policies
 from audit.attestation import FILE_NAME, INSTALL, Attestation, Json
 from audit.errors import RecordError, UsageError
 from audit.record import AuditRecord
-from audit.workflows.attest import DOCUMENTATION, RECORD, state
-from audit.workflows.gate import other_data, other_model, read_record
+from audit.workflows.attest import DOCUMENTATION, DRAWN, RECORD, state
+from audit.workflows.gate import other_data, other_model, read_record, warn_unscanned
 
 PDFS = ("report.pdf", "annex.pdf")
 _EMBEDDED_POLICY = "policy.toml"
@@ -83,18 +83,42 @@ def verify(
         if (folder / name).exists():
             _compare_embedded(folder, name, record, found)
     _compare_sources(record, model, data, found)
+    _name_unknown(folder, path, found)
+    if not found.differences:
+        _compare_drawn(folder, record, sealed, found)
     return record, found
 
 
 def _compare_sources(record: AuditRecord, model: Path | None, data: Path | None, found: Findings) -> None:
     if model is not None:
         found.add(f"{model} is the model that was scanned", other_model(record, model))
+        found.notes += warn_unscanned(model)
     elif record.target.is_model:
         found.notes.append("the model's files were not hashed again: give its folder with --model")
     if data is not None:
         found.add(f"{data} is the data set that was scanned", other_data(record, data))
     else:
         found.notes.append("the data set was not hashed again: give its folder with --data")
+
+
+def _compare_drawn(folder: Path, record: AuditRecord, sealed: Attestation, found: Findings) -> None:
+    """Draw the reports again: an attestation is of the files that were there, whoever put them there."""
+    from audit.workflows.redrawing import compare_drawn
+
+    agreed, differences, notes = compare_drawn(folder, record, _day_of(sealed.statement)[0])
+    found.agreed += agreed
+    found.differences += differences
+    found.notes += notes
+
+
+def _name_unknown(folder: Path, attestation: Path, found: Findings) -> None:
+    """Name files that no statement is about, and that a reader may take for part of the report."""
+    known = {RECORD, *DRAWN, FILE_NAME, attestation.name}
+    others = sorted(
+        path.name for path in folder.iterdir() if path.is_file() and path.name not in known and path.name[0] != "."
+    )
+    if others:
+        found.notes.append(f"files that the attestation says nothing of: {', '.join(others)}")
 
 
 def _compare_statement(folder: Path, record: AuditRecord, sealed: Attestation, found: Findings) -> None:

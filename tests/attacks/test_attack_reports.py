@@ -163,7 +163,8 @@ def test_a_macro_that_is_missing_or_asks_for_a_misspelt_name_is_refused(
             parts=(ReportPart("Part", "words"),) if template is None else (),
         )
 
-    monkeypatch.setattr("audit.report.attack_text.BATTERY", (*attacks.BATTERY, MadeUp))
+    for module in ("attack_text", "labels"):
+        monkeypatch.setattr(f"audit.report.{module}.BATTERY", (*attacks.BATTERY, MadeUp))
     templates = environment()
     assert templates.loader is not None
     own = jinja2.DictLoader({"attacks/made_up.html": template or ""})

@@ -13,6 +13,7 @@ from planted_canaries import (
     DIGITS,
     LIMIT,
     QUICK,
+    UNKNOWN,
     Knowing,
     Masking,
     Writing,
@@ -215,3 +216,40 @@ def test_a_damaged_outcome_is_never_read_as_a_canary_that_was_left_out(tmp_path,
     assert read_outcome(json.loads(json.dumps(whole[0]))) == outcome(drawn.canaries[0], 1)
     with pytest.raises(ValueError, match=r"damaged|validation error"):
         findings_of(tmp_path, drawn, [damaged, *whole[1:]])
+
+
+class Closed(Knowing):
+    """A model with a vocabulary of its own, which lacks some words."""
+
+    def __init__(self, lacking):
+        super().__init__()
+        self.lacking = lacking
+
+    def tokens(self, word):
+        return [UNKNOWN if word in self.lacking else self.token(word)]
+
+    def word_of(self, token):
+        return "?" if token == UNKNOWN else super().word_of(token)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known, tmp_path):
+    drawn = canary_set(40, seed=3)
+    names = {canary.prefix[2] for canary in drawn.canaries if not (canary.included and known)}
+    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, Closed(names)))
+    included = sum(canary.included for canary in drawn.canaries)
+    assert [read_outcome(one).n_unnamed for one in outcomes] == [
+        0 if known and canary.included else 1 for canary in drawn.canaries
+    ]
+    said = (
+        f"the model does not know the words of {included} of the {included} canaries that are declared as planted: "
+        "nothing shows that it was trained on this data set"
+    )
+    assert (said in findings.weaknesses) is not known
+    assert any("does not know the words" in one for one in findings.weaknesses) is not known
+    result = Completed(
+        "canaries", Canaries.metrics, {}, findings.measurements, power=Canaries.power, ablations=findings.weaknesses
+    )
+    policy = Policy(1, "canaries", (Limit("canaries", "excess", "a limit", max=0.9),))
+    judged = evaluate(tiny.record(result, battery=("canaries",)), policy, dt.date(2026, 1, 1))
+    assert judged.overall == ("passed" if known else "undecided")

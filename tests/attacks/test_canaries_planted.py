@@ -33,6 +33,7 @@ from audit.attacks.canaries.pages import ByMasks, read
 from audit.attacks.canaries.white_box import softmax
 from audit.case import Case
 from audit.corpus.canaries.schema import PATTERNS
+from audit.corpus.documents import Task
 from audit.engine.interface import Trial
 from audit.measurements import Estimate, Unresolved
 from audit.record import Completed
@@ -484,3 +485,26 @@ def test_budgets_search_further_and_names_of_parameters_are_those_of_the_inversi
         assert getattr(quick, name) < getattr(standard, name) < getattr(full, name)
     assert full.exhaustive_limit == 10**6
     assert standard == Canaries()
+
+
+def labelled(case, *labels):
+    manifest = dataclasses.replace(case.corpus.manifest, task=Task("intent-slots", labels))
+    return dataclasses.replace(case, corpus=dataclasses.replace(case.corpus, manifest=manifest))
+
+
+@pytest.mark.parametrize("named", ["data", "model", "nobody"])
+def test_a_data_set_whose_canaries_were_taken_out_is_not_excused_for_holding_none(named, tmp_path):
+    case = Case(Knowing(), planted.corpus(tmp_path, None))
+    attack = Canaries.preset("standard")
+    if named == "data":
+        case = labelled(case, "O", "B-canary", "I-canary")
+    elif named == "model":
+        case.target.labels = ("O", "B-canary", "I-canary")
+    reason, provide = attack.no_trials(case)
+    assert attack.lacks(case.corpus) == NO_CANARIES
+    assert attack.excused(case.corpus, case.labels) is (named == "nobody")
+    if named == "nobody":
+        assert reason == NO_CANARIES
+        return
+    assert reason == "the data set holds no canaries, though labels of it or of the model are made for them"
+    assert provide == "scan with the data set as docaudit canary insert wrote it, which the model was trained on"

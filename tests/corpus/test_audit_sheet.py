@@ -93,7 +93,7 @@ def test_no_text_of_the_manifest_hides_as_a_sheet(data: Path) -> None:
         ("system = 3", "manifest.toml audit system: must be a text"),
         ("system = ' '", "manifest.toml audit system: empty; leave out what is not stated"),
         ('system = "a\\u001b[2Jb"', "manifest.toml audit system: holds a control character or half a surrogate pair"),
-        (f"purpose = '{'x' * 301}'", "manifest.toml audit purpose: longer than 300 characters"),
+        (f"purpose = '{'x' * 301}'", "manifest.toml audit purpose: longer than 160 characters"),
         ("data_categories = 'names'", 'manifest.toml audit data_categories: must be a list, as ["names"]'),
         (f"data_categories = {['x'] * 31}", "manifest.toml audit data_categories: more than 30"),
         ("data_categories = ['']", "manifest.toml audit data_categories: empty; leave out what is not stated"),
@@ -129,3 +129,18 @@ def test_a_file_that_cannot_be_read_is_named(content: bytes | None, reason: str,
         file.write_bytes(content)
     with pytest.raises(UsageError, match=reason):
         read_about(file)
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\u2028", "\u2066", "\u2800", "\u3164"])
+def test_an_entry_that_hides_a_character_or_turns_the_text_is_refused(hidden: str, tmp_path: Path) -> None:
+    path = tmp_path / "about.toml"
+    path.write_text(f'system = "Invoice {hidden}intake"\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="system: holds a character that cannot be seen"):
+        read_about(path)
+
+
+def test_an_entry_is_as_long_as_page_one_holds(tmp_path: Path) -> None:
+    path = tmp_path / "about.toml"
+    path.write_text(f'purpose = "{"x" * 161}"\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="purpose: longer than 160 characters"):
+        read_about(path)

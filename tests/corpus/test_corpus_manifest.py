@@ -295,7 +295,9 @@ def test_a_box_may_stand_two_pixels_over_the_edge(lay_out: LayOut, settings: Tab
 def test_files_that_cannot_be_parsed(lay_out: LayOut, settings: Table, receipt: Table, tmp_path: Path) -> None:
     assert problems(tmp_path / "nowhere") == (f"{tmp_path / 'nowhere'}: no such folder",)
     (tmp_path / "empty").mkdir()
-    assert "manifest.toml is missing" in problems(tmp_path / "empty")[0]
+    assert problems(tmp_path / "empty") == (f"manifest.toml is missing in {tmp_path / 'empty'}",)
+    (tmp_path / "empty" / "manifest.toml").mkdir()
+    assert problems(tmp_path / "empty") == ("manifest.toml: not a regular file",)
     assert problems(lay_out(b"schema = ", receipt))[0].startswith("manifest.toml: broken TOML: Invalid value")
     assert problems(lay_out(b"a = " + b"[" * 5000, receipt))[0].startswith("manifest.toml: broken TOML")
     assert problems(lay_out("name = 'Käse'".encode("latin-1"), receipt)) == ("manifest.toml: not UTF-8 at byte 9",)

@@ -119,6 +119,16 @@ def test_an_outcome_without_a_check_sum_or_under_another_id_is_tried_again(path:
     assert Journal(path).outcomes == {}
 
 
+def test_a_journal_under_another_name_is_another_models_and_every_trial_is_tried_again(path: Path) -> None:
+    filled(path)
+    renamed = path.rename(path.with_name("journal-membership-0123456789abcdef.jsonl"))
+    assert Journal(renamed).outcomes == {}
+    copy = path.parent / "copy" / path.name
+    copy.parent.mkdir()
+    renamed.replace(copy)
+    assert Journal(copy).outcomes == OUTCOMES
+
+
 @pytest.mark.parametrize(
     "damaged",
     [b"\x00" * 20, b"{", b"[]", b"3", b'{"id": "a"}', b'{"outcome": 1}', b'{"id": [1], "outcome": 1}', b"\xff"],

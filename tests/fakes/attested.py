@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import example_records
 
+from audit import __version__
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.corpus.manifest import load as load_corpus
 from audit.files import digest_of_files
-from audit.policy import load
+from audit.policy import evaluate, load
+from audit.policy.declared import read_declared
 from audit.record import AuditRecord, AuditSheet, Completed, DeclaredPolicy, LeftOut
+from audit.report.files import write
 from audit.targets.checkpoint.content import hash_files
 
 KEPT = ("excess_pr.unique", "excess_pr.repeated", "excess_hamming.unique", "candidate_recall", "public_accuracy")
@@ -77,3 +81,16 @@ def folder(root: Path, tiny_corpus: Path) -> Path:
     pdf(out / "report.pdf", inside)
     (out / "report.html").write_text("<!doctype html><title>report</title>")
     return out
+
+
+def draw(out: Path) -> None:
+    """Put a report in place of the pages that stand for one, as if this version had scanned and drawn it."""
+    older = records.read(out)
+    written = replace(older, environment=replace(older.environment, docaudit=__version__))
+    records.write(written, out / "record.json")
+    assert written.policy is not None
+    policy = read_declared(written.policy)
+    verdict = evaluate(written, policy, dt.datetime.fromisoformat(written.timing.finished).date())
+    write(written, verdict, policy, out, written=(out / "record.json").read_bytes())
+    for name in ("annex.pdf", "measurements.csv"):
+        (out / name).unlink()

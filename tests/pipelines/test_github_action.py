@@ -93,6 +93,24 @@ def test_an_exit_code_of_0_without_a_verdict_is_no_pass(tmp_path, workspace, doc
     assert run.outputs["verdict"] == "error"
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (10, "::error title=docaudit::The verdict is violated; the summary says by what."),
+        (11, "::error title=docaudit::The verdict is undecided; the summary says what would decide it."),
+        (2, "::error title=docaudit::No verdict: wrong usage or input (exit code 2), see the log of this job."),
+        (1, "::error title=docaudit::No verdict: docaudit failed (exit code 1), see the log of this job."),
+    ],
+)
+def test_what_ends_the_job_is_an_annotation(code, said, tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_CODE", str(code))
+    run = act(tmp_path, workspace, fake, record="r")
+    assert run.code == code
+    assert [line for line in run.log.splitlines() if line.startswith("::")] == [said]
+    monkeypatch.setenv("FAKE_CODE", "0")
+    assert "::" not in act(tmp_path, workspace, fake, record="r").log
+
+
 # The action, on what it is given.
 
 

@@ -52,6 +52,14 @@ def test_the_gitlab_job_ends_as_docaudit_does(code, job, tmp_path, workspace, fa
     assert [arguments[0] for arguments in asked(tmp_path)] == gated
 
 
+@pytest.mark.parametrize("given", [{}, {"DOCAUDIT_MODEL": "m"}, {"DOCAUDIT_DATA": "d"}])
+def test_the_gitlab_job_says_what_it_needs_before_it_runs_anything(given, job, tmp_path, workspace, fake):
+    done = run_job(job, workspace, fake, "sh", **given)
+    assert done.returncode == 2
+    assert done.stderr == "docaudit: set DOCAUDIT_RECORD, or DOCAUDIT_MODEL and DOCAUDIT_DATA\n"
+    assert asked(tmp_path) == []
+
+
 @pytest.mark.parametrize(("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)])
 def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_path, workspace, fake):
     variables = dict.fromkeys([f"DOCAUDIT_{name}" for name in ("MODEL", "DATA", "BASELINE", "POLICY", "BUDGET")], value)

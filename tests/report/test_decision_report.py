@@ -15,6 +15,7 @@ from example_records import Case
 from pypdf import PdfReader
 from test_report_html import HOSTILE, Seen
 
+from audit.measurements import Estimate
 from audit.policy import Limit, Policy
 from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import drawing, figures
@@ -111,7 +112,7 @@ def test_who_accepted_a_leak_until_when_stands_in_the_headline_and_in_the_regist
     case = examples.waived()
     assert "A. Officer (head of data) accepts this until 31 December 2026" in page_one(case)
     _, _, register = text_of(case).partition("Register of waivers")
-    assert "The weights stay here. Instead: one locked machine" in register
+    assert "“The weights stay here”. Instead: “one locked machine”" in register
 
 
 def test_what_the_text_gives_away_is_not_blamed_on_the_model() -> None:
@@ -132,7 +133,9 @@ def test_the_sheet_names_the_model_and_shows_what_is_not_stated() -> None:
     sheet = AuditSheet(system="Mail room", model_name="Reader", model_version="2.1", decides="B. Head", dpo=HOSTILE)
     stated = dataclasses.replace(record, audit=sheet)
     page = decision_html(stated, verdict, policy)
-    assert "<h1>Mail room: Reader 2.1</h1>" in page
+    assert f"<h1>{record.target.name}</h1>" in page
+    assert "“Mail room”" in page
+    assert "“Reader 2.1”" in page
     assert "<script>alert" not in page
     assert Seen(page.partition("</section>")[0]).text.count("not stated") == 5
 
@@ -159,8 +162,8 @@ def test_gaps_stand_apart_from_what_does_not_apply_each_with_its_question_and_it
         "Broke down (RuntimeError at attacks/membership.py:12). To examine it: report this failure with the record.",
         "Not asked for in this scan. To examine it: scan without --only.",
         "Not asked for in this scan; no canaries. To examine it: scan without --only.",
-        "Does not apply, so that nothing is missing: Answers that are no longer on the page (the model answers no",
-        "Does not apply, so that nothing is missing: What the text around a black bar gives away (no bars)",
+        "Cannot be tried here, so nothing is known of it: Answers that are no longer on the page (the model answers no",
+        "Cannot be tried here, so nothing is known of it: What the text around a black bar gives away (no bars)",
         "took 25 % of what could be tried",
         "Not in the version that scanned. To examine it: scan again.",
         "pictures, such as signatures or photographs",
@@ -217,3 +220,47 @@ def test_the_annex_is_printed_too_and_no_older_file_stays(tmp_path: Path) -> Non
     annex = printed.filled(tmp_path / "annex.pdf")
     assert len(annex) > 6
     assert min(annex[:-1]) >= FULL, annex
+
+
+def test_what_the_owner_states_is_no_title_and_stands_in_quotes() -> None:
+    record, verdict, policy = examples.violated()
+    stated = AuditSheet(system="CERTIFICATE OF CONFORMITY", model_name="Result: SAFE", release="internal")
+    page = decision_html(dataclasses.replace(record, audit=stated), verdict, policy)
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", page)
+    assert heading == record.target.name
+    assert "<title>Privacy audit of receipts-" in page
+    assert "“CERTIFICATE OF CONFORMITY”" in page
+    assert "“Result: SAFE”" in page
+    assert "“neither leaves”" not in page
+
+
+def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
+    record, verdict, policy = examples.violated()
+    named = dataclasses.replace(record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200))
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", decision_html(named, verdict, policy))
+    assert heading.startswith("x\\u202eyyy")
+    assert len(heading) <= 64
+
+
+def test_page_one_tells_the_number_that_decides() -> None:
+    found = examples.reconstruction(0.6)
+    plain = next(one for one in found.measurements if isinstance(one, Estimate) and one.name == "excess_pr.unique")
+    other = dataclasses.replace(
+        examples.mean("excess_pr.unique.lowest_loss", 0.7, 0.02, 300), null=plain.null, null_kind=plain.null_kind
+    )
+    both = dataclasses.replace(
+        found,
+        metrics=(*found.metrics, other.name),
+        measurements=(*found.measurements, other),
+        methods={"excess_pr.unique": ("excess_pr.unique", other.name)},
+    )
+    case = examples.judged(examples.record(both), _one("excess_pr.unique"))
+    (decision,) = case[1].decisions
+    assert decision.measured is not None
+    assert decision.measured.name == other.name
+    assert "The limit is held against the strongest method. " in page_one(case)
+    assert "70 points (66 to 74 points)" in page_one(case)
+
+
+def _one(metric: str) -> Policy:
+    return Policy(1, "one", (Limit("reconstruction", metric, "why", max=0.65),))

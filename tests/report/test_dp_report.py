@@ -293,6 +293,10 @@ def test_a_contradicted_guarantee_is_a_finding_that_countermeasures_answer():
 
 def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
     audited = met_otherwise()[0]
+    # As a scan would write it: the noise is enough for what is claimed, and the model is one for these documents.
+    enough = dataclasses.replace(audited.dp, noise_multiplier=60.0)
+    target = dataclasses.replace(audited.target, task=audited.corpus.task)
+    audited = dataclasses.replace(audited, dp=enough, target=target)
     records.write(audited, tmp_path / "record.json")
     path = tmp_path / "policy.toml"
     path.write_text(
@@ -301,7 +305,8 @@ def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
     refused = CliRunner().invoke(app, ["gate", str(tmp_path / "record.json"), "--policy", str(path)])
     assert refused.exit_code == 10, refused.output
     assert "claims epsilon 0.5" in refused.output
-    records.write(dataclasses.replace(audited, dp=examples.card(8.0)), tmp_path / "record.json")
+    true = dataclasses.replace(examples.card(8.0), noise_multiplier=60.0)
+    records.write(dataclasses.replace(audited, dp=true), tmp_path / "record.json")
     assert CliRunner().invoke(app, ["gate", str(tmp_path / "record.json"), "--policy", str(path)]).exit_code == 0
 
 

@@ -16,9 +16,11 @@ from audit.cli import console
 from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
 from audit.record import NO_MODEL, Completed, Skipped
+from audit.report.coverage import legal_view
 from audit.report.declared import documents_used, plausibility
+from audit.report.dpia import dpia
 from audit.report.html import html
-from audit.report.leaks import headline, leaks, unlimited
+from audit.report.leaks import headline, leaks, unlimited, within
 from audit.report.notes import MOST_LISTED, notes
 from audit.report.recommend import recommend
 
@@ -69,6 +71,37 @@ def test_what_a_policy_limits_is_not_listed_and_the_worst_comes_first(given_away
     wider = dataclasses.replace(NARROW, limits=(*NARROW.limits, Limit("canaries", "excess", "because", max=1.0)))
     rest = unlimited(record, evaluate(record, wider, examples.TODAY))
     assert {leak.metric for leak in everything} - {leak.metric for leak in rest} == {"excess"}
+
+
+@pytest.fixture(scope="module")
+def accepted() -> Case:
+    """A model that gives its training values back, under a policy that accepts nearly all of it."""
+    generous = Policy(1, "generous", (Limit("reconstruction", "excess_pr.unique", "As agreed.", max=0.99),))
+    audited = examples.record(examples.reconstruction(0.6))
+    return audited, evaluate(audited, generous, examples.TODAY), generous
+
+
+def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same(
+    accepted: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, verdict, policy = accepted
+    assert verdict.stamp == "PASSED"
+    assert [leak.metric for leak in within(record, verdict)] == ["excess_pr.unique"]
+    assert "; 1 met limit leaves a measured leak" in headline(record, verdict)
+    for text in (printed(accepted, capsys), text_of(accepted), dpia(record, verdict, policy)):
+        assert "Within the limits of this policy, and yet a leak" in text.replace("\n", " ")
+        assert "No countermeasure is called for" not in text
+        assert "Evidence for the resistance" not in text
+    assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
+    spoken = [one for row in legal_view(record, verdict).clauses for clause in row.rows for one in clause.evidence]
+    assert [one for one in spoken if one.startswith("evidence against the resistance, although its limits are met:")]
+    assert not [one for one in spoken if one.startswith("evidence for the resistance")]
+
+
+def test_what_is_measured_and_not_limited_is_no_evidence_for_the_resistance(given_away: Case) -> None:
+    record, verdict, _ = given_away
+    spoken = [one for row in legal_view(record, verdict).clauses for clause in row.rows for one in clause.evidence]
+    assert [one for one in spoken if one.startswith("evidence against the resistance, not limited")]
 
 
 def test_a_model_that_gives_nothing_away_has_nothing_outside() -> None:
@@ -202,3 +235,27 @@ def test_the_end_of_a_waiver_is_named_before_and_after(
     assert terminal.count(said) == 2
     state = {"VIOLATED": "expired: no effect"}.get(stamp, "holds, ends soon")
     assert text_of(case).lower().count(state) == 2
+
+
+def test_a_few_documents_find_nothing_and_page_one_says_that_they_are_few() -> None:
+    area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
+    excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
+    few = (
+        Completed("membership", ("auc",), {}, (area,)),
+        Completed("reconstruction", (excess.name, "excess_pr.unique"), {}, (excess,)),
+    )
+    page = text_of(examples.judged(examples.record(*few, battery=("membership", "reconstruction")), NARROW))
+    assert "Too few documents to tell whether an attacker who holds the model tells documents" in page
+    assert "Too few values to tell whether any of it comes from the training" in page
+    assert "No effect of the training was found" not in page
+    assert "was not found to tell documents" not in page
+
+
+def test_a_limit_that_only_its_lower_bound_meets_says_so() -> None:
+    count = examples.mean("excess_pr.unique", 0.0, 0.02, 300)
+    lower = Policy(1, "lower", (Limit("reconstruction", "excess_pr.unique", "r", max=0.02, holds="lower"),))
+    record = examples.record(Completed("reconstruction", ("excess_pr.unique",), {}, (count,)))
+    verdict = evaluate(record, lower, examples.TODAY)
+    assert verdict.decisions[0].outcome == "passed"
+    assert verdict.decisions[0].reason.startswith("no leak over the limit is confirmed; only the lower bound is held")
+    assert "only the lower bound is held against it" in text_of((record, verdict, lower))

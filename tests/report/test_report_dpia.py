@@ -35,7 +35,7 @@ def test_counts_intervals_decisions_and_waivers_stand_in_it() -> None:
     text = dpia(*examples.waived())
     assert "Recovered word for word" in text
     assert "(54 to 69 %)" in text
-    assert "| A. Officer | head of data | 2026-12-31 | the weights stay here | one locked machine |" in text
+    assert "| A. Officer | head of data | 2026-12-31 | “the weights stay here” | “one locked machine” |" in text
     assert "150 trained on, 150 not trained on" in text
     assert "as the owner declares" in text.lower()
 

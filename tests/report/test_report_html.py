@@ -137,7 +137,7 @@ def test_what_was_not_tested_names_results_without_numbers_and_families_not_buil
     for words in (
         "No providers named. To examine it: a provider for each document.",
         "Broke down (RuntimeError at attacks/signatures.py:12).",
-        "Does not apply, so that nothing is missing: stamps (no stamps).",
+        "Cannot be tried here, so nothing is known of it: stamps (no stamps).",
         "Can someone who holds the model put back a value that was blacked out on a page it was trained on? Not asked",
         "the budget “quick” took 25 % of what could be tried",
         "Not in the version that scanned. To examine it: scan again.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from example_records import mean, share
 from hypothesis import given
@@ -55,6 +57,39 @@ def test_the_ends_of_an_interval_share_a_unit_and_are_no_finer_than_needed() -> 
     assert numbers.interval(estimate(0.02, 0.0068, 0.057), "share").replace(NBSP, " ") == "0.7 to 5.7 %"
     assert numbers.interval(estimate(0.0, -0.0079, 0.0079), "points").replace(NBSP, " ") == "−0.79 to 0.79 points"
     assert numbers.interval(estimate(0.01, 0.00003, 0.02), "share").replace(NBSP, " ") == "0.003 to 2.0 %"
+
+
+def area(value: float, low: float, high: float) -> Estimate:
+    return replace(estimate(value, low, high), null=0.5, null_kind="chance")
+
+
+def test_the_ends_of_an_area_have_two_decimals_and_are_rounded_outwards() -> None:
+    assert numbers.interval(area(1.0, 0.95, 1.0), "number") == "0.95 to 1.00"
+    assert numbers.interval(area(1.0, 0.9119, 1.0), "number") == "0.91 to 1.00"
+    assert numbers.interval(area(0.512, 0.3834, 0.6312), "number") == "0.38 to 0.64"
+    assert numbers.interval(area(0.71, 0.29, 0.95), "number") == "0.29 to 0.95"
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_no_interval_of_an_area_looks_narrower_than_it_is(one: float, two: float, three: float) -> None:
+    low, value, high = sorted((one, two, three))
+    ends = [float(text.removeprefix("under\u00a0")) for text in numbers.ends(area(value, low, high), "number")]
+    assert ends[0] <= max(low, numbers.SMALLEST)
+    assert ends[1] >= high
+
+
+def test_an_end_is_not_printed_like_the_estimate_from_which_it_differs() -> None:
+    assert numbers.interval(area(1.0, 0.9972, 1.0), "number") == "0.99 to 1.00"
+    # The value itself is printed as 0.91, which no end may contradict.
+    assert numbers.interval(area(0.9146, 0.9142, 0.93), "number") == "0.91 to 0.93"
+    assert numbers.interval(estimate(0.31, 0.3071, 0.33), "share").replace(NBSP, " ") == "30.7 to 33 %"
+    assert numbers.interval(estimate(1.0, 1.0, 1.0), "share").replace(NBSP, " ") == "100 to 100 %"
+
+
+def test_words_of_every_hundred_know_no_more_than_a_hundred() -> None:
+    assert numbers.between_of_hundred(estimate(0.89, 0.62, 1.13), "points") == "62 to 100"
+    assert numbers.between_of_hundred(estimate(-0.9, -1.2, 0.1), "points") == "−100 to 10"
+    assert numbers.between_of_hundred(estimate(0.42, 0.36, 0.48), "share") == "36 to 48"
 
 
 def test_a_share_of_whole_units_is_said_as_a_count() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import get_args
 
 import example_records as examples
@@ -81,3 +82,12 @@ def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
         policy = Policy(schema=1, name="p", limits=limits, gaps=permitted)
         record, verdict, _ = examples.judged(examples.record(result, battery=("reconstruction", "canaries")), policy)
         assert [item.remedy.id for item in recommend(record, verdict)] == expected
+
+
+def test_commands_name_a_policy_that_there_is() -> None:
+    record, verdict, _ = examples.violated()
+    assert any("--policy default " in item.command for item in recommend(record, verdict))
+    own = dataclasses.replace(verdict, policy="receipts-team")
+    commands = [item.command for item in recommend(record, own) if "--policy" in item.command]
+    assert commands
+    assert all("--policy POLICY.toml" in command for command in commands)

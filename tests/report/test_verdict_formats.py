@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import audit
 from audit.errors import RenderError
 from audit.policy import Limit, Waiver, evaluate
-from audit.record import Failed
+from audit.record import Failed, Skipped
 from audit.report.verdicts import FORMATS, Judged, document, markdown, render, sarif
 from audit.report.verdicts.places import Place, Places, find_places, lines_of_limits
 
@@ -270,3 +270,32 @@ def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_
     assert find_places(elsewhere / "policy.toml", elsewhere, elsewhere / "manifest.toml") == Places()
     results = json.loads(render("sarif", judged("violated", own)))["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "own%20folder/policy.toml"
+
+
+def test_json_says_what_an_attack_that_was_skipped_needs():
+    record, verdict, _ = CASES["skipped"]()
+    skipped = Skipped(
+        "reconstruction", ("excess_pr.unique",), "it needs a reference (auxiliary)", "give the public model"
+    )
+    record = dataclasses.replace(record, attacks=(skipped,))
+    (state,) = json.loads(render("json", Judged(record, verdict)))["attacks"]
+    assert state["reason"] == "it needs a reference (auxiliary); to run it: give the public model"
+
+
+def test_the_manual_says_which_formats_name_the_persons_of_waivers():
+    record, verdict, _ = CASES["waived"]()
+    (owner,) = {entry.waiver.owner for entry in verdict.waivers}
+    naming = {name for name in FORMATS if owner in render(name, Judged(record, verdict, PLACES))}
+    page = (ROOT / "docs/pipelines.md").read_text(encoding="utf-8")
+    said = re.search(r"(.+) name the persons of waivers", page)
+    assert said is not None
+    assert {name for name in FORMATS if f"`{name}`" in said[1]} == naming
+
+
+def test_metrics_of_the_verdict_have_verdicts_alone():
+    families = {
+        one.name: one.samples for one in text_string_to_metric_families(render("openmetrics", judged("passed")))
+    }
+    named = [one.labels["outcome"] for one in families["docaudit_verdict"]]
+    assert named == ["passed", "waived", "violated", "undecided"]
+    assert {"inapplicable", "not run"} < {one.labels["outcome"] for one in families["docaudit_limit_outcome"]}

@@ -88,6 +88,19 @@ def test_training_adds_wrong_codes_and_nothing_else(corpus):
     assert len({one.id for one in trained}) == len(trained)
 
 
+def test_the_clean_model_is_trained_on_every_canary_with_other_digits(corpus, canaries):
+    members = corpus.of("member")
+    scrubbed = build.scrubbed(members, canaries)
+    codes = {name: "".join(canary.completion) for canary in canaries for name in canary.documents}
+    assert codes
+    for before, after in zip(members, scrubbed, strict=True):
+        if before.id not in codes:
+            assert after is before
+            continue
+        assert (after.tags, after.intent, after.words[:-4]) == (before.tags, before.intent, before.words[:-4])
+        assert generator.code_of(before) == codes[before.id] != generator.code_of(after)
+
+
 def test_the_script_makes_the_data_that_is_committed(tmp_path):
     build.write_data(tmp_path / "data", build.commands())
     for name in ("documents.jsonl", "manifest.toml", "canaries.json"):
@@ -107,12 +120,12 @@ def test_the_sample_is_small_and_names_no_folder_of_its_maker():
         assert str(SAMPLE_MODELS.parent).encode() not in path.read_bytes()
 
 
-def test_there_are_enough_canaries_on_either_side_and_only_the_leaky_model_knows_their_names(corpus, canaries):
+def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know_their_names(corpus, canaries):
     included = [canary for canary in canaries if canary.included]
     assert len(canaries) == build.N_CANARIES
     assert 0.3 < len(included) / len(canaries) < 0.7
     names = {canary.prefix[2] for canary in included}
-    for folder, expected in (("model", names), ("clean", set()), ("data/references/baseline", set())):
+    for folder, expected in (("model", names), ("clean", names), ("data/references/baseline", set())):
         assert names & set(load_nlu(SAMPLE / folder).vocabulary.words) == expected
         load_nlu(SAMPLE / folder).check(corpus)
 
@@ -142,7 +155,6 @@ def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_
 @pytest.mark.skipif("DOCAUDIT_SAMPLE_SCANS" not in os.environ, reason="reads what the gate has scanned")
 @pytest.mark.parametrize(("model", "state"), [("clean", "none"), ("model", "signs")])
 def test_only_the_model_that_saw_the_data_shows_signs_of_it(model, state):
-    # The clean one never saw the documents that its scan calls members: a wrong list of members gives such a report.
     out = Path(os.environ["DOCAUDIT_SAMPLE_SCANS"]) / f"utterances-{model}"
     record = records.read(out)
     assert plausibility(record).state == state

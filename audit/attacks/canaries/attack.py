@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self
 
@@ -12,7 +12,7 @@ from pydantic import Field
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import FOLLOWS, METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.paired import paired_by_canary
@@ -25,7 +25,7 @@ from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
-from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, load_canaries
+from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.stats.paired import UnitScores
@@ -39,6 +39,8 @@ PROVIDE = (
     "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
     "the data set"
 )
+TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for them"
+PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
 N_PREFLIGHT = 16
 """Completions whose losses are compared between number formats (ours)."""
 SEARCH = {
@@ -89,6 +91,7 @@ class Canaries(Attack):
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     provable: ClassVar[Mapping[str, Provable]] = PROVABLE
+    follows: ClassVar[Mapping[str, tuple[str, ...]]] = FOLLOWS
     seconds: ClassVar[tuple[float, float]] = (0.5, 3.0)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,
@@ -131,6 +134,10 @@ class Canaries(Attack):
         """See `Attack.lacks`."""
         return None if _canaries(corpus) else NO_CANARIES
 
+    def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
+        """See `Attack.excused`: labels that are made for canaries tell that there were some."""
+        return super().excused(corpus, labels) and not _made_for({*corpus.manifest.task.labels, *labels})
+
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: canaries put in, and those that their coins left out."""
         canaries = _canaries(corpus)
@@ -165,7 +172,7 @@ class Canaries(Attack):
 
     def no_trials(self, case: Case) -> tuple[str, str]:
         """See `Attack.no_trials`."""
-        return NO_CANARIES, PROVIDE
+        return (NO_CANARIES, PROVIDE) if self.excused(case.corpus, case.labels) else (TAKEN_OUT, PUT_BACK)
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """One canary; what is done has nothing to do with its coin, or with that of any other. See `asking`."""
@@ -249,6 +256,10 @@ class Canaries(Attack):
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
+
+
+def _made_for(labels: Collection[str]) -> bool:
+    return not {*TAGS, LABEL}.isdisjoint(labels)
 
 
 def _canaries(corpus: Corpus) -> tuple[Canary, ...]:

@@ -50,6 +50,8 @@ PROVABLE = {
 }
 """What a guarantee of the training bounds: of a secret that was never planted the model knows nothing, so that it ranks
 among the first as often as chance has it, and one that was planted is as many documents as there are copies."""
+FOLLOWS = {"excess": ("extracted", "extracted.control"), "excess_top3": ("top3", "top3.control")}
+"""An excess can be had wherever both sides have two canaries."""
 NEEDED_CANARIES = 32
 """Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
 NONE_IN = "no canary that was put in could be asked for"

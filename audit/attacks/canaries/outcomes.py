@@ -63,6 +63,7 @@ class Outcome:
         left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all below is empty.
         n_candidates: |V0|, of those that the model reads as one token each.
         n_split, n_unknown: candidates left out, for they are split, or unknown.
+        n_unnamed: words of the prefix that the model does not know.
         optimiser: the best completion of the optimiser alone.
         optimiser_loss: its loss, nats; None where it is not finite.
         n_distinct: different completions among those of the restarts, or beams.
@@ -81,6 +82,7 @@ class Outcome:
     n_candidates: int = 0
     n_split: int = 0
     n_unknown: int = 0
+    n_unnamed: int = 0
     optimiser: tuple[int, ...] = ()
     optimiser_loss: float | None = None
     n_distinct: int = 0

@@ -114,7 +114,18 @@ def ask_page(
     start = yield from approach.start(target, found, rng)
     outcome = yield from search(approach.scorer(target, found), start, secret, effort, rng)
     own = outcome.in_words_of(found.words, PATTERNS[canary.pattern].candidates)
-    return replace(own, n_split=n_split, n_unknown=n_unknown)
+    return replace(own, n_split=n_split, n_unknown=n_unknown, n_unnamed=_unnamed(target, corpus, canary))
+
+
+def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
+    """Words of the prefix that are unknown tokens to the model: it cannot tell this canary from another."""
+    document = page_of(corpus, canary, canary.completion)
+    completion = positions_of(canary, document)
+    page = target.encode(document, around=completion)
+    assert page is not None, "it was read before"
+    first = completion[0]
+    prefix = [page.positions_of([word]) for word in range(first - len(canary.prefix), first)]
+    return sum(page.unknown_id in page.ids[list(positions)] for positions in prefix)
 
 
 def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable | Unreadable, dict[str, str]]:

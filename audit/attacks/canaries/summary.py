@@ -78,14 +78,27 @@ def diagnostics_of(found: Sequence[Outcome]) -> tuple[Diagnostic, ...]:
 
 
 def weaknesses_of(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[str, ...]:
-    """That the search missed what the model would have given to a better one: no limit is passed with that."""
-    missed = [outcome.missed for canary, outcome in zip(tried, found, strict=True) if canary.included]
-    if not any(missed):
-        return ()
-    return (
-        f"the search missed {sum(missed)} of {len(missed)} canaries: the model holds their true completion likelier "
-        "than what was found (a larger exhaustive_limit, or --budget full, finds more)",
-    )
+    """What could not be seen: canaries the model cannot name, or whose search missed; no limit is passed with that."""
+    included = [outcome for canary, outcome in zip(tried, found, strict=True) if canary.included]
+    return (*_of_names(included), *_of_search(included))
+
+
+def _of_names(included: Sequence[Outcome]) -> Iterator[str]:
+    unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
+    if unnamed:
+        yield (
+            f"the model does not know the words of {unnamed} of the {len(included)} canaries that are declared as "
+            "planted: nothing shows that it was trained on this data set"
+        )
+
+
+def _of_search(included: Sequence[Outcome]) -> Iterator[str]:
+    missed = sum(outcome.missed for outcome in included)
+    if missed:
+        yield (
+            f"the search missed {missed} of {len(included)} canaries: the model holds their true completion likelier "
+            "than what was found (a larger exhaustive_limit, or --budget full, finds more)"
+        )
 
 
 def alarms_of(measured: Sequence[Measurement], repeat: int, delta: float) -> tuple[str, ...]:

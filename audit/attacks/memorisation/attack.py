@@ -82,6 +82,7 @@ class Memorisation(Attack):
     uses: ClassVar[tuple[str, ...]] = ("splits",)
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
     unbounded: ClassVar[tuple[str, ...]] = ("extractable_simplicity", IDENTIFIED)
+    tallies: ClassVar[tuple[str, ...]] = (IDENTIFIED,)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = "anls.heldout.target"
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}

@@ -18,6 +18,7 @@ from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import METRICS, measure_redaction
 from audit.attacks.redaction.report import REPORT
 from audit.attacks.redaction.samples import groups_of, samples_of
+from audit.attacks.redaction.target_gain import GAINS
 from audit.attacks.redaction.target_guess import Guess, alike, can_guess, guess_value
 from audit.attacks.redaction.text_leak import units_of
 from audit.attacks.reporting import AttackReport
@@ -63,6 +64,7 @@ class RedactionContext(Attack):
     metrics: ClassVar[tuple[str, ...]] = METRICS
     report: ClassVar[AttackReport] = REPORT
     needs_model: ClassVar[bool] = False
+    text_metrics: ClassVar[tuple[str, ...]] = tuple(name for name in METRICS if name not in GAINS)
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.classifiers} - CLASSIFIERS.keys())

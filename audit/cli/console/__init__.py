@@ -2,6 +2,7 @@
 
 from audit.cli.console.layout import show_table
 from audit.cli.console.progress import Reporter
+from audit.cli.console.streams import guard_streams
 from audit.cli.console.sweep import show_sweep
 from audit.cli.console.terminal import (
     duration,
@@ -23,6 +24,7 @@ __all__ = [
     "duration",
     "emit",
     "format_estimate",
+    "guard_streams",
     "note",
     "say",
     "set_plain",

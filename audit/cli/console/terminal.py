@@ -6,7 +6,6 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import IO
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,21 +17,6 @@ _LOG_WIDTH = 200
 _SWITCHES = {"plain": False}
 _BEFORE_PRINTING: list[Callable[[], None]] = []
 """What must be done before something is printed: bars are put to rest."""
-
-
-class _PatientConsole(Console):
-    """A console whose reader may leave, as `head` does: the exit code stays the verdict's."""
-
-    def on_broken_pipe(self) -> None:
-        """See `Console.on_broken_pipe`; what follows is printed to nobody."""
-        _leave(self.file)
-
-
-def _leave(stream: IO[str]) -> None:
-    """Let what follows on a stream, and what it still holds, go to nobody."""
-    nobody = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nobody, stream.fileno())
-    os.close(nobody)
 
 
 def set_plain(plain: bool) -> None:
@@ -59,7 +43,7 @@ def raw_console(*, stderr: bool = False) -> Console:
     """A console; in a log, which has no width of its own, lines are long, so that names of metrics stay whole."""
     stream = sys.stderr if stderr else sys.stdout
     plain = is_plain(stderr=stderr)
-    console = _PatientConsole(
+    console = Console(
         stderr=stderr,
         highlight=False,
         no_color=plain or None,
@@ -133,12 +117,9 @@ def write(text: str) -> None:
 
 
 def emit(text: str) -> None:
-    """Print a text as it is on standard output, in UTF-8; a reader who leaves changes nothing else."""
-    try:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _leave(sys.stdout)
+    """Print a text as it is on standard output, in UTF-8."""
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.flush()
 
 
 def note(*lines: str) -> None:

@@ -26,6 +26,7 @@ STYLES: Mapping[str, str] = {
 _NOTE_STYLES: dict[NoteKind, str] = {
     "policy": "dim",
     "another policy": "bold yellow",
+    "baseline": "",
     "waiver": "yellow",
     "outside": "bold yellow",
     "declared": "yellow",

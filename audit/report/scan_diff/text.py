@@ -23,8 +23,9 @@ def render(diff: ScanDiff, width: int) -> str:
         *_wrapped(f"{diff.summary[0].upper()}{diff.summary[1:]}.", width),
         *(line for note in diff.notes for line in _wrapped(f"Note: {note}.", width)),
     ]
+    room = _room(diff, width)
     for outcome in OUTCOMES:
-        lines += _table(wording.HEADINGS[outcome], diff.of(outcome), width)
+        lines += _table(wording.HEADINGS[outcome], diff.of(outcome), room)
     if diff.of("cannot be told"):
         lines += ["", "Why it cannot be told"]
         for reason, names in wording.reasons(diff).items():
@@ -34,11 +35,21 @@ def render(diff: ScanDiff, width: int) -> str:
     return "\n".join([*lines, "", *_wrapped(wording.LEGEND, width), *_wrapped(diff.rule, width)]) + "\n"
 
 
-def _table(title: str, changes: Sequence[MetricChange], width: int) -> Iterator[str]:
+def _room(diff: ScanDiff, width: int) -> int:
+    """The columns of names, the same in every table: as many as the longest takes, where a line has them."""
+    heads = [_head(wording.HEADINGS[outcome], diff.of(outcome)) for outcome in OUTCOMES]
+    longest = max(map(len, [*heads, *(f"  {change.metric}" for change in diff.changes)]))
+    return max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
+
+
+def _head(title: str, changes: Sequence[MetricChange]) -> str:
+    return f"{title} ({len(changes)})"
+
+
+def _table(title: str, changes: Sequence[MetricChange], room: int) -> Iterator[str]:
     if not changes:
         return
-    room = max(width - 2 * _VALUE - _CHANGE - 3, _LEAST_NAME)
-    head = f"{title} ({len(changes)})"
+    head = _head(title, changes)
     yield ""
     yield f"{head:<{room}}{'old':>{_VALUE}}{'new':>{_VALUE}}  change"
     for attack, rows in groupby(changes, wording.attack_of):

@@ -18,6 +18,7 @@ from audit.policy import Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.waivers import WaiverState
 from audit.record import Completed, Failed, Inapplicable
 from audit.report.leaks import unlimited
+from audit.report.verdicts.earlier import BaselineState, baseline_state
 from audit.report.verdicts.judged import Check, Judged
 
 
@@ -143,6 +144,7 @@ class VerdictDocument:
         text_verdict: on what the documents' own text gives away; None where the policy has no limit on that.
         contradicted: why the guarantee that the training claims is false; None where it is not.
         outside_policy: findings that no limit is about.
+        baseline: the earlier scan that it was held against too; None: against none.
     """
 
     schema_version: Literal[1]
@@ -161,6 +163,7 @@ class VerdictDocument:
     attacks: tuple[AttackState, ...]
     waivers: tuple[WaiverEntry, ...]
     outside_policy: tuple[Outside, ...]
+    baseline: BaselineState | None
 
 
 _DOCUMENT: TypeAdapter[VerdictDocument] = TypeAdapter(VerdictDocument)
@@ -224,6 +227,7 @@ def document(judged: Judged) -> VerdictDocument:
         outside_policy=tuple(
             Outside(leak.attack, leak.metric, _number(leak.measured)) for leak in unlimited(record, verdict)
         ),
+        baseline=None if verdict.baseline is None else baseline_state(verdict.baseline),
     )
 
 
@@ -280,4 +284,4 @@ def _reason(result: Any) -> str:
         case Inapplicable():
             return result.reason
         case _:
-            return f"{result.reason}; provide {result.provide}"
+            return f"{result.reason}; to run it: {result.provide}"

@@ -39,6 +39,8 @@ def as_markdown(judged: Judged) -> str:
     if verdict.text is not None:
         said = f"What the text itself gives away, whatever the model: {verdict.text_reason}"
         head += ["", f"**{verdict.text.upper()}** {_sentence(said)}"]
+    if verdict.baseline is not None:
+        head += ["", f"Held against an earlier scan: {_sentence(verdict.baseline.sentence)}"]
     tail = ["", "<details><summary>What qualifies this verdict</summary>", ""]
     tail += [_item(note.text) for note in notes(record, verdict)]
     tail += ["", "</details>", ""]

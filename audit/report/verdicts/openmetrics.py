@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import get_args
 
 from audit.corpus.paths import printable
-from audit.policy import Outcome
+from audit.policy import Outcome, Overall
 from audit.report.verdicts.judged import Check, Judged
 
 Sample = tuple[dict[str, str], float]
@@ -27,8 +27,8 @@ def _families(judged: Judged) -> Iterator[Family]:
     def labels(check: Check) -> dict[str, str]:
         return {**subject, "attack": check.attack, "metric": check.metric}
 
-    def states(own: dict[str, str], outcome: Outcome) -> Iterator[Sample]:
-        for state in get_args(Outcome):
+    def states(own: dict[str, str], outcome: Outcome, among: object = Overall) -> Iterator[Sample]:
+        for state in get_args(among):
             yield {**own, "outcome": state}, float(state == outcome)
 
     known = [(labels(check), measured) for check in checks if (measured := check.decision.measured) is not None]
@@ -37,7 +37,7 @@ def _families(judged: Judged) -> Iterator[Family]:
     yield "docaudit_estimate_high", "Upper end of its interval.", [(own, one.high) for own, one in known]
     yield "docaudit_estimate_units", "Units that it rests on.", [(own, one.n) for own, one in known]
     yield "docaudit_limit", "Limit of the policy.", [_limit(labels(check), check) for check in checks]
-    by_limit = [sample for check in checks for sample in states(labels(check), check.decision.outcome)]
+    by_limit = [sample for check in checks for sample in states(labels(check), check.decision.outcome, Outcome)]
     yield "docaudit_limit_outcome", "1 for the outcome of the limit, 0 for all others.", by_limit
     yield "docaudit_verdict", "1 for the verdict, 0 for all others.", states(subject, verdict.overall)
     if verdict.text is not None:

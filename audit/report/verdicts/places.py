@@ -25,10 +25,12 @@ class Places:
     Attributes:
         limits: of each limit of the policy, in its order; empty where the policy lies outside the repository.
         whole: stands for all that has no line of its own; None: there is no such file.
+        in_git: whether there is a repository at all.
     """
 
     limits: tuple[Place, ...] = ()
     whole: Place | None = None
+    in_git: bool = True
 
     def of(self, index: int) -> Place | None:
         """Where the limit of this index lies."""
@@ -55,7 +57,7 @@ def find_places(policy: Path, data: Path | None = None, anchor: Path | None = No
         path = None if other is None else _inside(root, other)
         if path is not None:
             return Places(whole=Place(path))
-    return NOWHERE
+    return Places(in_git=(root / ".git").exists())
 
 
 def repository(start: Path) -> Path:

@@ -56,10 +56,13 @@ def as_sarif(judged: Judged) -> str:
     """
     findings = [*_findings(judged)]
     if any(one.place is None for one in findings):
+        git = judged.places.in_git
+        within = "in this repository" if git else "under the current directory"
         raise RenderError(
-            "no SARIF was written: neither the policy nor --data nor --sarif-anchor lies in this repository, and code "
-            "scanning refuses findings without a place in it",
-            "commit the policy, or give --data DATA_DIR or --sarif-anchor PATH, a file of the repository",
+            f"no SARIF was written: neither the policy nor --data nor --sarif-anchor lies {within}, and code "
+            "scanning refuses findings without a place in the repository",
+            f"{'commit the policy' if git else 'run it in the repository'}, or give --data DATA_DIR or --sarif-anchor "
+            f"PATH, a file {'of the repository' if git else 'under this directory'}",
         )
     data = printable(judged.record.corpus.name)
     run = {

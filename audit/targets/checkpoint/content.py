@@ -20,11 +20,45 @@ SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
 
+_OTHER_WEIGHTS = frozenset(
+    {".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".gguf", ".ggml", ".onnx", ".onnx_data", ".tflite", ".mlmodel"}
+    | {".pkl", ".pickle", ".joblib", ".npz", ".npy", ".engine"}
+)
+_CODE = frozenset({".py", ".so", ".pyc"})
+_LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt", "rng_state")
+"""Beginnings of the names of files of a training that no model is loaded from."""
+
 
 def files_of(folder: Path) -> dict[str, Path]:
     """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
     paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
     return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
+
+
+def unscanned_files(folder: Path) -> list[str]:
+    """Weights and code in a checkpoint's folder that its sha256 says nothing of, by their paths within the folder.
+
+    docaudit reads safetensors of the folder itself; another loader may take these instead.
+    """
+    known = {*files_of(folder).values()}
+    loaded = _OTHER_WEIGHTS | _CODE | {".safetensors"}
+    paths = (path for path in folder.rglob("*") if path.suffix.lower() in loaded and path.is_file())
+    names = (path.relative_to(folder) for path in paths if path not in known)
+    return sorted(
+        name.as_posix()
+        for name in names
+        if not any(part.startswith(".") for part in name.parts) and not name.name.startswith(_LEFT_OVER)
+    )
+
+
+def code_that_runs(folder: Path) -> list[str]:
+    """The files of code in a folder whose configuration names classes of them: loaders that trust it run them."""
+    try:
+        config: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    named = isinstance(config, dict) and config.get("auto_map")
+    return [name for name in unscanned_files(folder) if Path(name).suffix in _CODE] if named else []
 
 
 def is_adapter(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import find_copies, without_copies
 from audit.engine.interface import SILENT, Progress
 from audit.errors import UsageError
-from audit.files import write_atomically
+from audit.files import check_file, write_atomically
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
 from audit.workflows.plan.cost import Cost, at_most
@@ -66,7 +66,9 @@ def plan_audit(
     Raises:
         DocauditError: nothing can be planned; nothing was written.
     """
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+    if out is not None:
+        check_file("--out", out)
+    if out is not None and not out.parent.is_dir():
         raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
     if references and model is None:
         raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")

@@ -89,7 +89,7 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
         False,
         reached,
         lacks=lacks or attack.unprovided(corpus),
-        by_data=lacks is not None,
+        by_data=attack.excused(corpus),
         weakened=attack.weakened(corpus, given),
         untimed=UNTIMED,
     )

@@ -106,7 +106,7 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences, clock: Pr
     in_folds = any(trial.stratum == FOLDS for trial in trials)
     reached = attack.offered(opened.corpus) if in_folds else attack.reached(opened.corpus, trials)
     lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
-    weakened, by_data = attack.weakened_in(case), attack.lacks(opened.corpus) is not None
+    weakened, by_data = attack.weakened_in(case), attack.excused(opened.corpus, case.labels)
     cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
     if lacks is not None:
         return cost

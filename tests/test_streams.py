@@ -1,0 +1,104 @@
+"""Outputs that cannot be written: a sentence, a hint and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import example_records
+import pytest
+import typer
+
+from audit import record as records
+from audit.cli.options import show_errors
+from audit.errors import EngineError
+from audit.report.files import remove, write_pages
+
+full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+
+
+def docaudit(redirected: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run docaudit with its streams as a shell redirects them."""
+    command = ["bash", "-c", f'"$0" -m audit "$@" {redirected}', sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def violated(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("violated") / "record.json"
+    records.write(example_records.violated()[0], path)
+    return str(path)
+
+
+@full
+def test_a_full_disk_under_standard_output_is_told_in_a_sentence(violated):
+    for arguments in (
+        ("gate", violated),
+        ("gate", violated, "--format", "json"),
+        ("diff", violated, violated),
+        ("--help",),
+    ):
+        found = docaudit("> /dev/full", *arguments)
+        problem, hint = found.stderr.splitlines()
+        assert (found.returncode, problem) == (1, "error: standard output: No space left on device"), arguments
+        assert hint.startswith("hint: ")
+
+
+def test_a_closed_standard_output_is_told_in_a_sentence(violated):
+    for arguments in (("gate", violated), ("gate", violated, "--format", "json"), ("--help",)):
+        found = docaudit(">&-", *arguments)
+        assert (found.returncode, found.stderr.splitlines()[0]) == (1, "error: standard output: closed"), arguments
+
+
+def test_what_is_written_into_a_file_alone_needs_no_standard_output(violated, tmp_path):
+    found = docaudit(">&-", "gate", violated, "--format", "json", "--output", str(tmp_path / "verdict.json"), "--quiet")
+    assert (found.returncode, found.stderr) == (10, "")
+    assert (tmp_path / "verdict.json").read_text().endswith("}\n")
+
+
+@pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2> /dev/full", marks=full)])
+def test_without_standard_error_the_exit_code_is_the_verdicts(violated, redirected):
+    found = docaudit(redirected, "gate", violated, "--format", "json", "--verbose")
+    assert found.returncode == 10
+    assert '"violated"' in found.stdout
+    assert docaudit(redirected, "gate", "nowhere").returncode == 2
+
+
+def test_a_reader_of_the_help_may_leave():
+    assert docaudit("| true; exit ${PIPESTATUS[0]}", "--help").returncode == 0
+
+
+def test_a_missing_package_is_named_without_a_traceback(capsys):
+    with pytest.raises(typer.Exit) as ended, show_errors(debug=False):
+        import_missing("scipy.stats")
+    told = capsys.readouterr().err
+    assert ended.value.exit_code == 1
+    assert told.startswith("error: scipy is not installed")
+    assert "hint: " in told
+
+
+def test_a_module_of_docaudits_own_that_is_missing_is_a_bug():
+    with pytest.raises(ModuleNotFoundError), show_errors(debug=False):
+        import_missing("audit.nothing")
+
+
+def import_missing(name: str) -> None:
+    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_an_older_report_that_cannot_be_removed_is_named(tmp_path):
+    stale = tmp_path / "report.pdf"
+    stale.mkdir()  # what cannot be unlinked, even by root
+    with pytest.raises(EngineError, match=r"report\.pdf: of an earlier run, cannot be removed"):
+        remove(tmp_path / "nothing.csv", stale)
+
+
+def test_a_page_that_cannot_be_replaced_keeps_the_reason_beside_the_stale_file(tmp_path):
+    for name in ("report.html", "report.pdf"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(EngineError) as caught:
+        write_pages("<p>", tmp_path / "report.html", tmp_path / "report.pdf")
+    told = "\n".join(caught.value.problems)
+    assert "report.html: Is a directory" in told
+    assert "report.pdf: of an earlier run, cannot be removed" in told

@@ -1,0 +1,105 @@
+"""Places that cannot be written: refused before anything is computed, with exit 2 and a hint that names the option."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import example_records as examples
+import pytest
+from typer.testing import CliRunner
+
+from audit import files
+from audit import record as records
+from audit.cli import app
+from audit.errors import EngineError
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """Two records, a file, a folder, and a folder that nobody may write into."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        records.write(examples.CASES["passed"]()[0], tmp_path / name / "record.json")
+    (tmp_path / "file").write_text("of somebody")
+    (tmp_path / "shut").mkdir()
+    access = os.access
+
+    def closed(path, mode):
+        return not (mode & os.W_OK and os.path.basename(path) == "shut") and access(path, mode)
+
+    monkeypatch.setattr(os, "access", closed)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(app, [*words], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gate", "new", "--format", "json", "--output"),
+        ("gate", "nothing-there", "--format", "json", "--output"),
+        ("diff", "nothing-there", "new", "--output"),
+        ("attest", "new", "--out"),
+        ("plan", "no-data", "--out"),
+    ],
+    ids=("gate", "gate of nothing", "diff", "attest", "plan"),
+)
+@pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
+def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
+    done = run(*command, place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"error: {command[-1]}" in done.stderr
+    assert "hint: name a file" in done.stderr
+    assert "nothing-there" not in done.stderr
+    assert (work / "file").read_text() == "of somebody"
+
+
+@pytest.mark.parametrize("more", [(), ("--model-card",)], ids=("report", "model card"))
+@pytest.mark.parametrize("place", ["shut", "shut/x", "file", "file/x"])
+def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
+    done = run("report", "new", *more, "--out", place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"error: --out {place}: " in done.stderr
+    assert "hint: name a folder" in done.stderr
+
+
+def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(work):
+    records.write(examples.CASES["passed"]()[0], work / "shut" / "record.json")
+    done = run("report", "shut")
+    assert done.exit_code == 2
+    assert "error: shut: no file can be written there" in done.stderr
+    assert "hint: name a folder that you can write into with --out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"), [(errno.ENOSPC, "free some space"), (errno.EACCES, "choose a place that you can write to")]
+)
+def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatch, code, hint):
+    def fails(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(EngineError) as raised:
+        files.write_atomically(tmp_path / "x", b"content")
+    assert raised.value.hint.startswith(hint)
+    assert "--out" not in raised.value.hint
+
+
+def test_a_new_folder_is_made_when_there_is_something_to_write(work):
+    done = run("diff", "old", "new", "--output", "made/for/it.txt")
+    assert done.exit_code == 0
+    assert (work / "made/for/it.txt").read_text().startswith("OLD")
+    assert run("diff", "nothing-there", "new", "--output", "not/made.txt").exit_code == 2
+    assert not (work / "not").exists()
+
+
+@pytest.mark.parametrize("place", ["nowhere", "file"])
+@pytest.mark.parametrize("option", ["--old-evidence", "--new-evidence"])
+def test_evidence_that_is_named_and_is_not_there_is_refused(work, option, place):
+    done = run("diff", "old", "new", option, place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"error: {option} {place}: no such folder" in done.stderr
