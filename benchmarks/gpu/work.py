@@ -76,6 +76,7 @@ class Work:
     seconds: float = float("inf")
     log: Callable[[str], None] = print
     _began: float = field(default_factory=time.monotonic)
+    _made: bool = False
 
     @property
     def folder(self) -> Path:
@@ -99,7 +100,7 @@ class Work:
         Args:
             name: of a file.
             make: the step; gives what JSON takes.
-            seconds: what it may take. With less left it is not begun, unless a whole run would not have more.
+            seconds: what it may take. With less left it is not begun, unless it is the first step of this run.
 
         Raises:
             OutOfTimeError: it is not begun.
@@ -107,15 +108,17 @@ class Work:
         path = self.folder / f"{name}.step.json"
         if path.exists():
             return json.loads(path.read_text())
-        fresh = self.seconds - self.left < FRESH * self.seconds
+        # What needs more than any run has is begun first of all, or it would wait for ever.
+        fresh = not self._made and self.left > FRESH * self.seconds
         if self.left <= 0 or (self.left < seconds and not fresh):
             raise OutOfTimeError(f"{name} waits: {self.left:.0f} s left")
         began = time.monotonic()
+        self._made = True
         made = make()
         write_atomically(path, (json.dumps(made, indent=1) + "\n").encode())
         self.log(f"{self.name}: {name} in {time.monotonic() - began:.0f} s")
         return made
 
 
-FRESH = 0.1
-"""The part of its time in which a run counts as one that has just begun."""
+FRESH = 0.5
+"""The part of its time that a run must have left for a first step that needs more."""
