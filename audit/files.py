@@ -13,6 +13,8 @@ from audit.errors import EngineError, UsageError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_FILES = "no file can be written there"
+EVIDENCE = "evidence"
+"""The folder, in that of a scan, of what its owner alone may read."""
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:

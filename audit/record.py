@@ -528,9 +528,14 @@ def _place_and_message(problem: ErrorDetails) -> str:
     return f" {place}: {message}" if place else f": {message}"
 
 
+def file_of(path: Path) -> Path:
+    """The file of a record, given itself or the folder a scan wrote."""
+    return path / "record.json" if path.is_dir() else path
+
+
 def read(path: Path) -> AuditRecord:
     """Read a record from a file, or from the folder a scan wrote."""
-    file_path = path / "record.json" if path.is_dir() else path
+    file_path = file_of(path)
     try:
         text = file_path.read_bytes()
     except OSError as error:

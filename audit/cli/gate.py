@@ -58,22 +58,14 @@ def gate(
             no_exit_code=no_exit_code,
         )
         with clearing(shown, record_path, Path(policy), *([baseline] if baseline else [])):
-            if baseline is None:
-                with console.Reporter(quiet=quiet):
+            with console.Reporter(quiet=quiet) as progress:
+                if baseline is None:
                     record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
-            else:
-                from audit.engine.interface import SILENT
-                from audit.workflows.against_baseline import gate_against_baseline
+                else:
+                    from audit.workflows.against_baseline import gate_against_baseline
 
-                with console.Reporter(quiet=quiet) as progress:
                     record, verdict, _ = gate_against_baseline(
-                        record_path,
-                        policy,
-                        baseline,
-                        model,
-                        data,
-                        no_model=no_model,
-                        progress=SILENT if quiet else progress,
+                        record_path, policy, baseline, model, data, no_model=no_model, progress=progress
                     )
             if model is not None:
                 console.warn(*warn_unscanned(model))

@@ -14,9 +14,8 @@ from pydantic import TypeAdapter
 
 from audit import policy as policies
 from audit.errors import EngineError, UsageError
-from audit.files import write_atomically
+from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
-from audit.report.revealed import EVIDENCE
 from audit.workflows.folders import protect
 from audit.workflows.gate import read_record
 from audit.workflows.options import ScanOptions

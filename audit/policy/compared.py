@@ -7,11 +7,10 @@ from typing import Literal, get_args
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT
+from audit.policy.identity import PREFIX
 
 Change = Literal["worse", "no longer measured", "better", "cannot be told", "not compared"]
 """What became of a limit since the baseline, the worst first: that of its worst method."""
-SHOWN_DIGITS = 12
-"""Of a sha256."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -67,5 +66,5 @@ class Baseline:
     @property
     def sentence(self) -> str:
         """The scan, and what became of the limits since."""
-        scan = f"{self.subject}, scanned {self.scanned[:10]} (sha256 of the record {self.record_sha256[:SHOWN_DIGITS]})"
+        scan = f"{self.subject}, scanned {self.scanned[:10]} (sha256 of the record {self.record_sha256[:PREFIX]})"
         return f"{scan}; {self.counted}"

@@ -14,12 +14,11 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.attacks import BATTERY
 from audit.attacks.interface import EvidenceShape
 from audit.errors import RenderError
-from audit.files import write_atomically
+from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report.html import html
 
-EVIDENCE = "evidence"
 RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
 OWNER = "scan.json"

@@ -11,7 +11,7 @@ from audit.errors import RecordError
 from audit.policy import Decision, Verdict
 from audit.policy.baseline import hold_against_baseline
 from audit.policy.compared import Baseline, Change, ComparedLimit
-from audit.record import AuditRecord
+from audit.record import AuditRecord, file_of
 from audit.report.scan_diff.result import MetricChange, ScanDiff
 from audit.report.scan_diff.wording import change_words
 from audit.workflows.changes import ABOUT_TEXT
@@ -48,9 +48,8 @@ def gate_against_baseline(
             "give the record of an earlier scan, kept where the new one does not overwrite it",
         )
     found = compare((earlier, record), (evidence_of(baseline), evidence_of(path)), chosen, progress)
-    file = baseline / "record.json" if baseline.is_dir() else baseline
     held = Baseline(
-        hashlib.sha256(file.read_bytes()).hexdigest(),
+        hashlib.sha256(file_of(baseline).read_bytes()).hexdigest(),
         found.old.subject,
         found.old.sha256,
         found.old.scanned,

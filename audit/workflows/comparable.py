@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from audit.policy.identity import PREFIX
 from audit.record import AuditRecord, Completed, ReferenceCard
 from audit.report.conditions import conditions
-
-PREFIX = 12
-"""Digits of a sha256 that sentences show."""
 
 
 def differences(old: AuditRecord, new: AuditRecord) -> list[str]:

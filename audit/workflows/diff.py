@@ -12,6 +12,7 @@ from audit.attacks import BATTERY
 from audit.defenses.measured import Effect
 from audit.engine.interface import SILENT, Progress
 from audit.errors import RecordError
+from audit.files import EVIDENCE
 from audit.measurements import Estimate, Measurement
 from audit.policy import SIGNIFICANCE, Policy
 from audit.policy.limits import Limit
@@ -25,7 +26,6 @@ from audit.workflows.comparable import differences, notes_on, other_reference
 from audit.workflows.gate import load_policy, read_record
 from audit.workflows.unit_scores import read_scores
 
-EVIDENCE = "evidence"
 CHANCE = 0.5
 _MANY = "beyond its interval, which is no surprise among so many comparisons (Holm)"
 _OLD, _NEW = "OLD", "NEW"

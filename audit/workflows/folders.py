@@ -9,7 +9,8 @@ from pathlib import Path
 
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, UsageError
-from audit.report.revealed import EVIDENCE, NAME
+from audit.files import EVIDENCE
+from audit.report.revealed import NAME
 
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 from audit.engine.local import WIDTH
 from audit.errors import UsageError
-from audit.report.revealed import EVIDENCE
+from audit.files import EVIDENCE
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to (ours)."""

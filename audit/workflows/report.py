@@ -10,15 +10,15 @@ from audit import policy as policies
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
 from audit.errors import RenderError, UsageError
-from audit.files import NO_FILES, check_folder, takes_files
+from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files
 from audit.policy import Policy, Verdict
 from audit.progress import observer
-from audit.record import AuditRecord
+from audit.record import AuditRecord, file_of
 from audit.report import dpia as assessments
 from audit.report import model_card as cards
 from audit.report import trend
 from audit.report.files import SECONDS_OF_FILES, remove, write
-from audit.report.revealed import EVIDENCE, NAME, write_revealed
+from audit.report.revealed import NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
@@ -113,7 +113,7 @@ def report_records(
     private = evidence or source / EVIDENCE
     if reveal and private.is_dir():
         protect(private)
-    written = (paths[0] / "record.json" if paths[0].is_dir() else paths[0]).read_bytes()
+    written = file_of(paths[0]).read_bytes()
     observer().plan("report", SECONDS_OF_FILES)
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
     observer().plan("report", {})

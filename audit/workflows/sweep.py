@@ -13,11 +13,11 @@ from pathlib import Path
 from audit.attacks import BATTERY
 from audit.engine.interface import Progress
 from audit.errors import RecordError, RenderError, TargetError, UsageError
+from audit.files import EVIDENCE
 from audit.measurements import Count
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
-from audit.report.revealed import EVIDENCE
 from audit.report.sweep_page import answer
 from audit.targets.checkpoint.trainer_state import training_progress
 from audit.workflows.expected import REFERENCES

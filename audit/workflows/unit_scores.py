@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from audit.errors import RecordError
 from audit.files import write_atomically
+from audit.measurements import STRICT
 from audit.record import Completed
 from audit.stats.paired import Kind, UnitScores
 
-_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 _RESULT: TypeAdapter[Completed] = TypeAdapter(Completed)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class _Column:
     """`UnitScores` as JSON; None stands for a value that is not finite."""
 
@@ -37,7 +37,7 @@ class _Column:
     limits: tuple[float, float]
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class _Kept:
     result: str
     metrics: dict[str, _Column]
