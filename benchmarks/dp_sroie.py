@@ -128,19 +128,19 @@ def train_plainly(start: Path, corpus: Corpus, work: Path, recipe: Recipe) -> tu
     return folder, float(json.loads(log.read_text()))
 
 
-def train_with_guarantee(start: Path, corpus: Corpus, work: Path, run: Run, steps: int) -> tuple[Path, float]:
-    """A model after, and the seconds of its training, which starts anew."""
-    folder, log = work / run.name, work / f"{run.name}.seconds.json"
+def train_with_guarantee(start: Path, corpus: Corpus, work: Path, run: Run, steps: int) -> tuple[Path, float | None]:
+    """A model after, and the seconds of its training: none where it was interrupted and went on."""
+    folder, log, making = work / run.name, work / f"{run.name}.seconds.json", work / f"private-{run.name}"
     if not log.exists():
-        shutil.rmtree(work / f"private-{run.name}", ignore_errors=True)
+        in_one_go = not making.exists()
         options = DpOptions(unit="document", epsilon=run.epsilon, trained=run.trained, steps=steps, seed=SEED)
         began = time.monotonic()
         with Reporter() as progress:
-            made = train_private(start, corpus, work / f"private-{run.name}", options, progress=progress)
+            made = train_private(start, corpus, making, options, progress=progress)
         seconds = time.monotonic() - began
         shutil.copytree(made, folder, dirs_exist_ok=True)
-        log.write_text(json.dumps(round(seconds, 1)))
-    return folder, float(json.loads(log.read_text()))
+        log.write_text(json.dumps(round(seconds, 1) if in_one_go else None))
+    return folder, json.loads(log.read_text())
 
 
 def audit(model: Path, data: Path, work: Path, name: str, training: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ def row(name: str) -> str:
     assert isinstance(result, Completed)
     useful = next((item for item in record.utility if isinstance(item, Estimate)), None)
     found = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
-    cells = [name, promised, "-" if card is None else str(card["engine"]), str(training["seconds"]), shown(useful)]
+    cells = [name, promised, "-" if card is None else str(card["engine"]), str(training["seconds"] or "interrupted"), shown(useful)]
     return f"| {' | '.join([*cells, *(shown(found.get(metric)) for metric in METRICS)])} |"
 
 
