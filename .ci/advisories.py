@@ -1,6 +1,7 @@
-"""Look the locked packages up in an advisory database: `python .ci/advisories.py [--required]`, with pip-audit installed.
+"""Look the locked packages up in an advisory database: `python .ci/advisories.py [--required]`.
 
-Ends with 1 on a known vulnerability, and with --required where not every package could be looked up, too.
+Needs pip-audit (locks/tools.txt). Ends with 1 on a known vulnerability, and with --required where not every package
+could be looked up, too.
 """
 
 from __future__ import annotations

@@ -126,6 +126,7 @@ def rows():
 def test_every_locked_package_is_listed_with_its_version_and_a_licence_that_does():
     listed = {name: version for name, (version, *_) in rows().items() if name not in ("package", "---")}
     assert listed == pins(locked(*INSTALLED)), AGAIN
+    assert licences.PAGE.read_text(encoding="utf-8").startswith(licences.HEAD), AGAIN
     for name in listed:
         _, stated, owner = rows()[name]
         assert licences.is_compatible(stated, proprietary=owner == "torch"), (name, stated)
@@ -148,7 +149,10 @@ def test_the_list_says_what_the_installed_packages_say():
         ((None, "Apache 2.0", []), "Apache-2.0"),
         ((None, "MPL-2.0 AND MIT", []), "MPL-2.0 AND MIT"),
         ((None, "Copyright (c) 2021\n...", ["License :: OSI Approved :: BSD License"]), "BSD"),
-        ((None, None, ["License :: OSI Approved :: BSD License", "License :: OSI Approved :: MIT License"]), "not stated"),
+        (
+            (None, None, ["License :: OSI Approved :: BSD License", "License :: OSI Approved :: MIT License"]),
+            "not stated",
+        ),
         ((None, "Do what you like", []), "not stated"),
         ((None, None, None), "not stated"),
     ],
