@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from accelerate import dispatch_model
 
 from audit.targets.batching import padded_rows
 from audit.targets.checkpoint.loading import load
@@ -16,7 +17,7 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.last_layer import last_layer
 from audit.targets.encoders.target import EncoderTarget
 
-LIKE_BERT = ("layoutlm", "bert", "roberta", "docaudit-layoutlm-image")
+LIKE_BERT = ("layoutlm", "bert", "roberta", "xlm-roberta", "docaudit-layoutlm-image")
 
 
 def opened(folder: Any) -> EncoderTarget:
@@ -81,3 +82,14 @@ def test_attention_computed_in_another_way_is_left_as_it_is(checkpoints: Any) ->
     encoder = opened(checkpoints("layoutlm", "mlm")).forward._encoder
     encoder.config._attn_implementation = "eager"
     assert last_layer(encoder) is None
+
+
+def test_a_layer_whose_weights_are_brought_from_elsewhere_is_left_as_it_is(checkpoints: Any) -> None:
+    target = opened(checkpoints("layoutlm", "mlm"))
+    assert last_layer(target.forward._encoder) is not None
+    pages, positions = pages_and_positions(target)
+    expected = states_at(target, pages, positions)
+    dispatch_model(target.model, {"": "cpu"}, main_device="cpu", force_hooks=True)
+    assert last_layer(target.forward._encoder) is None
+    for one, other in zip(expected, states_at(target, pages, positions), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())

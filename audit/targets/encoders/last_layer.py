@@ -23,11 +23,17 @@ BUILT_LIKE_BERT = (BertLayer, LayoutLMLayer, RobertaLayer, XLMRobertaLayer)
 
 
 def last_layer(encoder: nn.Module) -> Any:
-    """Find the last layer of an encoder whose layers are built like BERT's; None where they are not."""
+    """Find the last layer of an encoder whose layers are built like BERT's.
+
+    None where they are not, where attention is computed in another way, and where accelerate has replaced a part's
+    method in order to bring its weights from elsewhere.
+    """
     layers = getattr(getattr(encoder, "encoder", None), "layer", None)
     if not isinstance(layers, nn.ModuleList) or type(layers[-1]) not in BUILT_LIKE_BERT:
         return None
-    return layers[-1] if encoder.config._attn_implementation == "sdpa" else None  # type: ignore[union-attr]
+    if encoder.config._attn_implementation != "sdpa":  # type: ignore[union-attr]  # transformers' configuration
+        return None
+    return None if any("forward" in vars(part) for part in layers[-1].modules()) else layers[-1]
 
 
 @contextmanager
