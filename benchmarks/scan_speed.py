@@ -5,7 +5,8 @@
 
 Both run in turn, each in a process of its own with one thread, `--runs` times, and the least of each counts: processor
 time (user and system, with that of child processes) says the same beside other work as alone, wall-clock time does not.
-"Trials" is the share that asks models; the rest opens, measures and draws. Writes `benchmarks/scan_speed.json`.
+"Trials" is the share that asks models; the rest opens, measures and draws (`--without-report`: but for the drawing).
+Writes `benchmarks/scan_speed.json`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 SCAN = """
-import resource, sys, time
+import os, resource, time
 from audit.engine.local import LocalEngine
 
 run, spent = LocalEngine.run, [0.0]
@@ -40,6 +41,9 @@ def measured(engine, source, trials):
         yield found
 
 LocalEngine.run = measured
+if os.environ.get("WITHOUT_REPORT"):
+    import audit.workflows.scan
+    audit.workflows.scan.write_report = lambda *_: []
 from audit.cli import main
 try:
     main()
@@ -115,12 +119,15 @@ def main() -> None:
     parser.add_argument("--budget", default="quick")
     parser.add_argument("--documents", type=int, help="scan that many documents only")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--without-report", action="store_true", help="neither HTML nor PDF")
     given = parser.parse_args()
+    os.environ["WITHOUT_REPORT"] = "1" if given.without_report else ""
     options = ["--budget", given.budget, *(["--documents", str(given.documents)] if given.documents else [])]
     found = {
         "before": given.before_commit or commit_of(given.before),
         "after": commit_of(HERE.parent),
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "report": not given.without_report,
         "machine": f"{os.cpu_count()}-core CPU, one thread",
         "samples": [compare(given.before, sample, options, given.runs) for sample in given.samples],
     }
