@@ -18,7 +18,7 @@ from test_report_html import HOSTILE, Seen
 from audit.measurements import Estimate
 from audit.policy import Limit, Policy
 from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
-from audit.report import drawing
+from audit.report import canvas, drawing
 from audit.report.decision import decision_view
 from audit.report.files import write
 from audit.report.html import decision_html
