@@ -33,10 +33,11 @@ SHARES = {"1": 0.01, "5": 0.05, "100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
 COLUMNS = {"acc": "pr", "ham": "hd"}
 """What the first part of a quantity of ranked fields is an area or a mean of."""
+OTHER_SCORES = tuple(OTHER_RANKINGS)
 QUANTITIES = (*(f"{what}_at_{share}" for what, share in product(COLUMNS, SHARES)), "accauc", "hamaac")
 SERIES = (
     *product(AUDITED, PLAYERS, ("",)),
-    *product(("member",), ("attack",), (f".{name}" for name in OTHER_RANKINGS)),
+    *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
 )
 """Split, player, and membership score where it is not the primary one."""
 TUNED_SERIES = tuple(product(AUDITED, PLAYERS, (f".{TUNED}",)))
