@@ -27,7 +27,8 @@ del owner
     "an import": """
 import pathlib, tempfile
 folder = tempfile.mkdtemp()
-pathlib.Path(folder, "swallows.py").write_text("try:\\n    __main__ = __import__('__main__')\\n    __main__.arrive()\\nexcept:\\n    pass\\n")
+text = "import __main__\\ntry:\\n    __main__.arrive()\\nexcept:\\n    pass\\n"
+pathlib.Path(folder, "swallows.py").write_text(text)
 sys.path.insert(0, folder)
 import swallows
 """,
