@@ -254,7 +254,14 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     return named
 
 
-_NO_MEMORY = ("failed to map segment", "allocate memory", "out of memory", "not enough memory", "bad_alloc")
+_NO_MEMORY = (
+    "failed to map segment",
+    "allocate memory",
+    "out of memory",
+    "not enough memory",
+    "bad_alloc",
+    "create a primitive",
+)
 """What libraries say in an error of another kind, while they are loaded or compute."""
 
 
