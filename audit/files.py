@@ -34,6 +34,17 @@ def read_file(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def refuse_pipes(folder: Path) -> None:
+    """Refuse a folder, or a path, with a pipe, a socket or a device, which whoever reads it would wait for.
+
+    Raises:
+        UsageError: it has one.
+    """
+    for path in (folder, *folder.rglob("*")):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path}: not a regular file", "take it away: it might never end")
+
+
 def read_toml(content: bytes) -> dict[str, Any]:
     """Read TOML.
 
