@@ -32,6 +32,15 @@ pathlib.Path(folder, "swallows.py").write_text(text)
 sys.path.insert(0, folder)
 import swallows
 """,
+    "an import that takes long": """
+import pathlib, tempfile
+folder = tempfile.mkdtemp()
+text = "import __main__, time\\n__main__.arrive()\\nwhile True: time.sleep(0.01)\\n"
+pathlib.Path(folder, "never_ends.py").write_text(text)
+sys.path.insert(0, folder)
+stopping._LONGEST = 0.5
+import never_ends
+""",
     "nothing": "arrive()",
 }
 PROGRAM = """
