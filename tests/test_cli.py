@@ -278,12 +278,13 @@ def test_references_that_cannot_serve_exit_2_and_leave_earlier_reports_alone(nam
     out = tmp_path / "out"
     out.mkdir()
     (out / "report.pdf").write_bytes(b"an earlier one")
+    (out / ".lock").touch()
     make, told = BAD_REFERENCES[name]
     role, path = make(models, tmp_path)
     result = docaudit("scan", models["model"], data, "--reference", f"{role}={path}", "--out", out)
     assert result.exit_code == 2, result.output
     assert told in result.output
-    assert [item.name for item in out.iterdir()] == ["report.pdf"]
+    assert sorted(item.name for item in out.iterdir()) == [".lock", "report.pdf"]
 
 
 def test_debug_adds_the_traceback_and_keeps_the_exit_code():

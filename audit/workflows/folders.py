@@ -15,7 +15,7 @@ from audit.report.revealed import NAME
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"
 _REPORTS = ("report.html", "report.pdf", "annex.pdf", "measurements.csv", "trend.html", "trend.pdf")
-_OF_A_SCAN = (".lock", "record.json", "record.previous.json")
+_OF_A_SCAN = (".lock", "record.json", "record.previous.json", "*/record.json")
 
 
 def check_folders(out: Path, evidence: Path | None = None) -> None:
@@ -35,7 +35,7 @@ def check_folders(out: Path, evidence: Path | None = None) -> None:
 
 def _refuse_foreign(out: Path) -> None:
     """Refuse a folder with files that a scan would replace, and that no scan has written."""
-    if any((out / name).exists() for name in _OF_A_SCAN):
+    if any(next(out.glob(name), None) for name in _OF_A_SCAN):
         return
     foreign = [name for name in _REPORTS if (out / name).exists()]
     if foreign:
