@@ -148,7 +148,7 @@ def run_scan(
             unread=_counted(opened, opened.unread.documents),
             unread_questions=count_questions(opened.whole or opened.corpus, opened.unread),
         ),
-        references=references().cards if _completed(results) else (),
+        references=references().cards if any(isinstance(one, Completed) for one in results) else (),
         budget=opened.budget,
         share=opened.share,
         seed=options.seed,
@@ -185,10 +185,6 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
 
 def _lacks(attack: Attack, case: Case) -> str | None:
     return attack.lacks(case.corpus) if attack.excused(case.corpus, case.labels) else None
-
-
-def _completed(results: Sequence[AttackResult]) -> bool:
-    return any(isinstance(result, Completed) for result in results)
 
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
