@@ -5,10 +5,8 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import signal
 import sys
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import typer
@@ -29,7 +27,9 @@ def main() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Its records are checked by pydantic alone; to look for plugins reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    signal.signal(signal.SIGTERM, _terminated)
+    from audit.cli import stopping
+
+    stopping.listen()
     from audit.cli import console
     from audit.cli.commands import make_app
     from audit.errors import DocauditError
@@ -50,11 +50,6 @@ def _look_less_for_garbage(called: str | None) -> None:
         atexit.register(gc.freeze)
     else:
         gc.set_threshold(50_000)
-
-
-def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
-    sys.stderr.write("\nterminated; run the same command again to go on\n")
-    raise SystemExit(143)
 
 
 def __getattr__(name: str) -> Any:

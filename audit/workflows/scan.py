@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -23,7 +23,7 @@ from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
-from audit.errors import DocauditError, ManifestError
+from audit.errors import DocauditError, EngineError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, DeclaredPolicy, Failed, Inapplicable, LeftOut, Skipped
@@ -102,6 +102,8 @@ def audit_checkpoint(
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
+        except EngineError as error:
+            warnings = [*error.problems, error.hint]
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")
@@ -146,7 +148,7 @@ def run_scan(
             unread=_counted(opened, opened.unread.documents),
             unread_questions=count_questions(opened.whole or opened.corpus, opened.unread),
         ),
-        references=references().cards if _completed(results) else (),
+        references=references().cards if any(isinstance(one, Completed) for one in results) else (),
         budget=opened.budget,
         share=opened.share,
         seed=options.seed,
@@ -183,10 +185,6 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
 
 def _lacks(attack: Attack, case: Case) -> str | None:
     return attack.lacks(case.corpus) if attack.excused(case.corpus, case.labels) else None
-
-
-def _completed(results: Sequence[AttackResult]) -> bool:
-    return any(isinstance(result, Completed) for result in results)
 
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
