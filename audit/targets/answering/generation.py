@@ -7,9 +7,11 @@ every token with a digit would make a model that remembers numbers look as if it
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field, TypeAdapter, ValidationError
 from transformers import GenerationConfig
+from typing_extensions import TypedDict
 
 from audit.errors import TargetError
 from audit.targets.answering.reader import Reader
@@ -36,6 +38,41 @@ and left out without a word."""
 _LONGEST = ("max_length", "max_new_tokens")
 _TOKENS = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id")
 """Settings that forbid or force tokens: kept as far as these are no part of an answer's text."""
+
+_Token = Annotated[int, Field(ge=-1, lt=2**31)]
+
+
+class _Read(TypedDict):
+    """What is read of the settings, of the types that it must have; -1 is no token."""
+
+    bos_token_id: _Token | None
+    eos_token_id: _Token | list[_Token] | None
+    pad_token_id: _Token | None
+    decoder_start_token_id: _Token | None
+    forced_bos_token_id: _Token | None
+    suppress_tokens: list[_Token] | None
+    begin_suppress_tokens: list[_Token] | None
+    bad_words_ids: list[list[_Token]] | None
+    max_length: int | None
+    max_new_tokens: int | None
+    renormalize_logits: bool | None
+
+
+_read_type = TypeAdapter(_Read)
+
+
+def check_types(own: GenerationConfig) -> None:
+    """Refuse settings that are none: transformers takes whatever a file holds.
+
+    Raises:
+        TargetError: each of them by its name.
+    """
+    try:
+        _read_type.validate_python({name: getattr(own, name, None) for name in _Read.__annotations__}, strict=True)
+    except ValidationError as error:
+        names = sorted({str(one["loc"][0]) for one in error.errors(include_input=False)})
+        problem = f"generation_config.json: {', '.join(names)}: of another type than the setting has"
+        raise TargetError(problem, "write it again, with the save_pretrained of the model") from None
 
 
 def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> GenerationConfig:
@@ -87,7 +124,7 @@ def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:
     """Token ids that a setting names: one, several or none."""
     if value is None:
         return frozenset()
-    return frozenset([value] if isinstance(value, int) else value)
+    return frozenset(one for one in ([value] if isinstance(value, int) else value) if one >= 0)
 
 
 def set_start(model: Any) -> None:

@@ -21,7 +21,7 @@ from transformers.models.auto.modeling_auto import (
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
 from audit.targets.answering import donut, pix2struct, seeing, udop, vt5_reader, words_reader
-from audit.targets.answering.generation import lifted, open_ends, set_start
+from audit.targets.answering.generation import check_types, lifted, open_ends, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
@@ -145,6 +145,7 @@ def load_answering(
     reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
     model = place(model.eval(), device, None if folder.fresh else again)
+    check_types(model.generation_config)
     set_start(model)
     withheld = lifted(model.generation_config, reader)
     open_ends(model.generation_config, reader)
@@ -159,8 +160,7 @@ def load_answering(
     )
     card = replace(card, resolution=reader.resolution, lifted=withheld)
     target = AnsweringTarget(model, reader, card, batch_rows, images)
-    if family.general:
-        _try_model(target, folder)
+    _try_model(target, folder)
     return target
 
 
