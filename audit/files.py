@@ -1,4 +1,4 @@
-"""Files read at once, files written whole or not at all, places that take none, the sha256 of several files together."""
+"""Files read at once, written whole or not at all; places that take none; the sha256 of several files together."""
 
 from __future__ import annotations
 

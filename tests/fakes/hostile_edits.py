@@ -1,4 +1,4 @@
-"""Edits of files, drawn by Hypothesis: of what a file says, of its text, of its bytes, of what kind of file it is."""
+"""Edits of files: of what a file says, of its text, of its bytes, of what kind of file it is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any
 
 import hostile_pictures
 import tomli_w
-from hostile_values import SNIPPETS, Raw, mild, of_kind, values
-from hypothesis import strategies as st
+from hostile_values import Raw
 
 _MARK = "hostile-raw-{}"
 
@@ -27,7 +26,7 @@ class Edit:
 
     Attributes:
         file: its number among them.
-        kind: one of `KINDS`.
+        kind: one of `TREE`, `TEXT`, `BYTES`, `FILES`, or picture.
         where: a place in it: a node of its tree, a line, a byte; counted from the start again beyond the end.
         value: what is put there, where the kind puts something there.
     """
@@ -42,16 +41,16 @@ class Edit:
         path = files[self.file % len(files)]
         if not path.is_file() or path.is_symlink():
             return
-        if self.kind in _TREE:
+        if self.kind in TREE:
             _edit_tree(path, self)
-        elif self.kind in _TEXT:
+        elif self.kind in TEXT:
             _edit_text(path, self)
-        elif self.kind in _BYTES:
-            path.write_bytes(_BYTES[self.kind](path.read_bytes(), self.where, self.value))
+        elif self.kind in BYTES:
+            path.write_bytes(BYTES[self.kind](path.read_bytes(), self.where, self.value))
         elif self.kind == "picture":
             path.write_bytes(hostile_pictures.picture(self.where, self.value))
         else:
-            _FILES[self.kind](path, files)
+            FILES[self.kind](path, files)
 
 
 # What a file says
@@ -129,7 +128,7 @@ def _negate(node: Node, _tree: Any, _value: Any) -> None:
         node.value.reverse()
 
 
-_TREE: Mapping[str, Callable[[Node, Any, Any], None]] = {
+TREE: Mapping[str, Callable[[Node, Any, Any], None]] = {
     "delete": _delete,
     "replace": _replace,
     "same type": _replace,
@@ -150,7 +149,7 @@ def _edit_tree(path: Path, edit: Edit) -> None:
         value = edit.value
         if edit.kind == "same type":
             value = value[_type_of(node.value)]
-        _TREE[edit.kind](node, tree, value)
+        TREE[edit.kind](node, tree, value)
         path.write_bytes(_written(path, tree).encode("utf-8", "surrogatepass"))
     except (ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, AttributeError, OverflowError):
         return  # no such file any more, after an earlier edit, or nothing that the format can say
@@ -226,7 +225,7 @@ def _lines(change: Callable[[list[str], int, Any], None]) -> Callable[[str, int,
     return changed
 
 
-_TEXT: Mapping[str, Callable[[str, int, Any], str]] = {
+TEXT: Mapping[str, Callable[[str, int, Any], str]] = {
     "number": _number,
     "delete line": _lines(lambda lines, at, _: lines.pop(at)),
     "double line": _lines(lambda lines, at, _: lines.insert(at, lines[at])),
@@ -239,7 +238,7 @@ _TEXT: Mapping[str, Callable[[str, int, Any], str]] = {
 
 def _edit_text(path: Path, edit: Edit) -> None:
     text = path.read_bytes().decode("utf-8", "surrogateescape")
-    path.write_bytes(_TEXT[edit.kind](text, edit.where, edit.value).encode("utf-8", "surrogatepass"))
+    path.write_bytes(TEXT[edit.kind](text, edit.where, edit.value).encode("utf-8", "surrogatepass"))
 
 
 # Its bytes
@@ -257,7 +256,7 @@ def _encoded(content: bytes, at: int, _value: Any) -> bytes:
     return text.encode(("utf-16", "utf-32", "utf-8", "utf-8-sig", "utf-7")[at % 5])
 
 
-_BYTES: Mapping[str, Callable[[bytes, int, Any], bytes]] = {
+BYTES: Mapping[str, Callable[[bytes, int, Any], bytes]] = {
     "flip": _flip,
     "flip near the start": lambda content, at, value: _flip(content, at % 64, value),
     "cut": lambda content, at, _: content[: at % (len(content) + 1)],
@@ -285,7 +284,7 @@ def _of_another(path: Path, files: Sequence[Path]) -> None:
         shutil.copyfile(other, path)
 
 
-_FILES: Mapping[str, Callable[[Path, Sequence[Path]], None]] = {
+FILES: Mapping[str, Callable[[Path, Sequence[Path]], None]] = {
     "missing": _instead(lambda _: None),
     "folder": _instead(os.mkdir),
     "pipe": _instead(os.mkfifo),
@@ -295,37 +294,3 @@ _FILES: Mapping[str, Callable[[Path, Sequence[Path]], None]] = {
     "device": _instead(lambda path: path.symlink_to("/dev/zero")),
     "of another": _of_another,
 }
-_places = st.integers(0, 100_000)
-_KINDS = ("bool", "int", "float", "str")
-_same = st.fixed_dictionaries(
-    {**{kind: of_kind(one) for kind, one in zip(_KINDS, (True, 1, 1.5, "x"), strict=True)}, "other": values}
-)
-_tree_edits = st.one_of(
-    st.builds(Edit, _places, st.sampled_from(sorted(set(_TREE) - {"same type"})), _places, values),
-    st.builds(Edit, _places, st.just("same type"), _places, _same),
-)
-_mild_edits = st.one_of(
-    st.builds(Edit, _places, st.just("same type"), _places, mild),
-    st.builds(Edit, _places, st.sampled_from(("delete", "copy", "repeat", "negate")), _places, st.integers(0, 500)),
-)
-_text_edits = st.one_of(
-    st.builds(Edit, _places, st.just("number"), _places, of_kind(1) | of_kind(1.5)),
-    st.builds(Edit, _places, st.sampled_from(sorted(set(_TEXT) - {"number"})), _places, st.sampled_from(SNIPPETS)),
-)
-_byte_edits = st.builds(Edit, _places, st.sampled_from(sorted(_BYTES)), _places, st.integers(0, 300))
-_file_edits = st.builds(Edit, _places, st.sampled_from(sorted(_FILES)))
-_picture_edits = st.builds(Edit, _places, st.just("picture"), _places, _places)
-
-
-def edits(trees: bool, pictures: bool) -> st.SearchStrategy[list[Edit]]:
-    """One to three edits; half of those of trees leave a file that may well be taken, and says something odd.
-
-    Args:
-        trees: the files are JSON, TOML or safetensors.
-        pictures: they are pictures.
-    """
-    kinds = [*([_tree_edits] * 5 if trees else []), *([_picture_edits] * 2 if pictures else [])]
-    if not pictures:
-        kinds += [_text_edits, _text_edits]
-    rough = st.lists(st.one_of(*kinds, _byte_edits, _file_edits), min_size=1, max_size=3)
-    return rough | st.lists(_mild_edits, min_size=1, max_size=3) if trees else rough

@@ -1,4 +1,4 @@
-"""A process that runs docaudit as its users do, each time in a child of its own: `python tests/fakes/hostile_server.py`.
+"""A process that runs docaudit as its users do, each time in a child of its own.
 
 A child begins with all modules imported, takes milliseconds, and can be killed, run out of memory or crash alone.
 A line of JSON asks: `folder` to stand in, `arguments` of docaudit, `scratch` for what is printed and for temporary
@@ -177,7 +177,7 @@ def _docaudit(request: dict[str, Any]) -> int:
         main()
     except SystemExit as ended:
         code = ended.code
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - as Python itself ends in one
         traceback.print_exc(file=sys.stderr)
         code = 1
     sys.stdout.flush()

@@ -1,8 +1,9 @@
-"""All that docaudit reads, as a table: a folder that it takes, the files of it that are edited, the commands that read it.
+"""All that docaudit reads, as a table: a folder that it takes, the files of it that are edited, the commands.
 
 A surface is a way in for what somebody else has made. `broken` says what a command that was run on an edited folder
 got wrong, so that every surface is held to the same: an exit code of the table, errors of one line, no traceback, no
-character that steers a terminal, nothing written but what was asked for, whole or not at all, in bounded time and memory.
+character that steers a terminal, nothing written but what was asked for, whole or not at all, in bounded time and
+memory.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 import hostile_seeds as seeds
-from hostile_edits import Edit, edits
+from hostile_cases import edits
+from hostile_edits import Edit
 from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hypothesis import strategies as st

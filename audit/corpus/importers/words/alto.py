@@ -17,7 +17,8 @@ def read(text: str) -> tuple[ReadPage, ...]:
     """Read every page of an ALTO file.
 
     Raises:
-        ManifestError: it is no XML, names no encoding that there is, declares entities, has no page, or a page or word lacks a number.
+        ManifestError: it is no XML, names no encoding that there is, declares entities, has no page, or a page or word
+            lacks a number.
     """
     if _DECLARED.search(text):
         raise ManifestError("it declares a document type or entities, which ALTO does not need: not read")
