@@ -43,6 +43,17 @@ def refuse_endless(path: Path) -> None:
         raise OSError(errno.EINVAL, "not a regular file")
 
 
+def refuse_pipes(folder: Path) -> None:
+    """Refuse a folder, or a path, with a pipe, a socket or a device, which whoever reads it would wait for.
+
+    Raises:
+        UsageError: it has one.
+    """
+    for path in (folder, *folder.rglob("*")):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path}: not a regular file", "take it away: it might never end")
+
+
 def read_toml(content: bytes) -> dict[str, Any]:
     """Read TOML.
 

@@ -113,8 +113,8 @@ def test_what_cannot_be_read_is_named(name, change, message, server, root):
 
 
 MODELS = [
-    ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "eos_token_id"),
-    ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), "suppress_tokens"),
+    ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "generation settings"),
+    ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), None),
     ("checkpoint pix2struct", lambda folder: _without(folder / "model/config.json", "vision_config"), "error: "),
     ("checkpoint bert", settings("model/config.json", num_hidden_layers=10**6), "error: "),
     ("checkpoint donut", edited("model/model.safetensors", "pipe"), "error: "),

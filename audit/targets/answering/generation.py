@@ -7,11 +7,9 @@ every token with a digit would make a model that remembers numbers look as if it
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
 from transformers import GenerationConfig
-from typing_extensions import TypedDict
 
 from audit.errors import TargetError
 from audit.targets.answering.reader import Reader
@@ -38,41 +36,6 @@ and left out without a word."""
 _LONGEST = ("max_length", "max_new_tokens")
 _TOKENS = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id")
 """Settings that forbid or force tokens: kept as far as these are no part of an answer's text."""
-
-_Token = Annotated[int, Field(ge=-1, lt=2**31)]
-
-
-class _Read(TypedDict):
-    """What is read of the settings, of the types that it must have; -1 is no token."""
-
-    bos_token_id: _Token | None
-    eos_token_id: _Token | list[_Token] | None
-    pad_token_id: _Token | None
-    decoder_start_token_id: _Token | None
-    forced_bos_token_id: _Token | None
-    suppress_tokens: list[_Token] | None
-    begin_suppress_tokens: list[_Token] | None
-    bad_words_ids: list[list[_Token]] | None
-    max_length: int | None
-    max_new_tokens: int | None
-    renormalize_logits: bool | None
-
-
-_read_type = TypeAdapter(_Read)
-
-
-def check_types(own: GenerationConfig) -> None:
-    """Refuse settings that are none: transformers takes whatever a file holds.
-
-    Raises:
-        TargetError: each of them by its name.
-    """
-    try:
-        _read_type.validate_python({name: getattr(own, name, None) for name in _Read.__annotations__}, strict=True)
-    except ValidationError as error:
-        names = sorted({str(one["loc"][0]) for one in error.errors(include_input=False)})
-        problem = f"generation_config.json: {', '.join(names)}: of another type than the setting has"
-        raise TargetError(problem, "write it again, with the save_pretrained of the model") from None
 
 
 def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> GenerationConfig:
@@ -124,17 +87,32 @@ def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:
     """Token ids that a setting names: one, several or none."""
     if value is None:
         return frozenset()
-    return frozenset(one for one in ([value] if isinstance(value, int) else value) if one >= 0)
+    return frozenset([value] if isinstance(value, int) else value)
 
 
 def set_start(model: Any) -> None:
     """Have the decoder begin as the model's configuration says, where its generation settings do not.
 
     Raises:
-        TargetError: neither names the token that a decoder begins with.
+        TargetError: neither names the token that a decoder begins with, or the model does not have it.
     """
     own, config = model.generation_config, model.config
-    if not config.is_encoder_decoder or own.decoder_start_token_id is not None or own.bos_token_id is not None:
+    n_tokens = int(config.get_text_config(decoder=True).vocab_size)
+    if any(not number < n_tokens for number in ids_of(own.pad_token_id)):
+        own.pad_token_id = None  # as of a token for padding that was added to the tokenizer alone
+    if not config.is_encoder_decoder:
+        return
+    _find_start(own, config)
+    start = own.bos_token_id if own.decoder_start_token_id is None else own.decoder_start_token_id
+    if any(not 0 <= number < n_tokens for number in ids_of(start)):
+        raise TargetError(
+            f"answers begin with token {start}, and the model has {n_tokens} tokens",
+            "correct decoder_start_token_id in generation_config.json to what the model was trained with",
+        )
+
+
+def _find_start(own: GenerationConfig, config: Any) -> None:
+    if own.decoder_start_token_id is not None or own.bos_token_id is not None:
         return
     parts = (config, getattr(config, "decoder", None), getattr(config, "text_config", None))
     named = [getattr(part, "decoder_start_token_id", None) for part in parts]
