@@ -28,10 +28,19 @@ def read_file(path: Path) -> bytes:
     Raises:
         OSError: it is none, or cannot be read.
     """
+    refuse_endless(path)
+    return path.read_bytes()
+
+
+def refuse_endless(path: Path) -> None:
+    """Refuse a pipe or device before it is opened.
+
+    Raises:
+        OSError: it is one, or nothing is there.
+    """
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise OSError(errno.EINVAL, "not a regular file")
-    return path.read_bytes()
 
 
 def refuse_pipes(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
@@ -120,10 +121,10 @@ def clearing(shown: Shown, *inputs: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        kept = {path.resolve() for path in (*inputs, *(path / "record.json" for path in inputs))}
+        kept = {os.path.realpath(path) for path in (*inputs, *(path / "record.json" for path in inputs))}
         for path in shown.outputs.files:
             with suppress(OSError):
-                if path.is_file() and path.resolve() not in kept:
+                if path.is_file() and os.path.realpath(path) not in kept:
                     path.unlink()
         raise
 

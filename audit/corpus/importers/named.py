@@ -12,6 +12,7 @@ from typing import Any
 from audit.corpus.documents import Assignment
 from audit.corpus.paths import printable
 from audit.errors import ManifestError, UsageError
+from audit.files import read_file
 
 KEYS = (
     *("id", "document", "document_id", "doc_id", "file_name", "filename", "file", "image", "images", "image_path"),
@@ -96,7 +97,7 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
         UsageError: the file cannot be read, is not UTF-8, has another form, or names nothing.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"{option} {path}: not a readable UTF-8 text file") from None
     try:
@@ -124,7 +125,7 @@ def read_labels(given: str) -> tuple[str, ...]:
     if "," in given and not path.exists():
         return tuple(name for text in given.split(",") if (name := text.strip()))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
         names = _configured(text) if path.suffix == ".json" else text.splitlines()
     except (OSError, UnicodeDecodeError, ValueError, RecursionError):
         hint = "give names with commas between them, a file with one a line, or the model's folder"

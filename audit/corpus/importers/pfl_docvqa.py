@@ -22,6 +22,7 @@ from audit.corpus.importers.pages import IMAGES, Answers, Page, QuestionPages
 from audit.corpus.importers.source_files import (
     clip,
     find_files,
+    open_source,
     parse_json,
     read_text,
     replace_controls,
@@ -152,7 +153,7 @@ def _records(path: Path, problems: Problems) -> Iterator[tuple[str, _Record]]:
 
 def _values(path: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".jsonl":  # a line at a time: each record repeats the words of its page
-        with path.open("rb") as stream:
+        with problems.catch(), open_source(path) as stream:
             for number, content in enumerate(stream, start=1):
                 if content.strip():
                     line = f"{path.name}:{number}"

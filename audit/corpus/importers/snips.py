@@ -15,7 +15,7 @@ from pathlib import Path
 from audit.corpus.documents import Document, Task, Word
 from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
 from audit.corpus.importers.report import FieldTally
-from audit.corpus.importers.source_files import replace_controls
+from audit.corpus.importers.source_files import read_source, replace_controls
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
@@ -119,7 +119,7 @@ def _read(src: Path, folders: Sequence[str], notes: Counter[str]) -> dict[str, _
 
 def _lines(path: Path, notes: Counter[str]) -> Iterator[str]:
     """The lines of a file; one that is not UTF-8 is read as Latin-1, by itself. Control characters become spaces."""
-    content = path.read_bytes().removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+    content = read_source(path).removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
     for line in content.split(b"\n") if content else []:
         line = line.removesuffix(b"\r")
         try:

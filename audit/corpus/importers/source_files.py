@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,17 +16,46 @@ from audit.corpus.images import read_header
 from audit.corpus.paths import inside
 from audit.corpus.validation import orientation_problem
 from audit.errors import ManifestError, UsageError
+from audit.files import refuse_endless
 
 T = TypeVar("T")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[BinaryIO]:
+    """Open a file of a source for the bytes in it.
+
+    Raises:
+        ManifestError: it is no regular file, or cannot be read.
+    """
+    try:
+        refuse_endless(path)
+        with path.open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise ManifestError(f"{path.name}: cannot be read: {error.strerror or 'not a file'}") from None
+
+
+def read_source(path: Path) -> bytes:
+    """Read a file of a source.
+
+    Raises:
+        ManifestError: as `open_source`.
+    """
+    with open_source(path) as stream:
+        return stream.read()
 
 
 def read_text(path: Path) -> str:
     """Read the text of a file that should be UTF-8; when it is not, every byte as Latin-1, which never fails.
 
     Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces, except line ends.
+
+    Raises:
+        ManifestError: as `open_source`.
     """
-    content = path.read_bytes()
+    content = read_source(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

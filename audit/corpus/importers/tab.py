@@ -19,7 +19,7 @@ from pydantic import StrictInt, TypeAdapter, ValidationError
 from audit.corpus.documents import Category, Document, Entity, Redaction, Task, TaskKind, Word
 from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
 from audit.corpus.importers.report import FieldTally
-from audit.corpus.importers.source_files import read_json, replace_controls, source_problems
+from audit.corpus.importers.source_files import read_json, read_source, replace_controls, source_problems
 from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.importers.tab_official import PATTERN, official_files, read_official
 from audit.corpus.paths import inside
@@ -174,7 +174,7 @@ def _utf8(src: Path, name: str) -> Path:
     """A file of the source, unless it is not UTF-8: read as something else, offsets would count other characters."""
     path = inside(src.resolve(), name)
     try:
-        path.read_bytes().decode("utf-8-sig")
+        read_source(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ManifestError(
             f"{name} is not UTF-8 at byte {error.start}: save it as UTF-8, for offsets to fit"

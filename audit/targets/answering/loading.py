@@ -161,8 +161,7 @@ def load_answering(
     )
     card = replace(card, resolution=reader.resolution, lifted=withheld)
     target = AnsweringTarget(model, reader, card, batch_rows, images)
-    if family.general:
-        _try_model(target, folder)
+    _try_model(target, folder)
     return target
 
 

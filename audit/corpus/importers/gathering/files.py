@@ -16,7 +16,7 @@ from PIL import Image, UnidentifiedImageError
 
 from audit.corpus.images import FORMATS
 from audit.corpus.importers.contents import FOLDER
-from audit.corpus.importers.source_files import parse_json, read_text
+from audit.corpus.importers.source_files import parse_json, read_source, read_text
 from audit.corpus.paths import inside, printable
 from audit.errors import ManifestError, UsageError
 
@@ -153,7 +153,7 @@ def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 def table_text(path: Path) -> str:
     """The text of a table, UTF-8 or else Latin-1, its lines ended alike; tabs stay, as they may separate cells."""
-    content = path.read_bytes()
+    content = read_source(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

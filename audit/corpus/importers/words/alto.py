@@ -17,7 +17,8 @@ def read(text: str) -> tuple[ReadPage, ...]:
     """Read every page of an ALTO file.
 
     Raises:
-        ManifestError: it is no XML, declares entities, has no page, or a page or word lacks a number.
+        ManifestError: it is no XML, names no encoding that there is, declares entities, has no page, or a page or word
+            lacks a number.
     """
     if _DECLARED.search(text):
         raise ManifestError("it declares a document type or entities, which ALTO does not need: not read")
@@ -25,6 +26,8 @@ def read(text: str) -> tuple[ReadPage, ...]:
         root = ElementTree.fromstring(text.encode())
     except ElementTree.ParseError as error:
         raise ManifestError(f"not XML at line {error.position[0]}") from None
+    except (LookupError, ValueError):  # of an encoding that nobody knows, or that is none of bytes
+        raise ManifestError("not XML: it names an encoding that there is not") from None
     pages = [element for element in root.iter() if _name(element) == "Page"]
     if not pages:
         raise ManifestError("no element Page: not ALTO")

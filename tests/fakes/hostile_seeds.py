@@ -1,0 +1,253 @@
+"""Folders that docaudit takes as they stand: data sets, checkpoints, records, pages, policies, parameters."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import tiny
+from hostile_sources import SOURCES
+
+from audit import record as records
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task
+from audit.corpus.manifest import load, write
+from audit.files import EVIDENCE
+from audit.record import AuditRecord
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+POLICY = """schema = 1
+name = "own"
+description = "Of a team."
+undecided = "fail"
+
+[[limits]]
+attack = "reconstruction"
+metric = "excess_pr.unique"
+max = 0.05
+min_power = 0.5
+min_coverage = 0.3
+rationale = "At most one in twenty."
+
+[[limits]]
+attack = "membership"
+metric = "auc"
+max = 0.6
+required = false
+rationale = "Close to a coin."
+
+[[waivers]]
+attack = "reconstruction"
+metric = "excess_pr.unique"
+owner = "A. Name"
+role = "head of data"
+reason = "Retrained next quarter."
+measure = "The weights stay on one locked machine."
+expires = 2027-03-31
+"""
+ASKED_POLICY = """schema = 1
+name = "asked"
+
+[[limits]]
+attack = "ATTACK"
+metric = "METRIC"
+max = 0.05
+required = false
+rationale = "Few."
+"""
+PARAMETERS = """[provenance]
+corpus_sha256 = "aa"
+
+[reconstruction]
+temperature = 0.3
+temperature_start = 10.0
+screened = 16
+
+[membership]
+n_public = 5
+learning_rate = 0.001
+"""
+ABOUT = 'auditor = "A. Example"\nsystem = "receipts"\npurpose = "a first look"\n'
+
+
+def receipts(folder: Path) -> None:
+    """A data set of receipts with images, entities, links and references."""
+    tiny.corpus(folder / "data", members=3, heldout=3, public=2, images=True)
+
+
+def part(sample: str, folder: Path, count: int = 3) -> None:
+    """A few documents of each split of a sample's data set, with all that they name."""
+    source = SAMPLES / sample / "data"
+    whole = load(source)
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("references", "images", "README*"))
+    kept = [one for split in ("member", "heldout", "public") for one in _first(whole, split, count)]
+    for one in kept:
+        if one.image is not None:
+            (folder / one.image).parent.mkdir(exist_ok=True)
+            shutil.copyfile(source / one.image, folder / one.image)
+    write(folder, replace(whole.manifest, references=type(whole.manifest.references)()), kept)
+
+
+def _first(corpus: Corpus, split: Split, count: int) -> Iterable[Document]:
+    found = [one for one in corpus.documents if one.split == split]
+    return found if corpus.manifest.canaries is not None else found[:count]
+
+
+def questions(folder: Path) -> None:
+    """Forms with questions, paraphrases and providers."""
+    part("questions", folder / "data")
+
+
+def letters(folder: Path) -> None:
+    """Texts without boxes, redacted."""
+    part("letters", folder / "data", 2)
+
+
+def _heard(place: Path) -> None:
+    """Commands with tags and intents, some kept aside."""
+    import nlu_models
+
+    manifest = Manifest(1, "utterances", Task("intent-slots", nlu_models.TAGS), Membership("random"))
+    kept = [
+        replace(one, split="heldout") if number % 3 == 0 else one for number, one in enumerate(nlu_models.documents())
+    ]
+    write(place, manifest, kept)
+
+
+def utterances(folder: Path) -> None:
+    """Commands with tags, intents and a canary file."""
+    from audit.corpus.canaries.insertion import insert
+
+    _heard(folder / "plain")
+    insert(load(folder / "plain"), folder / "data", pattern="pin", count=6, repeat=2, length=3, seed=1)
+    shutil.rmtree(folder / "plain")
+
+
+def answers(folder: Path) -> None:
+    """Receipts as JSON, for models that write pages."""
+    import parsed_pages
+
+    parsed_pages.corpus(folder / "data", members=2, heldout=2, public=2)
+
+
+def policy(folder: Path) -> None:
+    """A policy with a waiver, and a record."""
+    (folder / "policy.toml").write_text(POLICY)
+    record(folder)
+
+
+def record(folder: Path) -> None:
+    """A record with much in it, and one to compare it with."""
+    import example_records
+
+    records.write(example_records.violated()[0], folder / "record.json")
+    shutil.copyfile(folder / "record.json", folder / "other.json")
+
+
+def _answered(folder: Path, audited: AuditRecord, attack: str, metric: str) -> None:
+    (folder / "policy.toml").write_text(ASKED_POLICY.replace("ATTACK", attack).replace("METRIC", metric))
+    named = replace(audited, corpus=replace(audited.corpus, task="question-answering"))
+    records.write(named, folder / "record.json")
+    shutil.copyfile(folder / "record.json", folder / "other.json")
+
+
+def answering_record(folder: Path) -> None:
+    """A record of a model that answers questions, with drawn pages."""
+    import example_answers
+
+    _answered(folder, example_answers.leaky()[0], "memorisation", "net")
+
+
+def canaried_record(folder: Path) -> None:
+    """A record with canaries."""
+    import example_canaries
+
+    _answered(folder, example_canaries.held(example_canaries.canaries())[0], "canaries", "excess")
+
+
+def attested(folder: Path) -> None:
+    """A report folder with its attestation, its model and its data set."""
+    import attested as made
+
+    tiny.corpus(folder / "of", members=2, heldout=2, public=1)
+    made.folder(folder, folder / "of")
+    shutil.rmtree(folder / "of")
+    (folder / "out" / EVIDENCE).mkdir()
+
+
+def parameters(folder: Path) -> None:
+    """Parameters of attacks and an audit sheet, and a model folder that ends the scan behind them."""
+    tiny.corpus(folder / "data", members=2, heldout=2, public=1)
+    (folder / "model").mkdir()
+    (folder / "parameters.toml").write_text(PARAMETERS)
+    (folder / "about.toml").write_text(ABOUT)
+
+
+def pages(folder: Path) -> None:
+    """A plain folder of pages with JSON beside them and a list of members."""
+    receipts(folder)
+    for number, path in enumerate(sorted((folder / "data" / "images").iterdir())):
+        path.rename(folder / "data" / path.name)
+        words = {"words": [{"text": "Total", "box": [4, 4, 44, 14]}, {"text": "9", "box": [50, 4, 60, 14]}]}
+        if number % 2:
+            (folder / "data" / path.name).with_suffix(".json").write_text(json.dumps(words))
+    (folder / "data" / "images").rmdir()
+    for name in ("manifest.toml", "documents.jsonl"):
+        (folder / "data" / name).unlink()
+    (folder / "members.txt").write_text("m0\nm1.png\n")
+    (folder / "members.csv").write_text("id,file_name\nm0,m0.png\nm1,m1.png\n")
+    (folder / "members.json").write_text('[{"file_name": "m0.png"}, "m1"]')
+
+
+def source(name: str, folder: Path) -> None:
+    """A source of a format."""
+    (folder / "src").mkdir()
+    SOURCES[name](folder / "src")
+
+
+def model(kind: str, folder: Path) -> None:
+    """A checkpoint, with a data set that it can be audited with."""
+    place = folder / "model"
+    if kind in ("layoutlm", "layoutlmv3"):
+        receipts(folder)
+        tiny.checkpoint(place, kind, "token-classification")
+    elif kind == "bert":
+        tiny.corpus(folder / "data", members=3, heldout=3, public=2, kind="mlm")
+        tiny.checkpoint(place, "bert", "mlm")
+    elif kind == "adapter":
+        import adapters
+
+        receipts(folder)
+        tiny.checkpoint(folder / "base", "bert", "mlm")
+        adapters.tagger(folder / "base", place)
+    else:
+        _writing(kind, folder, place)
+
+
+def _writing(kind: str, folder: Path, place: Path) -> None:
+    """A checkpoint that answers, points, writes pages, or hears commands."""
+    import answering_checkpoints
+    import asked_pages
+    import extractive_zoo
+    import nlu_models
+    import parsed_pages
+    import text_answering_checkpoints
+
+    if kind == "utterances":
+        _heard(folder / "data")
+        nlu_models.checkpoint(place)
+    elif kind == "parsing":
+        answers(folder)
+        parsed_pages.donut(place)
+    else:
+        asked_pages.corpus(folder / "data", members=2, heldout=2, public=2)
+        made = {
+            "donut": asked_pages.donut,
+            "pix2struct": answering_checkpoints.make_pix2struct,
+            "t5": text_answering_checkpoints.make_t5,
+            "vt5": text_answering_checkpoints.make_vt5,
+            "extractive": lambda path: extractive_zoo.write_extractive(path, "bert"),
+        }
+        made[kind](place)

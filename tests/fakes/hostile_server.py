@@ -1,0 +1,189 @@
+"""A process that runs docaudit as its users do, each time in a child of its own.
+
+A child begins with all modules imported, takes milliseconds, and can be killed, run out of memory or crash alone.
+A line of JSON asks: `folder` to stand in, `arguments` of docaudit, `scratch` for what is printed and for temporary
+files, `warm` to run in this process instead, which imports what later children need. A line of JSON answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECONDS = 20
+"""Of the processor that a command may take."""
+IDLE = 6
+"""Seconds that a command may wait for something, however long others keep the machine."""
+MORE_MEMORY = 1_000_000_000
+"""Bytes of address space beyond those that the modules take."""
+LARGEST_FILE = 200_000_000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended.
+
+    Attributes:
+        code: its exit code; negative: the signal that ended it.
+        stdout: all that it printed.
+        stderr: the same of standard error.
+        seconds: of processor time.
+        endless: it did not end and was killed: it took too long, or waited for what never came.
+    """
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+    endless: bool
+
+
+class Server:
+    """The other side: asks a process of this file; a context manager."""
+
+    def __init__(self) -> None:
+        here = Path(__file__).resolve()
+        places = [str(here.parents[2]), str(here.parent), os.environ.get("PYTHONPATH", "")]
+        quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+        self._process = subprocess.Popen(
+            [sys.executable, str(here)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**plain, **quiet, "PYTHONPATH": os.pathsep.join(places), "HF_HUB_OFFLINE": "1"},
+        )
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+    def run(
+        self, folder: Path, arguments: tuple[str, ...], scratch: Path, *, warm: bool = False, drawn: bool = False
+    ) -> Ended:
+        """Run docaudit; PDFs are drawn only where that is asked for, which takes seconds."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = {"folder": str(folder), "arguments": arguments, "scratch": str(scratch), "warm": warm, "drawn": drawn}
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, "the process that runs docaudit has ended"
+        printed = [(scratch / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr")]
+        answer = json.loads(line)
+        return Ended(answer["code"], *printed, answer["seconds"], answer["endless"])
+
+
+def _serve() -> None:
+    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    import audit.cli  # noqa: F401 - every child has it
+
+    for line in requests:
+        request = json.loads(line)
+        answer = _warm(request) if request["warm"] else _in_child(request)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _warm(request: dict[str, Any]) -> dict[str, Any]:
+    """Run in this process, and leave the command line as it was."""
+    from audit.cli import app
+
+    commands, groups, streams = app.registered_commands, app.registered_groups, (sys.stdout, sys.stderr)
+    code = _docaudit(request)
+    app.registered_commands, app.registered_groups = commands, groups
+    sys.stdout, sys.stderr = streams
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return {"code": code, "seconds": 0.0, "endless": False}
+
+
+def _in_child(request: dict[str, Any]) -> dict[str, Any]:
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            _limit()
+            os._exit(_docaudit(request))
+        finally:
+            os._exit(70)
+    endless = _wait(child)
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return {"code": code, "seconds": used.ru_utime + used.ru_stime, "endless": endless or code == -signal.SIGXCPU}
+
+
+def _wait(child: int) -> bool:
+    """Wait for the end of a child; one that does nothing for too long is killed, which is True."""
+    ended = os.pidfd_open(child)
+    idle, older = 0, ""
+    while idle < IDLE:
+        if select.select([ended], [], [], 1)[0]:
+            os.close(ended)
+            return False
+        state = Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].split()
+        used = f"{state[11]} {state[12]}"
+        idle, older = idle + 1 if state[0] == "S" and used == older else 0, used
+    os.kill(child, signal.SIGKILL)
+    os.close(ended)
+    return True
+
+
+def _limit() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    memory = pages * resource.getpagesize() + MORE_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+
+
+def _docaudit(request: dict[str, Any]) -> int:
+    """Run `docaudit ARGUMENTS` with its streams in files, and give its exit code as Python would."""
+    scratch = Path(request["scratch"])
+    os.chdir(request["folder"])
+    os.environ["TMPDIR"] = str(scratch / "temporary")
+    import tempfile
+
+    tempfile.tempdir = None
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        there = os.open(scratch / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(there, descriptor)
+        os.close(there)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout, sys.stderr = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(2), "w", buffering=1)
+    sys.argv = ["docaudit", *request["arguments"]]
+    if not request["drawn"]:
+        import audit.report.files
+
+        audit.report.files.pdf = lambda *_: b"%PDF-1.7\n"
+    from audit.cli import main
+
+    code: object = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:  # noqa: BLE001 - as Python itself ends in one
+        traceback.print_exc(file=sys.stderr)
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code if isinstance(code, int) else 0 if code is None else 1
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,310 @@
+"""All that docaudit reads, as a table: a folder that it takes, the files of it that are edited, the commands.
+
+A surface is a way in for what somebody else has made. `broken` says what a command that was run on an edited folder
+got wrong, so that every surface is held to the same: an exit code of the table, errors of one line, no traceback, no
+character that steers a terminal, nothing written but what was asked for, whole or not at all, in bounded time and
+memory.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import hostile_seeds as seeds
+from hostile_cases import edits
+from hostile_edits import Edit
+from hostile_server import Ended, Server
+from hostile_sources import SOURCES
+from hypothesis import strategies as st
+
+from audit.visible import holds_unseen
+
+USUAL = frozenset({0, 2})
+VERDICTS = frozenset({0, 2, 10, 11})
+_TREES = (".json", ".jsonl", ".toml", ".safetensors")
+_SIGN = "\u26a0\ufe0f"
+"""Of a warning, in Markdown."""
+_PICTURES = (".png", ".jpg")
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A way in.
+
+    Attributes:
+        name: of it.
+        seed: writes what docaudit takes into a folder that is there.
+        files: patterns of the files that are edited.
+        commands: run one after the other, the later ones only while the exit code is below 2.
+        share: of all cases, in thousandths.
+        codes: exit codes that an edited folder may give.
+        out: what the commands may write, and nobody else: a folder or a file.
+        drawn: PDFs too.
+    """
+
+    name: str
+    seed: Callable[[Path], None]
+    files: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+    share: int
+    codes: frozenset[int] = USUAL
+    out: tuple[str, ...] = ()
+    drawn: bool = False
+    _kept: dict[str, Path] = field(default_factory=dict, compare=False, repr=False)
+
+    def cases(self) -> st.SearchStrategy[list[Edit]]:
+        """Edits of its files."""
+        trees = any(pattern.endswith(_TREES) for pattern in self.files)
+        return edits(trees, all(pattern.endswith(_PICTURES) for pattern in self.files))
+
+    def folder(self, root: Path) -> Path:
+        """A fresh copy of what docaudit takes, below `root`; it is made at the first call."""
+        if "seed" not in self._kept:
+            kept = root / f"seed-{self.name.replace(' ', '-')}"
+            kept.mkdir()
+            self.seed(kept)
+            self._kept["seed"] = kept
+        place = root / "case"
+        if place.exists():
+            shutil.rmtree(place)
+        return shutil.copytree(self._kept["seed"], place)
+
+    def edited(self, folder: Path) -> list[Path]:
+        """The files that are edited, sorted."""
+        return sorted(path for pattern in self.files for path in folder.glob(pattern))
+
+
+def attempt(server: Server, surface: Surface, root: Path, case: Sequence[Edit]) -> list[str]:
+    """Run a surface's commands on an edited folder, and say what is wrong with what they did."""
+    folder = surface.folder(root)
+    files = surface.edited(folder)
+    for edit in case:
+        edit.apply(files)
+    return run(server, surface, folder, root)
+
+
+def run(server: Server, surface: Surface, folder: Path, root: Path) -> list[str]:
+    """Run a surface's commands in a folder, and say what is wrong with what they did."""
+    for arguments in surface.commands:
+        scratch = fresh(root / "scratch")
+        before = standing(folder)
+        ended = server.run(folder, arguments, scratch, drawn=surface.drawn)
+        found = [*broken(ended, surface.codes), *left(surface, before, standing(folder), ended.code, scratch)]
+        if found:
+            printed = ended.stderr[-1_500:] or ended.stdout[-500:]
+            return [*(f"{' '.join(arguments)}: {one}" for one in found), ascii(printed)]
+        if ended.code >= 2:
+            break
+    return []
+
+
+def fresh(scratch: Path) -> Path:
+    """An empty folder for what is printed and for temporary files."""
+    if scratch.exists():
+        shutil.rmtree(scratch)
+    (scratch / "temporary").mkdir(parents=True)
+    return scratch
+
+
+def broken(ended: Ended, codes: frozenset[int]) -> Iterator[str]:
+    """What a command got wrong, as far as it shows in its end and its words."""
+    if ended.endless:
+        yield f"it does not end: {ended.seconds:.0f} s of the processor"
+    elif ended.code not in codes:
+        yield f"exit code {ended.code}"
+    told = ended.stdout + ended.stderr
+    if "Traceback (most recent call last)" in told:
+        yield "a traceback"
+    if ended.code in (1, 2) and not any(word in ended.stderr for word in ("error: ", "Error")):
+        yield "an exit code without an error"
+    if any(holds_unseen(line) for line in told.replace(_SIGN, "").split("\n")):
+        yield "a character that cannot be seen"
+    if len(told) > 100_000:
+        yield f"{len(told)} characters printed"
+
+
+def standing(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """All that stands in a folder: kind, size and time of each."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        state = path.lstat()
+        found[str(path.relative_to(folder))] = (
+            state.st_mode,
+            *((state.st_size, state.st_mtime_ns) if path.is_file() else (0, 0)),
+        )
+    return found
+
+
+def left(
+    surface: Surface,
+    before: Mapping[str, tuple[int, int, int]],
+    after: Mapping[str, tuple[int, int, int]],
+    code: int,
+    scratch: Path,
+) -> Iterator[str]:
+    """What a command changed or left behind that it should not have."""
+    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    strange = [name for name in changed if not name.startswith(surface.out or ("/",)) or name.endswith(".tmp")]
+    if strange:
+        yield f"it changed {', '.join(strange[:3])}"
+    if code >= 2 and code not in (10, 11) and set(changed) - set(strange):
+        yield f"it failed and left {', '.join(changed[:3])}"
+    temporary = [path.name for path in (scratch / "temporary").iterdir()]
+    if temporary:
+        yield f"temporary files left: {', '.join(temporary[:3])}"
+
+
+def _data(name: str, seed: Callable[[Path], None], share: int, *more: str) -> Surface:
+    files = ("data/manifest.toml", "data/documents.jsonl", *more)
+    return Surface(name, seed, files, (("inspect", "data"), ("plan", "data", "--budget", "quick")), share)
+
+
+def _source(name: str, share: int) -> Surface:
+    everything = ("--member", "1", "--heldout", "0", "--public", "0")
+    commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
+    texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "label", "parquet", "pdf", "jpg", "png")
+    patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in texts)
+    return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
+
+
+def _model(kind: str, share: int, *more: str, planned: bool = False) -> Surface:
+    commands = (("inspect", "data", "--model", "model", *more),)
+    if planned:
+        commands = (("plan", "data", "--model", "model", "--budget", "quick"),)
+    files = ("model/*.json", "model/*.safetensors", "model/*.txt", "model/*.model")
+    name = f"checkpoint {kind} planned" if planned else f"checkpoint {kind}"
+    return Surface(name, partial(seeds.model, kind), files, commands, share)
+
+
+def _record(name: str, seed: Callable[[Path], None], share: int, *arguments: str, **more: object) -> Surface:
+    return Surface(name, seed, ("record.json",), (arguments,), share, VERDICTS, **more)  # type: ignore[arg-type]
+
+
+_ASKED = ("--policy", "policy.toml")
+_IMAGES = ("data/images/*.png",)
+_BY_FORM = ("json", "markdown", "junit", "sarif", "openmetrics")
+_FORMS = tuple(("gate", "record.json", "--format", form, "--no-exit-code") for form in _BY_FORM)
+SURFACES: tuple[Surface, ...] = (
+    _data("data of receipts", seeds.receipts, 70),
+    _data("data of questions", seeds.questions, 60),
+    _data("data of letters", seeds.letters, 40),
+    _data("data of utterances", seeds.utterances, 50, "data/canaries.json"),
+    _data("data of pages", seeds.answers, 40),
+    Surface("page images", seeds.receipts, _IMAGES, (("inspect", "data"), ("plan", "data")), 60),
+    Surface(
+        "canary insert",
+        seeds.receipts,
+        ("data/manifest.toml", "data/documents.jsonl", *_IMAGES),
+        (
+            ("canary", "insert", "data", "out", "--count", "4", "--repeat", "1"),
+            ("inspect", "out"),
+        ),
+        30,
+        out=("out",),
+    ),
+    Surface(
+        "policy",
+        seeds.policy,
+        ("policy.toml",),
+        (("gate", "record.json", "--policy", "policy.toml", "-v"),),
+        90,
+        VERDICTS,
+    ),
+    _record("record gated", seeds.record, 60, "gate", "record.json", "-v"),
+    _record("record of answers gated", seeds.answering_record, 30, "gate", "record.json", "-v", *_ASKED),
+    _record("record of canaries gated", seeds.canaried_record, 20, "gate", "record.json", "-v", *_ASKED),
+    Surface("record in other formats", seeds.record, ("record.json",), _FORMS, 20, VERDICTS),
+    _record("record compared", seeds.record, 30, "diff", "record.json", "other.json"),
+    _record("record as a model card", seeds.answering_record, 20, "report", "record.json", "--model-card", *_ASKED),
+    _record("record reported", seeds.record, 16, "report", "record.json", "--out", "out", "--dpia", out=("out",)),
+    _record(
+        "record of answers reported",
+        seeds.answering_record,
+        16,
+        "report",
+        "record.json",
+        "--out",
+        "out",
+        *_ASKED,
+        out=("out",),
+    ),
+    _record(
+        "record of canaries drawn",
+        seeds.canaried_record,
+        2,
+        "report",
+        "record.json",
+        "--out",
+        "out",
+        *_ASKED,
+        out=("out",),
+        drawn=True,
+    ),
+    Surface(
+        "report folder",
+        seeds.attested,
+        ("out/record.json", "out/report.pdf", "data/documents.jsonl"),
+        (
+            ("attest", "out", "--out", "statement"),
+            ("verify", "out", "--attestation", "statement", "--model", "model", "--data", "data"),
+        ),
+        20,
+        VERDICTS,
+        out=("statement",),
+    ),
+    Surface(
+        "attack parameters",
+        seeds.parameters,
+        ("parameters.toml",),
+        (("scan", "model", "data", "--attack-parameters", "parameters.toml", "--out", "out"),),
+        50,
+    ),
+    Surface(
+        "audit sheet",
+        seeds.parameters,
+        ("about.toml",),
+        (("scan", "model", "data", "--about", "about.toml", "--out", "out"),),
+        15,
+    ),
+    Surface(
+        "folder of pages",
+        seeds.pages,
+        ("data/*.json", "data/*.png"),
+        (("init", "data", "--yes", "--task", "mlm"), ("inspect", "data")),
+        40,
+        out=("data/manifest.toml", "data/documents.jsonl"),
+    ),
+    *(
+        Surface(
+            f"names in {end}",
+            seeds.pages,
+            (f"members.{end}",),
+            (("init", "data", "--task", "mlm", "--members", f"members.{end}"),),
+            8,
+            out=("data/manifest.toml", "data/documents.jsonl"),
+        )
+        for end in ("txt", "csv", "json")
+    ),
+    *(_source(name, 8 if name in ("hf parquet", "tab official") else 12) for name in SOURCES),
+    *(
+        _model(kind, 12)
+        for kind in (
+            "layoutlm",
+            "layoutlmv3",
+            "bert",
+            "utterances",
+            "donut",
+            "extractive",
+            "t5",
+            "vt5",
+            "parsing",
+            "pix2struct",
+        )
+    ),
+    *(_model(kind, 3, planned=True) for kind in ("bert", "donut", "extractive", "utterances")),
+    _model("adapter", 12, "--reference", "pretrained=base"),
+)

@@ -1,0 +1,141 @@
+"""Inputs that once ended in a traceback, hung or took all memory, and others that could: refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hostile_edits import Edit
+from hostile_server import Server
+from hostile_surfaces import SURFACES, fresh, run
+
+NAMED = {surface.name: surface for surface in SURFACES}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and pidfd are Linux's"),
+]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("hostile")
+
+
+def said(server, root, name, change):
+    """What standard error says once a surface's folder was changed; all else is asserted."""
+    surface = NAMED[name]
+    if name not in _WARM:
+        folder = surface.folder(root)
+        for arguments in surface.commands:
+            server.run(folder, arguments, fresh(root / "scratch"), warm=True)
+        _WARM.add(name)
+    folder = surface.folder(root)
+    change(folder)
+    assert run(server, surface, folder, root) == []
+    return (root / "scratch" / "stderr").read_text()
+
+
+_WARM: set[str] = set()
+
+
+def edited(path: str, kind: str):
+    return lambda folder: Edit(0, kind).apply([folder / path])
+
+
+def replaced(path: str, old: str, new: str):
+    def change(folder: Path) -> None:
+        text = (folder / path).read_text()
+        assert old in text
+        (folder / path).write_text(text.replace(old, new))
+
+    return change
+
+
+def settings(path: str, **values: object):
+    def change(folder: Path) -> None:
+        content = json.loads((folder / path).read_text())
+        (folder / path).write_text(json.dumps({**content, **values}))
+
+    return change
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to itself", "link to nothing", "missing", "empty"])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("policy", "policy.toml"),
+        ("record gated", "record.json"),
+        ("attack parameters", "parameters.toml"),
+        ("names in txt", "members.txt"),
+        ("names in json", "members.json"),
+        ("data of receipts", "data/manifest.toml"),
+        ("data of receipts", "data/documents.jsonl"),
+        ("data of utterances", "data/canaries.json"),
+        ("page images", "data/images/m0.png"),
+        ("import sroie", "src/box/p1.csv"),
+        ("import funsd", "src/annotations/p1.json"),
+        ("import docvqa", "src/spdocvqa_ocr/p1.json"),
+        ("import pfl-docvqa", "src/blue_train.json"),
+        ("import tab", "src/texts.json"),
+        ("import snips", "src/train/seq.in"),
+        ("import csv", "src/values.csv"),
+    ],
+)
+def test_what_is_no_file_is_refused(name, path, kind, server, root):
+    said(server, root, name, edited(path, kind))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("import tab official", edited("src/echr_dev.json", "link to nothing"), "echr_dev.json: cannot be read"),
+        ("import alto", replaced("src/p1.xml", "UTF-8", "UTF0.0"), "not XML"),
+        ("data of receipts", replaced("data/manifest.toml", "schema = 1", f"schema = {'9' * 5_000}"), "broken TOML"),
+        ("data of receipts", replaced("data/documents.jsonl", "[200, 260]", f"[{'9' * 400}, 260]"), "size"),
+        ("data of receipts", replaced("data/documents.jsonl", "[200, 260]", "[" * 100_000), "JSON"),
+        ("policy", replaced("policy.toml", "schema = 1", "a" + ".a" * 200_000 + " = 1"), "dots"),
+        ("record gated", replaced("record.json", '"', "[" * 1_000), "error: "),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_cannot_be_read_is_named(name, change, message, server, root):
+    assert message in said(server, root, name, change)
+
+
+MODELS = [
+    ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "generation settings"),
+    ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), None),
+    ("checkpoint pix2struct", lambda folder: _without(folder / "model/config.json", "vision_config"), "error: "),
+    ("checkpoint bert", settings("model/config.json", num_hidden_layers=10**6), "error: "),
+    ("checkpoint donut", edited("model/model.safetensors", "pipe"), "error: "),
+    ("checkpoint donut", edited("model/preprocessor_config.json", "pipe"), "error: "),
+    ("checkpoint donut", edited("model/generation_config.json", "pipe"), "error: "),
+    ("checkpoint bert", edited("model/tokenizer.json", "pipe"), "error: "),
+    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/model.safetensors.index.json"), None),
+    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-origin.json"), None),
+    ("checkpoint bert", lambda folder: (folder / "model/docaudit-origin.json").write_text("[" * 100_000), None),
+    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/trainer_state.json"), None),
+    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-privacy.json"), None),
+]
+
+
+def _without(path: Path, name: str) -> None:
+    content = json.loads(path.read_text())
+    del content[name]
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(("name", "change", "message"), MODELS)
+def test_checkpoints_that_would_hang_or_break_are_refused(name, change, message, server, root):
+    told = said(server, root, name, change)
+    assert message is None or message in told
