@@ -15,7 +15,6 @@ import argparse
 import datetime as dt
 import json
 import os
-import resource
 import string
 import subprocess
 import sys
@@ -92,7 +91,7 @@ def measure(folder: Path, n: int, commands: list[str]) -> dict[str, Any]:
         found[command] = cost([str(part) for part in arguments[command]])
         print(n, command, found[command], flush=True)
     if "scan" in commands:
-        found["bytes"] = {name: size for name, size in sizes(folder / "out")}
+        found["bytes"] = dict(sizes(folder / "out"))
     return found
 
 
@@ -187,7 +186,9 @@ def receipt(number: int, n: int) -> dict[str, Any]:
     }
     words: list[str] = []
     entities: list[dict[str, Any]] = []
-    for (name, value), category in zip(fields.items(), ("organization", "datetime", "code", "person", "amount"), strict=True):
+    for (name, value), category in zip(
+        fields.items(), ("organization", "datetime", "code", "person", "amount"), strict=True
+    ):
         if name == "CLERK":
             for _ in range(int(rng.integers(*LINES))):
                 price = f"{rng.integers(1, 100)}.{rng.integers(100):02}"

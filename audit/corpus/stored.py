@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,23 @@ from audit.errors import EngineError
 
 LARGE = 16 * 2**20
 """Bytes of a documents file from which on contents stay in it (ours): as objects they take ten times as much memory."""
-KEPT = 1024
-"""Documents of such a file whose contents are kept, those asked for last (ours)."""
+KEPT = 32
+"""Documents of such a file whose contents are kept, those asked for last (ours): a pass over all of them is quickest
+where these fit into the processor's cache."""
+
+
+_CONTENTS: Mapping[str, object] = {
+    "words": (),
+    "entities": (),
+    "links": (),
+    "questions": (),
+    "tags": None,
+    "intent": None,
+    "paragraphs": (),
+    "label": None,
+    "output": None,
+}
+"""What stays in the file, and what a document holds that has none of it."""
 
 
 class DocumentFile:
@@ -49,12 +64,13 @@ class DocumentFile:
 class StoredDocument(Document):
     """A document of which id, split, image, size and provider are in memory; the file holds what else it has.
 
-    A changed copy (`dataclasses.replace`) is a `Document` like any other.
+    What it lacks is known without the file. A changed copy (`dataclasses.replace`) is a `Document` like any other.
     """
 
     _file: DocumentFile
     _place: tuple[int, int, int]
     _counts: tuple[int, int]
+    _has: frozenset[str]
 
     def __new__(cls, *content: Any, **fields: Any) -> Any:
         """Give a document that is in memory: copies differ from the file."""
@@ -66,6 +82,7 @@ class StoredDocument(Document):
         stored: StoredDocument = object.__new__(cls)
         provider = None if document.provider is None else sys.intern(document.provider)
         counts = (len(document.words), len(document.questions))
+        has = frozenset(name for name, default in _CONTENTS.items() if getattr(document, name) != default)
         for name, value in (
             ("id", document.id),
             ("split", document.split),
@@ -75,6 +92,7 @@ class StoredDocument(Document):
             ("_file", file),
             ("_place", place),
             ("_counts", counts),
+            ("_has", _same(has)),
         ):
             object.__setattr__(stored, name, value)
         return stored
@@ -86,47 +104,47 @@ class StoredDocument(Document):
     @property
     def words(self) -> tuple[Word, ...]:
         """See `Document`."""
-        return self._content.words
+        return self._content.words if "words" in self._has else ()
 
     @property
     def entities(self) -> tuple[Entity, ...]:
         """See `Document`."""
-        return self._content.entities
+        return self._content.entities if "entities" in self._has else ()
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """See `Document`."""
-        return self._content.links
+        return self._content.links if "links" in self._has else ()
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """See `Document`."""
-        return self._content.questions if self._counts[1] else ()
+        return self._content.questions if "questions" in self._has else ()
 
     @property
     def tags(self) -> tuple[str, ...] | None:
         """See `Document`."""
-        return self._content.tags
+        return self._content.tags if "tags" in self._has else None
 
     @property
     def intent(self) -> str | None:
         """See `Document`."""
-        return self._content.intent
+        return self._content.intent if "intent" in self._has else None
 
     @property
     def paragraphs(self) -> tuple[int, ...]:
         """See `Document`."""
-        return self._content.paragraphs
+        return self._content.paragraphs if "paragraphs" in self._has else ()
 
     @property
     def label(self) -> str | None:
         """See `Document`."""
-        return self._content.label
+        return self._content.label if "label" in self._has else None
 
     @property
     def output(self) -> str | None:
         """See `Document`."""
-        return self._content.output
+        return self._content.output if "output" in self._has else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Document):
@@ -143,3 +161,9 @@ class StoredDocument(Document):
 
 def _whole(document: Document) -> Document:
     return document
+
+
+@cache
+def _same(names: frozenset[str]) -> frozenset[str]:
+    """One object for equal sets, of which there are a few."""
+    return names
