@@ -57,6 +57,13 @@ def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
     "In no other document of any split" is decided on whole pages, not on annotations alone: a model that saw a name
     in an unlabelled header can repeat it without having memorised the field.
     """
+    if "occurrences" not in corpus.known:
+        corpus.known["occurrences"] = _count(corpus)
+    found: dict[str, Occurrence] = corpus.known["occurrences"]
+    return found
+
+
+def _count(corpus: Corpus) -> dict[str, Occurrence]:
     as_value: dict[str, Counts] = {}
     for document in corpus.documents:
         for value in {fold(document.text_of(entity)) for entity in document.entities}:
