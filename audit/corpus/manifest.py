@@ -21,7 +21,7 @@ from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
-from audit.corpus.naming import unknown_names
+from audit.corpus.naming import UnknownMembers
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.problems import Problems
@@ -294,7 +294,7 @@ def _documents(
     images: list[bytes] = []
     seen: dict[str, int] = {}
     documents: list[Document] = []
-    unnamed = _UnknownMembers(task)
+    unnamed = UnknownMembers(task)
     whole = hashlib.sha256()
     try:
         with (root / file_name).open("rb") as stream:
@@ -325,26 +325,6 @@ def _documents(
         problems.add(prefix, found)
     problems.add(f"{file_name}:", _member_problems(documents, task))
     return documents
-
-
-class _UnknownMembers:
-    """By place, labels of members that the manifest does not name, where every annotated member has some."""
-
-    def __init__(self, task: Task | None) -> None:
-        self.found: dict[str, list[str]] = {}
-        self._task = task
-        self._known = False
-
-    def look_at(self, prefix: str, document: Document) -> None:
-        """Look at one more document."""
-        if self._known or document.split != "member" or not (document.entities or document.tags):
-            return
-        names = unknown_names(document, self._task)
-        self._known = not names
-        if self._known:
-            self.found.clear()
-        else:
-            self.found[prefix] = names
 
 
 def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterator[str]:
