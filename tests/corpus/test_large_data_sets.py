@@ -8,6 +8,7 @@ import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,13 @@ from audit.corpus.folding import occurrences
 from audit.corpus.near_copies import find_copies
 from audit.corpus.stored import StoredDocument
 from audit.corpus.summary import summarise
+from audit.engine.interface import SILENT
 from audit.errors import EngineError
+from audit.record import dumps
+from audit.workflows.options import ScanOptions
 from audit.workflows.plan.audit import plan_audit
+from audit.workflows.scan import run_scan
+from audit.workflows.setup import open_scan
 
 N = 200
 KEPT = 8
@@ -121,3 +127,20 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
     }
     assert 20 < len(alike) < len(one) * len(two) / 2
     assert {*alike_sets(one, two)} == alike
+
+
+def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(checkpoints: Any, tmp_path: Path) -> None:
+    sizes, model = [], checkpoints("layoutlm", "token-classification", 2)
+    for n in (10, 100):
+        data = tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0)
+        out = tmp_path / f"out-{n}"
+        (out / "evidence").mkdir(parents=True)
+        opened = open_scan(ScanOptions(model, data, out, only=("membership",), documents=12, budget="quick"))
+        (attack,) = opened.attacks
+        record = run_scan(replace(opened, attacks=(replace(attack, n_adapted=0),), budget="tiny"), SILENT)
+        assert [attack.status for attack in record.attacks] == ["completed"]
+        (journal,) = (out / "evidence").glob("journal-*.jsonl")
+        assert len(journal.read_text().splitlines()) == 12
+        written = [path.stat().st_size for path in (out / "evidence").iterdir() if path.suffix == ".jsonl"]
+        sizes.append(len(dumps(record)) + sum(written))
+    assert sizes[1] < 1.05 * sizes[0]
