@@ -14,7 +14,8 @@ from audit.cli.options import DataDir, Debug, named_paths, show_errors
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
-    from audit.corpus.summary import Quartiles, Summary
+    from audit.corpus.field_counts import Quartiles
+    from audit.corpus.summary import Summary
 
 
 def inspect(

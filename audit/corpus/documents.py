@@ -96,7 +96,8 @@ class Document:
 
     def text_of(self, entity: Entity) -> str:
         """The entity's value: its words joined by single spaces."""
-        return " ".join(self.words[index].text for index in entity.words)
+        words = self.words
+        return " ".join(words[index].text for index in entity.words)
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -220,12 +221,14 @@ class Corpus:
         documents: all documents, in file order.
         sha256: over the manifest (without its table [audit]), the documents file and every image file, in that order,
             and the canary file where there is one.
+        known: what was computed from all documents, by its name, so that it is computed once.
     """
 
     root: Path
     manifest: Manifest
     documents: tuple[Document, ...]
     sha256: str
+    known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     _by_id: dict[str, Document] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

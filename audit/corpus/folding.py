@@ -6,9 +6,9 @@ Method: methods.md#reconstruction, "unique fields".
 from __future__ import annotations
 
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from audit.corpus.documents import SPLITS, Corpus, Document, Split
 
@@ -24,6 +24,11 @@ def fold(text: str) -> str:
         return "".join(text.lower().split())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return "".join(folded.split())
+
+
+Counts = tuple[int, ...]
+"""Of documents, by split in the order of `SPLITS`."""
+_NONE: Counts = (0,) * len(SPLITS)
 
 
 @dataclass(frozen=True)
@@ -52,28 +57,54 @@ def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
     "In no other document of any split" is decided on whole pages, not on annotations alone: a model that saw a name
     in an unlabelled header can repeat it without having memorised the field.
     """
-    values = {fold(document.text_of(entity)) for document in corpus.documents for entity in document.entities}
-    index = _index(value for value in values if len(value) >= MIN_TEXT_LENGTH)
-    as_value: dict[str, dict[Split, int]] = {value: dict.fromkeys(SPLITS, 0) for value in values}
-    anywhere: dict[str, dict[Split, int]] = {value: dict.fromkeys(SPLITS, 0) for value in values}
+    if "occurrences" not in corpus.known:
+        corpus.known["occurrences"] = _count(corpus)
+    found: dict[str, Occurrence] = corpus.known["occurrences"]
+    return found
+
+
+def _count(corpus: Corpus) -> dict[str, Occurrence]:
+    as_value: dict[str, Counts] = {}
+    for document in corpus.documents:
+        for value in {fold(document.text_of(entity)) for entity in document.entities}:
+            as_value[value] = _one_more(as_value.get(value, _NONE), document.split)
+    index = _index(value for value in as_value if len(value) >= MIN_TEXT_LENGTH)
+    anywhere: dict[str, Counts] = dict.fromkeys(as_value, _NONE)
     for document in corpus.documents:
         own = {fold(document.text_of(entity)) for entity in document.entities}
-        for value in own:
-            as_value[value][document.split] += 1
-        for value in own.union(_standing_on(document, index)):
-            anywhere[value][document.split] += 1
-    return {value: Occurrence(as_value[value], anywhere[value]) for value in values}
+        for value in own.union(_standing_on(document, index, as_value)):
+            anywhere[value] = _one_more(anywhere[value], document.split)
+    return {value: _occurrence(counts, anywhere[value]) for value, counts in as_value.items()}
 
 
-def _index(values: Iterable[str]) -> dict[str, dict[int, set[str]]]:
-    """Values by their first `MIN_TEXT_LENGTH` characters and by length, to compare few positions of a page."""
-    index: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+@lru_cache(maxsize=4096)
+def _one_more(counts: Counts, split: Split) -> Counts:
+    """Counts by split with one document more; one object for equal counts, of which there are few."""
+    return tuple(count + (name == split) for count, name in zip(counts, SPLITS, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _occurrence(as_value: Counts, anywhere: Counts) -> Occurrence:
+    """One object for equal counts: most values of a data set stand in one document."""
+    by_split = (dict(zip(SPLITS, counts, strict=True)) for counts in (as_value, anywhere))
+    return Occurrence(*by_split)
+
+
+def _index(values: Iterable[str]) -> dict[str, frozenset[int]]:
+    """Lengths of values by their first `MIN_TEXT_LENGTH` characters, to compare few positions of a page."""
+    index: dict[str, frozenset[int]] = {}
     for value in values:
-        index[value[:MIN_TEXT_LENGTH]][len(value)].add(value)
+        start = value[:MIN_TEXT_LENGTH]
+        index[start] = _one_length_more(index.get(start, frozenset()), len(value))
     return index
 
 
-def _standing_on(document: Document, index: Mapping[str, Mapping[int, set[str]]]) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def _one_length_more(lengths: frozenset[int], length: int) -> frozenset[int]:
+    return lengths | {length}
+
+
+def _standing_on(document: Document, index: Mapping[str, Collection[int]], values: Collection[str]) -> Iterator[str]:
     """The indexed values that equal the concatenation of consecutive words of the page."""
     starts = [0]
     words = [fold(word.text) for word in document.words]
@@ -82,6 +113,6 @@ def _standing_on(document: Document, index: Mapping[str, Mapping[int, set[str]]]
     edges = frozenset(starts)
     page = "".join(words)
     for start in edges:
-        for length, values in index.get(page[start : start + MIN_TEXT_LENGTH], {}).items():
+        for length in index.get(page[start : start + MIN_TEXT_LENGTH], ()):
             if start + length in edges and page[start : start + length] in values:
                 yield page[start : start + length]

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,10 +20,11 @@ from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
-from audit.corpus.naming import unknown_names
+from audit.corpus.naming import UnknownMembers
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.paths import inside, printable, reason_refused
 from audit.corpus.problems import Problems
+from audit.corpus.stored import LARGE, DocumentFile
 from audit.corpus.validation import (
     form_problems,
     image_problems,
@@ -288,44 +290,38 @@ def _documents(
         return []
     images: list[bytes] = []
     seen: dict[str, int] = {}
-    placed: dict[str, Document] = {}
+    documents: list[Document] = []
+    unnamed = UnknownMembers(task)
     whole = hashlib.sha256()
     try:
         with (root / file_name).open("rb") as stream:
             count = sum(1 for _ in stream)
+            stored = DocumentFile(root / file_name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
             stream.seek(0)
+            start = 0
             for number, line in enumerate(steps("checking documents", stream, count), start=1):
                 whole.update(line)
+                start += len(line)
                 prefix = f"{file_name}:{number}"
                 document = _document(line, prefix, task, problems)
                 if document is None:
                     continue
-                placed[prefix] = document
                 first = seen.setdefault(document.id, number)
                 problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
                 problems.add(prefix, problems_of(document, task))
                 faults, header = image_problems(root, document)
                 problems.add(prefix, faults)
                 images += [bytes.fromhex(header.sha256)] if header else []
+                unnamed.look_at(prefix, document)
+                documents.append(stored.document(document, start - len(line), line) if stored else document)
     except OSError as error:
         problems.add(FILE_NAME, [f"documents: {file_name} cannot be read: {error.strerror}"])
         return []
     digests += [whole.digest(), *images]
-    documents = [*placed.values()]
-    for prefix, found in _unknown_members(placed, task).items():
+    for prefix, found in unnamed.found.items():
         problems.add(prefix, found)
     problems.add(f"{file_name}:", _member_problems(documents, task))
     return documents
-
-
-def _unknown_members(placed: Mapping[str, Document], task: Task | None) -> dict[str, list[str]]:
-    """By place, labels of members that the manifest does not name, where every annotated member has some."""
-    members = {
-        prefix: unknown_names(document, task)
-        for prefix, document in placed.items()
-        if document.split == "member" and (document.entities or document.tags)
-    }
-    return members if all(members.values()) else {}
 
 
 def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterator[str]:
@@ -362,10 +358,14 @@ def _document(line: bytes, prefix: str, task: Task | None, problems: Problems) -
     if not line.strip():
         return None
     try:
-        document = _document_type.validate_json(line, strict=True)
+        return _parse(line, task)
     except ValidationError as error:
         problems.add(prefix, form_problems(error))
         return None
+
+
+def _parse(line: bytes, task: Task | None) -> Document:
+    document = _document_type.validate_json(line, strict=True)
     if task is None or task.kind != "parsing" or document.output is None or document.questions:
         return document
     return cast("Document", dataclasses.replace(cast("Any", document), questions=fields_of_output(document.output)))

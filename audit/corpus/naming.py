@@ -41,3 +41,23 @@ def _needed_labels(document: Document, task: Task) -> Iterator[str]:
         missing = [label for label in dict.fromkeys(needed) if label not in labels]
         if missing:
             yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")
+
+
+class UnknownMembers:
+    """By place, labels of members that the manifest does not name, where every annotated member has some."""
+
+    def __init__(self, task: Task | None) -> None:
+        self.found: dict[str, list[str]] = {}
+        self._task = task
+        self._known = False
+
+    def look_at(self, prefix: str, document: Document) -> None:
+        """Look at one more document."""
+        if self._known or document.split != "member" or not (document.entities or document.tags):
+            return
+        names = unknown_names(document, self._task)
+        self._known = not names
+        if self._known:
+            self.found.clear()
+        else:
+            self.found[prefix] = names

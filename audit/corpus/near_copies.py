@@ -18,35 +18,20 @@ recognised by its text only.
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from PIL.Image import Image, Resampling
 
 from audit.arrays import Bools, Floats
+from audit.corpus.alike_texts import Pair, Text, alike_texts, equal_texts, read_texts, same_numbers
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Split
-from audit.corpus.folding import fold
 from audit.corpus.images import open_image
 from audit.errors import ManifestError
 from audit.progress import steps
 
-SHINGLE = 5
-"""Words of a run."""
-MIN_WORDS = 30
-"""Texts with fewer words are copies only when they are equal."""
-MIN_ALIKE = 0.5
-"""Jaccard similarity of two texts' runs of words: of texts of which one word in fifty was misread, 98 % reach it."""
-MIN_NUMBERS = 5
-"""Where a text has fewer distinct numbers, all its words are compared in their place."""
-MIN_NUMBERS_ALIKE = 0.92
-"""Jaccard similarity of the numbers, each a run of digits, however a reader divides words. In the 179 pairs of SROIE's
-receipts that share half of their runs of words it is 1 for the four true copies and 0.91 at most for others. Of texts
-of which one word in a hundred was misread 91 to 98 % reach both, one word in fifty 82 to 95 %, in twenty about half."""
 HASH_SIDE = 16
 """Cells a side of the difference hash: for each whether it is lighter than the one on its left."""
 HASH_STEP = 2
@@ -68,7 +53,6 @@ _ROWS = 256
 _REMEDY = "take the copies out of the data set, or put them into the split of their original"
 
 Bits = Bools
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -113,8 +97,9 @@ def find_copies(corpus: Corpus) -> Copies:
     Raises:
         ManifestError: a page image cannot be decoded; one error with all of them.
     """
-    hashes = _hashes(corpus, corpus.documents)
-    found = set[Pair]().union(*(_pairs(corpus, corpus.of(one), corpus.of(two), hashes) for one, two in AGAINST))
+    hashes, texts = _hashes(corpus, corpus.documents), read_texts(corpus.documents)
+    sides = ((corpus.of(one), corpus.of(two)) for one, two in AGAINST)
+    found = set[Pair]().union(*(_pairs(corpus, *pair, hashes, texts) for pair in sides))
     return _judged(corpus, tuple(sorted(found)))
 
 
@@ -124,7 +109,7 @@ def copies_among(corpus: Corpus, documents: Sequence[Document]) -> tuple[Pair, .
     Raises:
         ManifestError: see `find_copies`.
     """
-    found = _pairs(corpus, documents, documents, _hashes(corpus, documents))
+    found = _pairs(corpus, documents, documents, _hashes(corpus, documents), read_texts(documents))
     return tuple(sorted({pair for pair in found if pair[0] < pair[1]}))
 
 
@@ -164,10 +149,14 @@ def _hashes(corpus: Corpus, documents: Sequence[Document]) -> dict[str, Bits]:
 
 
 def _pairs(
-    corpus: Corpus, copies: Sequence[Document], originals: Sequence[Document], hashes: Mapping[str, Bits]
+    corpus: Corpus,
+    copies: Sequence[Document],
+    originals: Sequence[Document],
+    hashes: Mapping[str, Bits],
+    texts: Mapping[str, Text],
 ) -> set[Pair]:
-    found = _equal_texts(copies, originals) | _alike_pictures(corpus, copies, originals, hashes)
-    return found if corpus.manifest.task.kind == "intent-slots" else found | _alike_texts(copies, originals)
+    found = equal_texts(copies, originals, texts) | _alike_pictures(corpus, copies, originals, hashes)
+    return found if corpus.manifest.task.kind == "intent-slots" else found | alike_texts(copies, originals, texts)
 
 
 def _judged(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
@@ -204,67 +193,6 @@ def _sentence(kind: tuple[Split, Split], pairs: Sequence[Pair], utterances: bool
     return f"{copies} {_TITLES[kind[0]]} documents {what} {originals} {_TITLES[kind[1]]} ones."
 
 
-def _equal_texts(copies: Sequence[Document], originals: Sequence[Document]) -> set[Pair]:
-    """Pairs whose words are the same but for case, width and spacing."""
-    by_text: dict[str, list[str]] = {}
-    for document in originals:
-        if document.words:
-            by_text.setdefault(_text(document), []).append(document.id)
-    return {(copy.id, name) for copy in copies if copy.words for name in by_text.get(_text(copy), ())}
-
-
-def _text(document: Document) -> str:
-    return fold("".join(word.text for word in document.words))
-
-
-def _alike_texts(copies: Sequence[Document], originals: Sequence[Document]) -> set[Pair]:
-    """Pairs of longer texts that share their runs of words and their numbers."""
-    sides = [[document for document in side if len(document.words) >= MIN_WORDS] for side in (copies, originals)]
-    if not all(sides):
-        return set()
-    return {
-        (sides[0][row].id, sides[1][column].id)
-        for row, column in _alike_sets(*([_shingles(document) for document in side] for side in sides))
-        if _same_numbers(sides[0][row], sides[1][column])
-    }
-
-
-def _shingles(document: Document) -> frozenset[tuple[str, ...]]:
-    words = [fold(word.text) for word in document.words]
-    return frozenset(tuple(words[start : start + SHINGLE]) for start in range(len(words) - SHINGLE + 1))
-
-
-def _alike_sets(one: Sequence[frozenset[Any]], two: Sequence[frozenset[Any]]) -> Iterator[tuple[int, int]]:
-    """Places of two sets whose Jaccard similarity is `MIN_ALIKE` or more."""
-    vocabulary: dict[Any, int] = {}
-    left, right = _incidence(one, vocabulary), _incidence(two, vocabulary)
-    left.resize(len(one), len(vocabulary))
-    sizes = [np.array([len(items) for items in side]) for side in (one, two)]
-    for start in range(0, len(one), _ROWS):
-        shared = (left[start : start + _ROWS] @ right.T).tocoo()
-        rows, columns = shared.row + start, shared.col
-        together = sizes[0][rows] + sizes[1][columns] - shared.data
-        alike = shared.data >= MIN_ALIKE * together
-        yield from zip(rows[alike].tolist(), columns[alike].tolist(), strict=True)
-
-
-def _incidence(sets: Sequence[frozenset[Any]], vocabulary: dict[Any, int]) -> Any:
-    """Sets as rows of a sparse matrix of 0 and 1; what is not in the vocabulary yet joins it."""
-    from scipy.sparse import csr_matrix
-
-    columns = [vocabulary.setdefault(item, len(vocabulary)) for items in sets for item in items]
-    starts = [0, *itertools.accumulate(map(len, sets))]
-    return csr_matrix((np.ones(len(columns), np.int32), columns, starts), (len(sets), len(vocabulary)))
-
-
-def _same_numbers(one: Document, two: Document) -> bool:
-    """Whether two texts hold the same numbers, but for a few that were misread."""
-    numbers = [set(re.findall(r"\d+", " ".join(word.text for word in document.words))) for document in (one, two)]
-    words = [{fold(word.text) for word in document.words} for document in (one, two)]
-    first, second = numbers if min(map(len, numbers)) >= MIN_NUMBERS else words
-    return len(first & second) >= MIN_NUMBERS_ALIKE * len(first | second)
-
-
 def _hash(page: Image) -> Bits:
     """The page's difference hash, (256,)."""
     small = np.asarray(page.convert("L").resize((HASH_SIDE + 1, HASH_SIDE), Resampling.BOX), np.int16)
@@ -292,7 +220,7 @@ def _alike_pictures(
     found = set()
     for row, column in _near(*(np.array([hashes[document.id] for document in side]) for side in sides)):
         copy, original = sides[0][row], sides[1][column]
-        if copy.words and original.words and not _same_numbers(copy, original):
+        if copy.words and original.words and not same_numbers(copy, original):
             continue
         one, two = raster(copy), raster(original)
         if one is not None and two is not None and float(one @ two) >= MIN_CORRELATION:

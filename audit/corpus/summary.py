@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from audit.corpus.answers import is_on_page
 from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_warnings
 from audit.corpus.documents import (
-    CATEGORIES,
     SPLITS,
     Assignment,
     Category,
@@ -22,7 +19,8 @@ from audit.corpus.documents import (
     Split,
     TaskKind,
 )
-from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.corpus.field_counts import FieldCounts, Quartiles, by_split, count_fields, quartiles
+from audit.corpus.folding import fold
 from audit.corpus.images import image_path, read_header
 from audit.corpus.naming import unknown_names
 from audit.corpus.near_copies import counts_left_out, find_copies
@@ -33,43 +31,6 @@ MIN_DOCUMENTS = 150  # members and held-out each: methods.md#statistics, "Power 
 
 
 MAX_ABSENT = 0.1  # of the members' answers, before `inspect` warns that they are not on the page; ours
-
-
-@dataclass(frozen=True)
-class Quartiles:
-    """Least, lower quartile, median, upper quartile and greatest of `n` counts; linear interpolation."""
-
-    n: int
-    least: float
-    lower: float
-    median: float
-    upper: float
-    greatest: float
-
-
-@dataclass(frozen=True)
-class FieldCounts:
-    """The fields of one category.
-
-    Attributes:
-        fields: by split.
-        attacked: those of them that an attack may try to reconstruct.
-        values: distinct values after folding.
-        unique: fields whose value occurs in no other document (`folding.Occurrence.unique`).
-        repeated_within: by split, fields whose value occurs in another document of that split.
-        repeated_across: by split, fields whose value occurs in a document of another split.
-        words: words a field.
-        characters: characters a field, joined by single spaces.
-    """
-
-    fields: Mapping[Split, int]
-    attacked: Mapping[Split, int]
-    values: int
-    unique: int
-    repeated_within: Mapping[Split, int]
-    repeated_across: Mapping[Split, int]
-    words: Quartiles
-    characters: Quartiles
 
 
 @dataclass(frozen=True)
@@ -140,28 +101,28 @@ def summarise(corpus: Corpus) -> Summary:
     documents = corpus.documents
     duplicates = _duplicate_images(corpus)
     canaries = canary_counts(load_canaries(corpus))
-    categories = _categories(corpus)
+    categories = count_fields(corpus)
     lengths = [len(document.words) for document in documents]
     numbers = [len(document.questions) for document in documents]
-    standing = _by_split(d.split for d in documents for question in d.questions if is_on_page(question, d.words))
+    standing = by_split(d.split for d in documents for question in d.questions if is_on_page(question, d.words))
     return Summary(
         name=corpus.manifest.name,
         task=corpus.manifest.task.kind,
         assigned=corpus.manifest.membership.assigned,
         drawn=_drawn(corpus.manifest.membership),
         sha256=corpus.sha256,
-        documents=_by_split(document.split for document in documents),
-        images=_by_split(document.split for document in documents if document.image is not None),
-        words=_quartiles(lengths) if lengths else None,
+        documents=by_split(document.split for document in documents),
+        images=by_split(document.split for document in documents if document.image is not None),
+        words=quartiles(lengths) if lengths else None,
         categories=categories,
         providers={split: provider_counts(corpus.of(split)) for split in SPLITS},
         asked_providers=asked_providers(corpus),
         duplicate_images=duplicates,
-        questions=_by_split(document.split for document in documents for _ in document.questions),
-        questions_a_document=_quartiles(numbers) if numbers else None,
+        questions=by_split(document.split for document in documents for _ in document.questions),
+        questions_a_document=quartiles(numbers) if numbers else None,
         answers_on_page=standing,
-        questions_with_image=_by_split(d.split for d in documents if d.image is not None for _ in d.questions),
-        links=_by_split(document.split for document in documents for _ in document.links),
+        questions_with_image=by_split(d.split for d in documents if d.image is not None for _ in d.questions),
+        links=by_split(document.split for document in documents for _ in document.links),
         warnings=(
             *_warnings(corpus, categories, duplicates, standing),
             *copies.warnings,
@@ -196,41 +157,6 @@ def card(corpus: Corpus) -> CorpusCard:
 
 def _drawn(membership: Membership) -> str | None:
     return None if membership.drawn is None else f"{membership.drawn_by} on {membership.drawn}"
-
-
-def _by_split(splits: Iterable[Split]) -> dict[Split, int]:
-    counts = Counter(splits)
-    return {split: counts[split] for split in SPLITS}
-
-
-def _quartiles(counts: list[int]) -> Quartiles:
-    return Quartiles(len(counts), *(float(value) for value in np.quantile(counts, (0, 0.25, 0.5, 0.75, 1))))
-
-
-def _categories(corpus: Corpus) -> dict[Category, FieldCounts]:
-    found = occurrences(corpus)
-    fields: dict[Category, list[tuple[Split, bool, int, str]]] = defaultdict(list)
-    for document in corpus.documents:
-        for entity in document.entities:
-            text = document.text_of(entity)
-            fields[entity.category].append((document.split, entity.attack, len(entity.words), text))
-    return {category: _field_counts(fields[category], found) for category in CATEGORIES if category in fields}
-
-
-def _field_counts(fields: list[tuple[Split, bool, int, str]], found: Mapping[str, Occurrence]) -> FieldCounts:
-    placed = [(split, found[fold(text)]) for split, _, _, text in fields]
-    return FieldCounts(
-        fields=_by_split(split for split, *_ in fields),
-        attacked=_by_split(split for split, attacked, *_ in fields if attacked),
-        values=len({fold(text) for *_, text in fields}),
-        unique=sum(occurrence.unique for _, occurrence in placed),
-        repeated_within=_by_split(split for split, occurrence in placed if occurrence.anywhere[split] > 1),
-        repeated_across=_by_split(
-            split for split, occurrence in placed if sum(occurrence.anywhere.values()) > occurrence.anywhere[split]
-        ),
-        words=_quartiles([n_words for _, _, n_words, _ in fields]),
-        characters=_quartiles([len(text) for *_, text in fields]),
-    )
 
 
 def _duplicate_images(corpus: Corpus) -> DuplicateImages:
@@ -275,7 +201,7 @@ def _warnings(
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
-    sizes = _by_split(document.split for document in corpus.documents)
+    sizes = by_split(document.split for document in corpus.documents)
     for title, size in (("member", sizes["member"]), ("held-out", sizes["heldout"])):
         if size < MIN_DOCUMENTS:
             yield (
@@ -304,7 +230,7 @@ def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]
 
 
 def _question_warnings(corpus: Corpus, standing: Mapping[Split, int]) -> Iterator[str]:
-    asked = _by_split(document.split for document in corpus.documents for _ in document.questions)
+    asked = by_split(document.split for document in corpus.documents for _ in document.questions)
     if not asked["heldout"]:
         yield "No question is asked on a held-out page: nothing shows what a model answers that never saw the page."
     absent = asked["member"] - standing["member"]

@@ -363,7 +363,7 @@ class TestAnswers:
 
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
         data = self.data(20, category=None)
-        hidden = values_of(Case(answering.Answering(), data)).all()
+        hidden = [*values_of(Case(answering.Answering(), data)).all()]
         assert {one.category for one in hidden} == {"whatisthetotal?"}
         assert {one.left_out for one in hidden} == {None}
 

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,17 @@ import psutil
 import pytest
 import scripted_work
 import tiny
+from scanned_by_engines import Scans
 from scripted_work import Opener, Peculiar, Scripted, Spy, cannot_open, dies
 from typer.testing import CliRunner
 
-from audit import record as records
 from audit.cli import app
 from audit.engine.driver import drive
-from audit.engine.interface import SILENT, Progress, Silent, Trial, WorkSource
+from audit.engine.interface import SILENT, Silent, Trial, WorkSource
 from audit.engine.private import PrivateFolder
 from audit.errors import EngineError
 from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import run_scan
 from audit.workflows.setup import ScanSetup, open_scan
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
@@ -262,37 +261,6 @@ class Murderer(Silent):
             workers = [child for child in children if child.name() == "ray::Worker.run"]
             self.alive = [child.pid for child in workers]
             workers[0].kill()
-
-
-@dataclass(frozen=True)
-class Scans:
-    """The same scan with different engines."""
-
-    model: Path
-    data: Path
-    auxiliary: Path
-    out: Path
-
-    def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
-        """The record without its times, and what the journal holds."""
-        (self.out / name / "evidence").mkdir(parents=True)
-        options = ScanOptions(
-            self.model,
-            self.data,
-            self.out / name,
-            only=("reconstruction",),
-            references={"auxiliary": [self.auxiliary]},
-            **engine,
-        )
-        opened = open_scan(options)
-        attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
-        record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)
-        assert [attack.status for attack in record.attacks] == ["completed"]
-        (journal,) = (self.out / name / "evidence").glob("journal-*.jsonl")
-        return records.dumps(replace(record, timing=TIMES)), sorted(journal.read_text().splitlines())
-
-
-TIMES = records.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.attributes.description import EXCESS, METHODS, AttributeInferenceDescription, named
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
-from audit.attacks.attributes.measures import counts, coverage, gated_methods, jobs
+from audit.attacks.attributes.measures import Kind, counts, coverage, gated_methods, jobs
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
@@ -178,7 +178,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
         asked, table = _table(case, trials, outcomes)
         measured = run_jobs("attribute inference: intervals", jobs(table, rng), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        everything = values.all()
+        everything = Counter(map(Kind.of, values.all()))
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         return Findings(
             (*measured, blind.estimate),

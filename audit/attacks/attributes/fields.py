@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -94,9 +94,9 @@ class Fields:
         few = f"fields with fewer than {MIN_CANDIDATES - 1} public values of their category and number of tokens"
         return {**REASONS, FEW: few}
 
-    def all(self) -> list[Hidden]:
+    def all(self) -> Iterator[Hidden]:
         """See `Values.all`."""
-        return [self._hidden(field) for field in all_fields(self.case, *_ANY)]
+        return (self._hidden(field) for field in all_fields(self.case, *_ANY))
 
     def of(self, trial: Trial) -> Hidden:
         """See `Values.of`."""

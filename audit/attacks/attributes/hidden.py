@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -66,7 +66,7 @@ class HiddenValues(Protocol):
         """Why a value may be left out, and what that means."""
         ...
 
-    def all(self) -> list[Hidden]:
+    def all(self) -> Iterator[Hidden]:
         """Every value of member and held-out documents, tried or not, in file order."""
         ...
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy.typing as npt
 from numpy.random import Generator
@@ -17,7 +17,7 @@ from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.measuring import Job, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
-from audit.corpus.documents import CATEGORIES
+from audit.corpus.documents import CATEGORIES, Split
 from audit.measurements import ALPHAS, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
@@ -59,19 +59,34 @@ def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
     return {f"{EXCESS}.{group}": tuple(named(f"{EXCESS}.{group}", one) for one in methods) for group in GROUPS}
 
 
-def coverage(everything: Sequence[Hidden]) -> tuple[Coverage, ...]:
+class Kind(NamedTuple):
+    """What is counted of a hidden value; see `Hidden`."""
+
+    split: Split
+    category: str
+    left_out: str | None
+
+    @classmethod
+    def of(cls, hidden: Hidden) -> Self:
+        """The kind of a value."""
+        return cls(hidden.document.split, hidden.category, hidden.left_out)
+
+
+def coverage(everything: Mapping[Kind, int]) -> tuple[Coverage, ...]:
     """Of all values of documents trained on, those that there are enough plausible others for, in all and by kind."""
-    members = [one for one in everything if one.document.split == "member"]
-    total = Counter(one.category for one in members if one.category in CATEGORIES)
-    tried = Counter(one.category for one in members if one.left_out is None)
+    total, tried = Counter[str](), Counter[str]()
+    for kind, n in everything.items():
+        if kind.split == "member":
+            total[kind.category] += n
+            tried[kind.category] += n * (kind.left_out is None)
     return (
-        Coverage("all", tried.total(), len(members), "values"),
-        *(Coverage(name, tried[name], total[name], "values") for name in sorted(total)),
+        Coverage("all", tried.total(), total.total(), "values"),
+        *(Coverage(name, tried[name], total[name], "values") for name in sorted(total) if name in CATEGORIES),
     )
 
 
 def counts(
-    everything: Sequence[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
+    everything: Mapping[Kind, int], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
 ) -> list[Count]:
     """Count what was asked, and what was left out."""
     found = []
@@ -84,7 +99,9 @@ def counts(
                 f"{label} values, unique", int(rows.unique.sum()), "of these, values that stand in no other document"
             ),
         ]
-    gone = Counter(one.left_out for one in everything) + lost
+    gone = Counter[str | None](lost)
+    for kind, n in everything.items():
+        gone[kind.left_out] += n
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
 
 

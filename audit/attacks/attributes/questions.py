@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -97,9 +97,9 @@ class Questions:
         few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their category"
         return {FEW: few, **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN}}
 
-    def all(self) -> list[Hidden]:
+    def all(self) -> Iterator[Hidden]:
         """See `Values.all`."""
-        return [self._hidden(asked) for asked in all_questions(self.case.corpus)]
+        return (self._hidden(asked) for asked in all_questions(self.case.corpus))
 
     def of(self, trial: Trial) -> Hidden:
         """See `Values.of`."""

@@ -282,8 +282,10 @@ class Reconstruction(ReconstructionDescription, Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`."""
-        fields, everything = self._tried(case, trials), [*self._fields(case)]
-        return measure_fields(case, everything, fields, outcomes, [*self.rules], self.n_candidates, rng, progress)
+        fields = self._tried(case, trials)
+        return measure_fields(
+            case, self._fields(case), fields, outcomes, [*self.rules], self.n_candidates, rng, progress
+        )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: what the attack gains over the public model, by field."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -17,7 +17,7 @@ from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, run_jobs
 from audit.attacks.reconstruction import gated, multishot
 from audit.attacks.reconstruction.description import DEFAULT, EPSILONS, EXCESSES, GROUPS, PLAYERS, RECALL, SCORES, TUNED
-from audit.attacks.reconstruction.offered import coverage
+from audit.attacks.reconstruction.offered import FieldKind, coverage
 from audit.attacks.reconstruction.table import FieldTable, Uniform, build_table, unresolved
 from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
@@ -36,7 +36,7 @@ HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
 def measure_fields(
     case: Case,
-    everything: Sequence[Field],
+    everything: Iterable[Field],
     fields: Sequence[Field],
     outcomes: Sequence[Json],
     methods: Sequence[str],
@@ -63,6 +63,7 @@ def measure_fields(
         return build_table(own, found, seen, methods, uniform)
 
     seen = occurrences(case.corpus)
+    offered = Counter(FieldKind.of(field, seen) for field in everything)
     uniform = Uniform(case.target.card.vocabulary, n_candidates, rng)
     table = table_of("usual")
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
@@ -77,14 +78,14 @@ def measure_fields(
     confounded = [reason for reason in (blind.confounded, gated.looks_trained_on(measurements)) if reason]
     return Findings(
         (*measurements, blind.estimate),
-        (*_attacked(everything, fields), *_counts(table)),
+        (*_attacked(offered, fields), *_counts(table)),
         (*_diagnostics(usual, table), *blind.diagnostics),
         (_hamming_histogram(table),),
         multishot.curves(table, rng),
         categories,
         confounded="; ".join(confounded) or None,
         methods=gated.gated_methods(methods),
-        coverage=coverage(seen, everything),
+        coverage=coverage(offered),
         alarms=gated.alarms(measurements),
     )
 
@@ -163,11 +164,13 @@ def _public_accuracy(case: Case, rng: Generator) -> Measurement:
     return masked_token_accuracy("public_accuracy", auxiliary, case.corpus.of("heldout"), seed)
 
 
-def _attacked(everything: Sequence[Field], fields: Sequence[Field]) -> tuple[Count, ...]:
+def _attacked(offered: Mapping[FieldKind, int], fields: Sequence[Field]) -> tuple[Count, ...]:
     """What the attack could try and did, long and short fields apart; a long field counts once."""
-    reach = sum(field.left_out is None and field.length == "usual" for field in everything)
+    reach = sum(n for kind, n in offered.items() if kind.left_out is None and kind.length == "usual")
     tried = Counter(length for length, *_ in {(one.length, one.document.id, one.entity.id) for one in fields})
-    left_out = Counter(field.left_out for field in everything if field.part != "end")
+    left_out = Counter[str | None]()
+    for kind, n in offered.items():
+        left_out[kind.left_out] += n * (kind.part != "end")
     copies = sum(bool(field.copies) for field in fields if field.length == "usual")
     return (
         Count("fields within reach", reach, "fields of usual length that the attack can try"),

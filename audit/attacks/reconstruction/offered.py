@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Self
 
-from audit.attacks.fields import LENGTHS, Field, may_be_long, trial_id
+from audit.attacks.fields import LENGTHS, Field, FieldPart, Length, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
 from audit.attacks.reconstruction.description import EXCESSES, GROUPS, LENGTHS_APART
 from audit.attacks.splits import AUDITED, missing_split
@@ -76,8 +77,8 @@ def whole_fields(corpus: Corpus) -> list[Trial]:
     return [Trial(trial_id(document, entity), document.id, document.split) for document, entity in _marked(corpus)]
 
 
-def _marked(corpus: Corpus) -> list[tuple[Document, Entity]]:
-    return [(document, entity) for document in corpus.of(*AUDITED) for entity in document.entities if entity.attack]
+def _marked(corpus: Corpus) -> Iterator[tuple[Document, Entity]]:
+    return ((document, entity) for document in corpus.of(*AUDITED) for entity in document.entities if entity.attack)
 
 
 def _groups(
@@ -94,24 +95,39 @@ def _groups(
     return found
 
 
-def coverage(seen: Mapping[str, Occurrence], fields: Sequence[Field]) -> tuple[Coverage, ...]:
+class FieldKind(NamedTuple):
+    """What is counted of a field that the manifest offers; see `Field`. `unique`: no other document has its value."""
+
+    split: Split
+    category: str
+    length: Length
+    part: FieldPart
+    left_out: str | None
+    unique: bool
+
+    @classmethod
+    def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
+        """The kind of a field, by where the corpus' values stand."""
+        unique = seen[fold(field.document.text_of(field.entity))].unique
+        return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
+
+
+def coverage(offered: Mapping[FieldKind, int]) -> tuple[Coverage, ...]:
     """Of all fields of member documents that the manifest offers, those that limits on unique values rest on.
 
     These have a value that stands in no other document and can be attacked: whole, or by both ends where they are long.
     A budget that draws some of them by lot says something of all it draws from, and all of these count.
 
     Args:
-        seen: where the corpus' values stand.
-        fields: every field of member and held-out documents, tried or not; see `all_fields`.
+        offered: every field of member and held-out documents, tried or not, counted by kind.
     """
     total: Counter[str] = Counter()
     attacked: Counter[str] = Counter()
-    for field in fields:
-        if field.document.split != "member" or field.part == "end":
+    for kind, n in offered.items():
+        if kind.split != "member" or kind.part == "end":
             continue
-        names = (ALL, field.entity.category)
-        total.update(names)
-        if field.left_out is None and seen[fold(field.document.text_of(field.entity))].unique:
-            attacked.update(names)
+        for name in (ALL, kind.category):
+            total[name] += n
+            attacked[name] += n * (kind.left_out is None and kind.unique)
     categories = sorted(set(total) - {ALL})
     return tuple(Coverage(name, attacked[name], total[name]) for name in (ALL, *categories) if total[name])

@@ -86,6 +86,10 @@ class Encoder:
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `Target.encode`."""
+        _, words = self._tokens(document)
+        if around and len(words) <= self._room:
+            # Whatever the field, the window is the whole page, which is encoded once.
+            return self._page(document, ()) if not set(around).isdisjoint(words.tolist()) else None
         return self._page(document, tuple(around))
 
     def _encode(self, document: Document, around: tuple[int, ...]) -> Encoding | None:
@@ -121,12 +125,17 @@ class Encoder:
         encoded = backend.encode(texts, is_pretokenized=True, add_special_tokens=False)
         return np.array(encoded.ids, np.int64), np.array(encoded.word_ids, np.int64)
 
+    @property
+    def _room(self) -> int:
+        """Tokens of words that a window has room for."""
+        return self.max_tokens - sum(map(len, self._ends))
+
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:
         """The tokens to keep: all of them when they fit, else a window with the field in its middle.
 
         Classifiers of pages were trained on the beginning of long ones, and read that alone.
         """
-        room = self.max_tokens - sum(map(len, self._ends))
+        room = self._room
         if around:
             held = np.flatnonzero(np.isin(words, list(around)))
             if not len(held) or held[-1] - held[0] + 1 > room:
@@ -144,7 +153,8 @@ class Encoder:
             return np.zeros((len(words), 4))
         width, height = document.size
         scale = np.array([width, height, width, height], float)
-        boxes = np.array([document.words[index].box or (0, 0, 0, 0) for index in words], float).reshape(-1, 4)
+        page = document.words
+        boxes = np.array([page[index].box or (0, 0, 0, 0) for index in words], float).reshape(-1, 4)
         shares: Floats = np.clip(boxes / scale, 0.0, 1.0)
         return shares
 

@@ -1,0 +1,43 @@
+"""Scans of few fields with few candidates, by one engine and another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from audit import record as records
+from audit.engine.interface import SILENT, Progress
+from audit.workflows.options import ScanOptions
+from audit.workflows.scan import run_scan
+from audit.workflows.setup import open_scan
+
+TIMES = records.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
+
+
+@dataclass(frozen=True)
+class Scans:
+    """The same scan with different engines."""
+
+    model: Path
+    data: Path
+    auxiliary: Path
+    out: Path
+
+    def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
+        """The record without its times, and what the journal holds."""
+        (self.out / name / "evidence").mkdir(parents=True)
+        options = ScanOptions(
+            self.model,
+            self.data,
+            self.out / name,
+            only=("reconstruction",),
+            references={"auxiliary": [self.auxiliary]},
+            **engine,
+        )
+        opened = open_scan(options)
+        attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
+        record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)
+        assert [attack.status for attack in record.attacks] == ["completed"]
+        (journal,) = (self.out / name / "evidence").glob("journal-*.jsonl")
+        return records.dumps(replace(record, timing=TIMES)), sorted(journal.read_text().splitlines())
