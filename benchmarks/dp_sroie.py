@@ -201,7 +201,13 @@ def row(name: str) -> str:
     assert isinstance(result, Completed)
     useful = next((item for item in record.utility if isinstance(item, Estimate)), None)
     found = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
-    cells = [name, promised, "-" if card is None else str(card["engine"]), str(training["seconds"] or "interrupted"), shown(useful)]
+    cells = [
+        name,
+        promised,
+        "-" if card is None else str(card["engine"]),
+        str(training["seconds"] or "interrupted"),
+        shown(useful),
+    ]
     return f"| {' | '.join([*cells, *(shown(found.get(metric)) for metric in METRICS)])} |"
 
 
