@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import RecordError, UsageError
+from audit.files import read_file
 from audit.record import names_given_twice
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _key(path: Path, *, private: bool, hint: str) -> Any:
         raise UsageError("signatures need the package cryptography", INSTALL) from None
     what = "private" if private else "public"
     try:
-        content = path.read_bytes()
+        content = read_file(path)
         key: Any = load_pem_private_key(content, None) if private else load_pem_public_key(content)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint) from None

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, places that take none, and the sha256 of several files together."""
+"""Files read at once, files written whole or not at all, places that take none, the sha256 of several files together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import errno
 import glob
 import hashlib
 import os
+import stat
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from audit.errors import EngineError, UsageError
 from audit.underway import mark_underway, remove_abandoned
@@ -17,10 +20,41 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_FILES = "no file can be written there"
 EVIDENCE = "evidence"
 """The folder, in that of a scan, of what its owner alone may read."""
+_MOST_DOTS = 1000
+"""On one line of TOML (ours): tomllib takes minutes over a name of 200,000 parts."""
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file, but no pipe or device, which may never end.
+
+    Raises:
+        OSError: it is none, or cannot be read.
+    """
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise OSError(errno.EINVAL, "not a regular file")
+    return path.read_bytes()
+
+
+def read_toml(content: bytes) -> dict[str, Any]:
+    """Read TOML.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+        ValueError: it is not TOML, or cannot be read in reasonable time.
+    """
+    if max((line.count(b".") for line in content.splitlines()), default=0) > _MOST_DOTS:
+        raise ValueError(f"a line with more than {_MOST_DOTS} dots")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Write `content` to a neighbour of `path`, with file mode `mode`, and rename it there once it is on the disk.
+    """Write `content` to a neighbour of `path`, and rename it there once it is on the disk.
+
+    Its file mode is `mode`, less what the user's umask takes away.
 
     What a killed process left of an earlier attempt goes.
 
@@ -37,13 +71,20 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-            os.chmod(temporary, mode)
+            os.chmod(temporary, mode & ~_umask())
             os.replace(temporary, path)
     except OSError as error:
         raise _unwritten(path, error) from None
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The user's umask, which can be read only by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def write_output(path: Path, content: bytes) -> None:

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from audit import __version__
 from audit.errors import RecordError
-from audit.files import write_atomically
+from audit.files import read_file, write_atomically
 from audit.measurements import (
     STRICT,
     Count,
@@ -537,7 +537,7 @@ def read(path: Path) -> AuditRecord:
     """Read a record from a file, or from the folder a scan wrote."""
     file_path = file_of(path)
     try:
-        text = file_path.read_bytes()
+        text = read_file(file_path)
     except OSError as error:
         shut = isinstance(error, PermissionError)
         hint = "make it readable for the user who runs docaudit" if shut else "give the record.json of a scan"

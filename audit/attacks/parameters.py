@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import UsageError
+from audit.files import read_file, read_toml
 
 PROVENANCE = "provenance"
 """The table that says where the parameters come from; every other table is named after an attack."""
@@ -48,11 +48,11 @@ def read(path: Path) -> AttackParameters:
             parameter cannot take; all of them at once.
     """
     try:
-        raw = path.read_bytes()
-        content = tomllib.loads(raw.decode())
+        raw = read_file(path)
+        content = read_toml(raw)
     except OSError as error:
         raise UsageError(f"--attack-parameters {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise UsageError(f"--attack-parameters {path}: not readable as TOML: {error}") from None
     provenance = content.pop(PROVENANCE, {})
     corpus = provenance.get("corpus_sha256") if isinstance(provenance, dict) else None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from typer.main import get_command_name
@@ -32,6 +30,7 @@ from audit.cli import (
     references,
     report,
     scan,
+    stopping,
     train,
     tune,
     verify,
@@ -91,17 +90,12 @@ def _options(
     """Tells the owner of a document-understanding model what it gives away about its training documents."""
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
-    sys.stderr.write("\nterminated; run the same command again to go on\n")
-    raise SystemExit(143)
-
-
 def main() -> None:
     """The `docaudit` command."""
     # Nothing docaudit does needs the network: libraries must not try.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    signal.signal(signal.SIGTERM, _terminated)
+    stopping.listen()
     # Imports make objects that stay: a search for garbage among them every 700 takes a tenth of the time of `gate`.
     gc.set_threshold(50_000)
     _leave_out_what_is_not_asked_for(sys.argv[1:])

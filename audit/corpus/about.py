@@ -17,6 +17,7 @@ from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, text_problem
 from audit.errors import UsageError
+from audit.files import read_file, read_toml
 from audit.record import AuditSheet
 from audit.visible import holds_unseen
 
@@ -79,10 +80,10 @@ def read_about(path: Path) -> dict[str, Any]:
         UsageError: every problem of the file.
     """
     try:
-        table = tomllib.loads(path.read_bytes().decode("utf-8"))
+        table = read_toml(read_file(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--about {path}: {getattr(error, 'strerror', None) or 'is not UTF-8 text'}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(printable(f"--about {path}: not TOML: {error}")) from None
     content = table[KEY] if set(table) == {KEY} else table
     problems = Problems()

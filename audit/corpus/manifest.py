@@ -7,7 +7,6 @@ import datetime as dt
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -32,7 +31,7 @@ from audit.corpus.validation import (
     text_problem,
 )
 from audit.errors import EngineError, ManifestError
-from audit.files import write_atomically
+from audit.files import read_file, read_toml, write_atomically
 from audit.progress import steps
 
 FILE_NAME = "manifest.toml"
@@ -178,7 +177,7 @@ def _manifest_bytes(root: Path, named: Path) -> bytes:
             hint or "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
         )
     try:
-        return (root / FILE_NAME).read_bytes()
+        return read_file(root / FILE_NAME)
     except OSError as error:
         raise ManifestError(f"{FILE_NAME}: cannot be read: {error.strerror}") from None
 
@@ -191,12 +190,10 @@ def _reason_no_file(path: Path) -> str | None:
 
 def _manifest_table(content: bytes) -> dict[str, Any]:
     try:
-        table = tomllib.loads(content.decode("utf-8"))
+        table = read_toml(content)
     except UnicodeDecodeError as error:
         raise ManifestError(f"{FILE_NAME}: not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
-    except RecursionError:
-        raise ManifestError(f"{FILE_NAME}: broken TOML: nested too deeply") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ManifestError(printable(f"{FILE_NAME}: broken TOML: {error}")) from None
     schema = table.get("schema")
     if schema is not None and (type(schema) is not int or schema != SCHEMA):

@@ -23,6 +23,7 @@ from audit.corpus.tagging import scheme_problems
 from audit.errors import ManifestError
 
 MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
+MAX_SIDE = 1_000_000  # pixels of a page; ours: beyond any scan, and a number that can be calculated with
 BOX_TOLERANCE = 2.0  # pixels a box may reach over the edge: what rounding in OCR output does
 _PLAIN = {
     "missing": "missing",
@@ -181,6 +182,9 @@ def _boxes(document: Document) -> Iterator[str]:
     size = document.size
     if size is not None and min(size) < 1:
         yield "size: width and height must be at least 1"
+    if size is not None and max(size) > MAX_SIDE:
+        yield f"size: width and height may be {MAX_SIDE} at most"
+        return
     without = sum(word.box is None for word in document.words)
     if without == len(document.words):
         return

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import replace
 
 from pydantic import ValidationError
 
 from audit.errors import PolicyError
+from audit.files import read_toml
 from audit.policy.limits import Origin, Policy
 from audit.policy.reading import POLICY, shipped_policies
 from audit.policy.rules import HINT, contradictions
@@ -23,8 +23,8 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
     """
     where = "the record's policy"
     try:
-        policy = POLICY.validate_python(tomllib.loads(declared.toml))
-    except (ValueError, RecursionError) as error:
+        policy = POLICY.validate_python(read_toml(declared.toml.encode()))
+    except ValueError as error:
         if isinstance(error, ValidationError):
             problems = [f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
             raise PolicyError(problems) from None

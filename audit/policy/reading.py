@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from audit.errors import PolicyError
+from audit.files import read_file, read_toml
 from audit.policy.limits import Origin, Policy
 from audit.policy.rules import HINT, contradictions
 from audit.resources import folder
@@ -35,12 +35,12 @@ def load(name_or_path: str) -> Policy:
     """
     shipped, path = shipped_policies(), path_of(name_or_path)
     try:
-        text = path.read_bytes().decode("utf-8")
-        content = tomllib.loads(text)
+        written = read_file(path)
+        content = read_toml(written)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8 text"
         raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and a number of thousands of digits
+    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise PolicyError(f"policy {path}: not TOML: {error}") from None
     try:
         policy = POLICY.validate_python(content)
@@ -52,7 +52,7 @@ def load(name_or_path: str) -> Policy:
     if policy.origin is not None:
         problems.append("origin: is written by docaudit, not by a policy")
     original = shipped.get(policy.name)
-    if original is not None and original.read_bytes() != path.read_bytes():
+    if original is not None and original.read_bytes() != written:
         waived = ", as by waivers," if policy.waivers else ""
         problems.append(
             f"name: docaudit ships a policy {policy.name!r}; one that differs from it{waived} needs another name"
@@ -62,4 +62,4 @@ def load(name_or_path: str) -> Policy:
         suggested = f"{policy.name}-own" if original is not None else "team-receipts"
         hint = f'say name = "{suggested}" in it, and give --policy FILE' if own else HINT
         raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
-    return replace(policy, origin=Origin(text, shipped=original is not None))
+    return replace(policy, origin=Origin(written.decode(), shipped=original is not None))

@@ -12,6 +12,7 @@ from audit import attestation as attestations
 from audit import policy as policies
 from audit.attestation import FILE_NAME, INSTALL, Attestation, Json
 from audit.errors import RecordError, UsageError
+from audit.files import read_file
 from audit.record import AuditRecord
 from audit.workflows.attest import DOCUMENTATION, DRAWN, RECORD, state
 from audit.workflows.gate import other_data, other_model, read_record, warn_unscanned
@@ -66,7 +67,7 @@ def verify(
     key = None if public is None else attestations.read_public_key(public)
     path = folder / FILE_NAME if attestation is None else attestation
     try:
-        sealed = attestations.unseal(path.read_bytes(), path.name)
+        sealed = attestations.unseal(read_file(path), path.name)
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}", f"write it with: docaudit attest {folder}") from None
     record = read_record(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -314,7 +315,7 @@ def test_what_breaks_down_half_way_leaves_nothing(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     corpus = canaried.utterances(tmp_path / "data")
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(EngineError, match="No space left"):
         put_in(corpus, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -148,6 +148,19 @@ REFUSED: dict[str, tuple[Break, str]] = {
     ),
     "a tokenizer without [MASK]": (text(TOKENIZER, '{"mask_token": null}'), "lacks the mask token"),
     "more tokens than the model": (changed(TOKENIZER, mask_token="<none>"), "93 tokens, the model 92"),
+    "a million layers": (changed(CONFIG, num_hidden_layers=10**6), "num_hidden_layers is 1,000,000, and no model has"),
+    "a million blocks of a part": (
+        changed(CONFIG, vision_config={"depths": [2, 2 * 10**6]}),
+        "depths is 2,000,000, and no model has more than 1,000",
+    ),
+    "a billion outputs": (changed(CONFIG, num_labels=10**9), "num_labels is 1,000,000,000"),
+    "names of a million outputs": (
+        changed(CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
+        "config.json: larger than 8 MiB",
+    ),
+    "a pipe for settings": (lambda folder: os.mkfifo(folder / "generation_config.json"), "is not a regular file"),
+    "a pipe for an index": (lambda folder: os.mkfifo(folder / INDEX), f"{INDEX} is not a regular file"),
+    "a pipe for an origin": (lambda folder: os.mkfifo(folder / "docaudit-origin.json"), "is not a regular file"),
     "pages of two tokens": (changed(TOKENIZER, model_max_length=2), "at most 2 tokens"),
 }
 

@@ -33,6 +33,7 @@ from audit.corpus.paths import inside
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.corpus.tagging import scheme_of
 from audit.errors import ManifestError, UsageError
+from audit.files import write_atomically
 
 FILE_NAME = "canaries.json"
 FOLDER = "canaries"
@@ -252,7 +253,7 @@ def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet)
                 copy_image(image_path(corpus, document), draft, document.image)
         inserted = [document for canary in canaries.canaries for document in _inserted(corpus, canary, draft)]
         text = json.dumps(CANARY_SET.dump_python(canaries, mode="json"), indent=1)
-        (draft / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+        write_atomically(draft / FILE_NAME, f"{text}\n".encode(), mode=0o600)
         manifests.write(draft, manifest, [*corpus.documents, *inserted])
         manifests.load(draft)
 

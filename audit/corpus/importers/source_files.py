@@ -54,7 +54,7 @@ def parse_json(content: str | bytes, problem: str) -> Any:
     """
     try:
         return json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ManifestError(problem) from None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,13 @@ from audit.targets.checkpoint.hints import (
 )
 from audit.targets.checkpoint.quantised import refuse_unreadable
 
+_MOST_BYTES = 8 * 2**20
+"""Of a file of settings (ours): a model that names 20,000 classes has two."""
+_MOST_PARTS, _PARTS = 1000, re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE)
+"""Settings of so many parts that a model is made of, and the most there can be (ours; published models have under
+500): each takes time and memory before any weight is read."""
+_MOST_OUTPUTS, _OUTPUTS = 100_000, re.compile("num_labels|n_classes|num_classes")
+"""The same of outputs (ours): transformers makes up a name for each."""
 _MAYBE_POINTERS = ("*.safetensors", "*.json", "*.model", "*.txt")
 
 
@@ -28,6 +37,7 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
     """
     if not folder.is_dir():
         raise TargetError(*no_folder(folder))
+    _refuse_pipes(folder)
     _refuse_pointers(folder)
     config = _settings(folder / "config.json")
     _settings(folder / "tokenizer_config.json")
@@ -44,6 +54,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     Raises:
         TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
     """
+    _refuse_pipes(folder)
     _refuse_pointers(folder)
     settings = _settings(folder / "adapter_config.json")
     for name in ("tokenizer_config.json", "config.json"):
@@ -65,6 +76,13 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     return settings
 
 
+def _refuse_pipes(folder: Path) -> None:
+    """Refuse a folder with a pipe, a socket or a device, which whoever reads it would wait for."""
+    odd = sorted(path.name for path in folder.iterdir() if path.exists() and not (path.is_file() or path.is_dir()))
+    if odd:
+        raise TargetError(f"{folder}: {odd[0]} is not a regular file", "leave only the checkpoint's own files there")
+
+
 def _refuse_pointers(folder: Path) -> None:
     pointers = pointers_in(folder, _MAYBE_POINTERS)
     if pointers:
@@ -75,9 +93,12 @@ def _refuse_pointers(folder: Path) -> None:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """A file of settings that asks for no code; empty when there is none."""
+    """A file of settings that asks for no code, nor for a model beyond measure; empty when there is none."""
     try:
+        if path.is_file() and path.stat().st_size > _MOST_BYTES:
+            raise TargetError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is")
         settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        problem = next(_beyond_measure(settings), None)
     except (OSError, ValueError, RecursionError):
         raise TargetError(f"{path}: not readable as JSON") from None
     if not isinstance(settings, dict):
@@ -87,7 +108,23 @@ def _settings(path: Path) -> dict[str, Any]:
             f"{path}: the checkpoint wants to run its own code (auto_map)",
             "docaudit never runs code from a checkpoint; convert it to a transformers architecture",
         )
+    if problem is not None:
+        raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
     return settings
+
+
+def _beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
+    """Settings, at any depth, that ask for more parts or outputs than any model has."""
+    if isinstance(settings, dict):
+        for key, value in settings.items():
+            yield from _beyond_measure(value, str(key))
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _beyond_measure(value, name)
+    elif isinstance(settings, int):
+        for most, named in ((_MOST_PARTS, _PARTS), (_MOST_OUTPUTS, _OUTPUTS)):
+            if settings > most and named.search(name):
+                yield f"{name} is {settings:,}, and no model has more than {most:,}"
 
 
 def _refuse_weights(folder: Path, config: dict[str, Any]) -> None:

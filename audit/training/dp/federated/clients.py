@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from audit.corpus.folding import fold
 from audit.errors import UsageError
+from audit.files import read_file, read_toml
 
 _HINT = 'name every provider once: [clients], then a line such as north = ["provider 1", "provider 2"] for each client'
 
@@ -64,10 +64,10 @@ def _repeated(counts: Counter[str]) -> list[tuple[str, int]]:
 
 def _table(path: Path) -> dict[str, list[str]]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_toml(read_file(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", _HINT) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: not TOML: {error}", _HINT) from None
     table = content.get("clients")
     if not isinstance(table, dict) or not table or content.keys() != {"clients"}:

@@ -1,0 +1,71 @@
+"""Signals that end a command, wherever in the program they arrive."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+
+_AGAIN = 0.05
+"""Seconds after which a signal that found no hearing is raised again (ours)."""
+_IMPORTING = "<frozen importlib"
+
+
+def listen() -> None:
+    """End the command with 143 on SIGTERM, and as Ctrl-C does on SIGINT.
+
+    What a signal raises is lost in a finaliser or in a callback of C, which cannot raise, and leaves half a module
+    behind in an import: then it is raised again a moment later.
+    """
+    ending = _Ending()
+    signal.signal(signal.SIGTERM, ending.hear)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, ending.hear)
+    sys.unraisablehook = ending.raise_again
+
+
+class _Ending:
+    """The signal that arrived last."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._told = False
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """Raise what ends the command, or have it raised later."""
+        if number != signal.SIGALRM:
+            self._number = number
+        if _is_importing(frame):
+            self._try_later()
+        elif self._number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            self._tell()
+            raise SystemExit(128 + signal.SIGTERM)
+
+    def raise_again(self, lost: sys.UnraisableHookArgs) -> None:
+        """Take the place of Python's hook for what a finaliser cannot raise."""
+        if self._number is not None and issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
+            self._try_later()
+        else:
+            sys.__unraisablehook__(lost)
+
+    def _try_later(self) -> None:
+        signal.signal(signal.SIGALRM, self.hear)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            # Whoever reads standard error may have left.
+            with suppress(OSError):
+                sys.stderr.write("\nterminated; run the same command again to go on\n")
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,85 @@
+"""A signal ends a command wherever it arrives: also in a finaliser, a callback or an import that swallows it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+SWALLOWED = {
+    "a finaliser": """
+class Owner:
+    def __del__(self):
+        arrive()
+        sum(range(1000))
+del_me = Owner()
+del del_me
+""",
+    "a callback of a weak reference": """
+import weakref
+class Owner: pass
+owner = Owner()
+kept = weakref.ref(owner, lambda _: arrive())
+del owner
+""",
+    "an import": """
+import pathlib, tempfile
+folder = tempfile.mkdtemp()
+pathlib.Path(folder, "swallows.py").write_text("try:\\n    __main__ = __import__('__main__')\\n    __main__.arrive()\\nexcept:\\n    pass\\n")
+sys.path.insert(0, folder)
+import swallows
+""",
+    "nothing": "arrive()",
+}
+PROGRAM = """
+import os, signal, sys, time
+from audit.cli import stopping
+number = int(sys.argv[1])
+def arrive():
+    os.kill(os.getpid(), number)
+    sum(range(1000))
+stopping.listen()
+try:
+    {body}
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        time.sleep(0.01)
+    print("went on to the end")
+except KeyboardInterrupt:
+    sys.exit(130)
+finally:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize("place", SWALLOWED)
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_heard_wherever_it_arrives(place, sent, code):
+    program = PROGRAM.format(body=SWALLOWED[place].strip().replace("\n", "\n    "))
+    command = [sys.executable, "-c", program, str(int(sent))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == "cleaned up\n"
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.count("run the same command again to go on") == (sent == signal.SIGTERM)
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    program = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from audit.cli import stopping; "
+    program += "stopping.listen(); signal.raise_signal(signal.SIGINT); print('went on')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "went on\n")
+
+
+def test_other_errors_of_a_finaliser_are_shown_as_ever():
+    program = (
+        "from audit.cli import stopping; stopping.listen()\nclass Owner:\n    def __del__(self): raise KeyError('x')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program + "Owner()"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0
+    assert "Exception ignored" in done.stderr
+    assert "KeyError" in done.stderr

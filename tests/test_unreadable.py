@@ -1,0 +1,127 @@
+"""Inputs that no one can read: pipes that nobody writes into, TOML that never ends, numbers of thousands of digits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+
+import example_records as examples
+import pytest
+import tiny
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.files import read_file, read_toml, write_atomically
+
+POLICY = 'name = "own"\n'
+UNREADABLE = {
+    "a number of thousands of digits": "x = " + "9" * 5000,
+    "nested deeply": "x = " + "[" * 100_000 + "]" * 100_000,
+    "a name of very many parts": "a" + ".a" * 200_000 + " = 1",
+}
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A record, a data set, and a pipe that nobody writes into."""
+    (tmp_path / "scan").mkdir()
+    records.write(examples.CASES["passed"]()[0], tmp_path / "scan" / "record.json")
+    tiny.corpus(tmp_path / "data")
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(app, [*words], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gate", "scan", "--policy", "FILE"),
+        ("scan", "no-model", "data", "--attack-parameters", "FILE"),
+        ("scan", "no-model", "data", "--about", "FILE"),
+        ("inspect", "data"),
+    ],
+    ids=("policy", "attack parameters", "sheet", "manifest"),
+)
+@pytest.mark.parametrize("kind", [*UNREADABLE, "a pipe"])
+def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
+    file = work / ("data/manifest.toml" if "FILE" not in command else "own.toml")
+    file.unlink(missing_ok=True)
+    if kind == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.write_text(UNREADABLE[kind])
+    done = run(*(file.name if word == "FILE" else word for word in command))
+    assert done.exit_code == 2
+    assert "error: " in done.stderr
+    assert file.name in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gate", "pipe"),
+        ("gate", "scan", "--baseline", "pipe"),
+        ("diff", "scan", "pipe"),
+        ("report", "pipe"),
+        ("verify", "scan", "--attestation", "pipe"),
+        ("verify", "scan", "--pub", "pipe"),
+        ("attest", "scan", "--key", "pipe"),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_a_pipe_is_no_file_to_read(work, command):
+    done = run(*command)
+    assert done.exit_code == 2
+    assert "pipe" in done.stderr
+    assert "not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("size", [[10**400, 10**400], [10**309, 100], [10**7, 100]])
+def test_a_page_has_a_size_that_can_be(work, size):
+    path = work / "data/documents.jsonl"
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps({**json.loads(first), "size": size}), *others]) + "\n")
+    done = run("inspect", "data")
+    assert done.exit_code == 2
+    assert "documents.jsonl:1 size: " in done.stderr
+
+
+def test_toml_is_read_as_it_is(work):
+    assert read_toml("a.b = 1\nc = 'é'".encode()) == {"a": {"b": 1}, "c": "é"}
+    with pytest.raises(UnicodeDecodeError):
+        read_toml(b"\xff")
+
+
+def test_a_file_is_read_and_a_folder_is_none(work):
+    (work / "own.toml").write_text(POLICY)
+    (work / "link").symlink_to("own.toml")
+    assert read_file(work / "link") == POLICY.encode()
+    with pytest.raises(IsADirectoryError):
+        read_file(work)
+
+
+@pytest.mark.parametrize(
+    ("umask", "mode", "left"), [(0o022, 0o644, 0o644), (0o077, 0o644, 0o600), (0o022, 0o600, 0o600)]
+)
+def test_what_is_written_is_as_private_as_the_user_asks(tmp_path, umask, mode, left):
+    before = os.umask(umask)
+    try:
+        write_atomically(tmp_path / "file", b"content", mode)
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == left
+
+
+def test_secrets_of_canaries_are_for_their_owner_alone(work):
+    data = shutil.copytree(work / "data", work / "own")
+    done = run("canary", "insert", str(data), str(work / "planted"), "--count", "4")
+    assert done.exit_code == 0, done.stderr
+    assert stat.S_IMODE((work / "planted/canaries.json").stat().st_mode) == 0o600
