@@ -34,6 +34,7 @@ class Workflow:
         copied: a folder of the world that is copied to where the command runs, as it changes it.
         drawn: its noise is drawn anew at each run, so that of two models only the guarantees are the same.
         gate: whether pull requests try it too.
+        needs: a program that it calls.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Workflow:
     copied: str | None = None
     drawn: bool = False
     gate: bool = False
+    needs: str | None = None
 
 
 def make_receipts(world: Path) -> None:
@@ -210,8 +212,8 @@ WORKFLOWS = (
     Workflow("import", make_pages, "import funsd {w}/funsd out", gate=True),
     Workflow("canary insert", make_receipts, "canary insert {w}/data out --count 8 --repeat 1"),
     Workflow("init", make_pages, "init data --task mlm --yes", copied="plain"),
-    Workflow("ocr", make_pages, "ocr data", copied="data"),
-    Workflow("ocr: a copy", make_pages, "ocr {w}/data --out out"),
+    Workflow("ocr", make_pages, "ocr data", copied="data", needs="tesseract"),
+    Workflow("ocr: a copy", make_pages, "ocr {w}/data --out out", needs="tesseract"),
     Workflow("report", make_receipts, "report out", first=(_AUXILIARY,)),
     Workflow(
         "gate",

@@ -7,8 +7,9 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,17 @@ _OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)")
 _TEMPORARY = re.compile(r"(^|/)(\.[^/]*\.tmp|unfinished-)")
 _TIMES = {"timing", "started", "seconds"}
 _DRAWN = re.compile(r"[0-9a-f]{16}")
+_PREAMBLE = """\
+# Commands that were killed
+
+Every command that trains, scans or writes, on tiny models and data, stopped at a drawn moment and run again: right
+before a file is opened for writing, renamed or removed, or after so much processor time, by turns. *Before its end*
+counts the kills that came in time. *As if nothing had happened* counts those after which records, models, journals and
+data were those of a run that nobody disturbed (but for times and, in private training, for what noise decides), and no
+file had been half written, nothing was left behind, the exit code was that of the signal, and no step of a privacy budget
+was given back.
+
+`DOCAUDIT_WRITE_KILLS=1 pytest tests/hostile/test_kills.py -m matrix`"""
 
 
 @dataclass(frozen=True)
@@ -34,12 +46,12 @@ class Killed:
 
     Attributes:
         signal: that was sent.
-        kept: whether it came before the command's end.
+        in_time: whether it came before the command's end.
         failures: in words; none where all went on as if nothing had happened.
     """
 
     signal: signal.Signals
-    kept: bool
+    in_time: bool
     failures: tuple[str, ...]
 
 
@@ -125,6 +137,24 @@ class Killing:
         yield from (f"left {path.name} among the temporary files" for path in _left(here.parent / "scratch", 10.0))
         if steps_spent(here) < spent:
             yield f"gave back {spent - steps_spent(here)} steps of its budget"
+
+
+def table_of(done: Mapping[str, Sequence[Killed]], seed: int) -> str:
+    """The table of all kills, in Markdown."""
+    columns = ("command", "kills", *(sent.name for sent in SIGNALS), "before its end", "as if nothing had happened")
+    rows = [
+        f"{_PREAMBLE}, {date.today().isoformat()}, seed {seed}.\n",  # noqa: DTZ011 (the day where it was run)
+        f"| {' | '.join(columns)} |",
+        "|---" * len(columns) + "|",
+    ]
+    rows += [_row(name, killed) for name, killed in done.items()]
+    return "\n".join([*rows, _row("all", [one for killed in done.values() for one in killed])]) + "\n"
+
+
+def _row(name: str, killed: Sequence[Killed]) -> str:
+    by_signal = [sum(one.signal == sent for one in killed) for sent in SIGNALS]
+    counts = (len(killed), *by_signal, sum(one.in_time for one in killed), sum(not one.failures for one in killed))
+    return f"| {name} | " + " | ".join(map(str, counts)) + " |"
 
 
 def draw_moment(effort: Effort, number: int, rng: np.random.Generator) -> Moment:
