@@ -34,7 +34,7 @@ Every command that trains, scans or writes, on tiny models and data, stopped at 
 before a file is opened for writing, renamed or removed, or after so much processor time, by turns. *Before its end*
 counts the kills that came in time. *As if nothing had happened* counts those after which records, models, journals and
 data were those of a run that nobody disturbed (but for times and, in private training, for what noise decides), and no
-file had been half written, nothing was left behind, the exit code was that of the signal, and no step of a privacy budget
+file had been half written, nothing was left behind, the exit code was the signal's, and no step of a privacy budget
 was given back.
 
 `DOCAUDIT_WRITE_KILLS=1 pytest tests/hostile/test_kills.py -m matrix`"""
