@@ -5,6 +5,7 @@ Its processes are forked from one that has imported torch and transformers alrea
 
 from __future__ import annotations
 
+import atexit
 import json
 import multiprocessing
 import os
@@ -18,9 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from audit import cli
+
 ENOUGH = {"quick": 16, "standard": 16, "full": 16}
 """Candidates: few, with enough to do for a scan to be stopped on the way."""
 IMPORTED = (
+    "audit.cli",
     "audit.workflows.scan",
     "audit.workflows.defend",
     "audit.workflows.tune",
@@ -176,10 +180,11 @@ def _run(
     if scratch is not None:
         os.environ["TMPDIR"], tempfile.tempdir = str(scratch), None
     _make_small()
+    sys.argv = ["docaudit", *map(str, arguments)]
     before = time_used()
     steps = _Steps(within or Path.cwd(), moment)
     try:
-        _call(arguments)
+        _call_main()
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         if room is None:
@@ -187,15 +192,10 @@ def _run(
             effort.write_text(json.dumps(told), encoding="utf-8")
 
 
-def _call(arguments: Sequence[str]) -> None:
-    import atexit
-
-    from audit.cli import main
-
-    sys.argv = ["docaudit", *map(str, arguments)]
+def _call_main() -> None:
     # A process of multiprocessing leaves without what is to be done at the end of one.
     try:
-        main()
+        cli.main()
     finally:
         atexit._run_exitfuncs()
 
