@@ -199,7 +199,8 @@ def _content(path: Path, drawn: bool) -> bytes:
 
 def _without_times(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _without_times(own) for key, own in value.items() if key not in _TIMES}
+        times = {*_TIMES, "low", "high"} if "seconds" in value else _TIMES
+        return {key: _without_times(own) for key, own in value.items() if key not in times}
     return [_without_times(own) for own in value] if isinstance(value, list) else value
 
 
