@@ -6,14 +6,23 @@ FROM ${PYTHON} AS build
 # gigabytes. Empty: the build of the default index, which runs on NVIDIA GPUs too.
 ARG TORCH_INDEX=
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
-RUN python -m venv /opt/docaudit
+RUN python -m venv /opt/build && python -m venv /opt/docaudit
 ENV PATH=/opt/docaudit/bin:$PATH
 WORKDIR /src
 COPY constraints.txt ./
-RUN if [ -n "$TORCH_INDEX" ]; then pip install --no-deps --index-url "$TORCH_INDEX" -c constraints.txt torch; fi
+COPY locks locks
+# By hash, all but torch from an index of yours: the hashes of its builds are in no lock of ours.
+RUN if [ -n "$TORCH_INDEX" ]; then \
+        pip install --no-deps --index-url "$TORCH_INDEX" -c constraints.txt torch; \
+    else \
+        pip install --require-hashes --no-deps -r locks/torch.txt; \
+    fi
+RUN pip install --require-hashes --no-deps -r locks/docaudit.txt \
+    && /opt/build/bin/pip install --require-hashes --no-deps -r locks/build.txt
 # What .dockerignore lets through.
 COPY . .
-RUN pip install -c constraints.txt '.[pdf]'
+RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /tmp/wheel . \
+    && pip install --no-deps /tmp/wheel/*.whl
 
 FROM ${PYTHON}
 # pango draws the PDF, in DejaVu where the report's own fonts lack a character; Tesseract proves that an answer is gone.

@@ -70,6 +70,12 @@ Made by `benchmarks/provider_invoices_dp.py` on a {machine}, {date}. Data and st
 per cent, 50 for a coin, s = 5; 95 % intervals over providers, one training each. The paper's columns are accuracy of
 answers (table A2) and plain accuracy of AZK (table A6, all called out: 53.5)."""
 
+EFFECTS = """\
+An effect appears where one 95 % interval lies wholly under the other, does not where they overlap. The model hardly
+reads (ANLS under 0.1), so that there is little usefulness to lose. central-lora-inf is missing: after ten rounds its
+adapters had changed so little that the scan refuses its start as a reference, a near copy of the model."""
+CHANCE = 0.5
+
 
 @dataclass(frozen=True)
 class Run:
@@ -165,10 +171,49 @@ def page(machine: str) -> Iterator[str]:
     columns = ("training", "epsilon", "sigma", "held-out ANLS", *METHODS.values(), "user inference AUC")
     head = (*columns, "paper: accuracy", "paper: AZK")
     yield from ("", f"| {' | '.join(head)} |", "|---" * len(head) + "|")
-    for run in RUNS:
-        if (OUT / f"{run.name}.training.json").exists():
-            yield row(run)
+    made = [run for run in RUNS if (OUT / f"{run.name}.training.json").exists()]
+    yield from (row(run) for run in made)
+    yield from ("", "## Effects", "", EFFECTS, "")
+    yield from effects({run.name: records.read(OUT / f"{run.name}.json") for run in made})
     yield ""
+
+
+def effects(made: dict[str, AuditRecord]) -> Iterator[str]:
+    """One line for each direction that the paper reports, and one for adapters, which it does not have."""
+    kinds = ("central-full", "central-lora", "clients-full", "clients-lora")
+    noised = [f"{kind}-{epsilon}" for kind in kinds for epsilon in (8, 4, 1)]
+    told = {name: found(record, "auc") for name, record in made.items()}
+    useful = {name: utility_of(record) for name, record in made.items()}
+    chance = {f"{kind}-inf": (None, told.get(f"{kind}-inf")) for kind in kinds}
+    yield effect("Without noise, providers are told (user inference AUC above 0.5)", chance)
+    hidden = {name: (told.get(name), told.get(f"{name.rpartition('-')[0]}-inf")) for name in noised}
+    yield effect("With noise, they are told less than without", hidden)
+    costs = {name: (useful.get(name), useful.get(f"{name.rpartition('-')[0]}-inf")) for name in noised}
+    yield effect("Noise costs usefulness (held-out ANLS under that without)", costs)
+    steps = itertools.product(kinds, ((4, 8), (1, 4)))
+    less = {f"{kind}-{low}": (useful.get(f"{kind}-{low}"), useful.get(f"{kind}-{high}")) for kind, (low, high) in steps}
+    yield effect("A smaller epsilon costs more (than the next larger one)", less)
+    apart = {name: (useful.get(name), useful.get(name.replace("clients", "central"))) for name in noised[6:]}
+    yield effect("Clients cost more than one place at the same epsilon", apart)
+    full = {name: (useful.get(name), useful.get(name.replace("full", "lora"))) for name in noised if "full" in name}
+    yield effect("All weights keep less than adapters at the same epsilon (not in the paper)", full)
+
+
+def effect(claim: str, pairs: dict[str, tuple[Estimate | None, Estimate | None]]) -> str:
+    """A claim that the first of each pair is smaller, with where that is so; chance where there is no first."""
+    sides: dict[str, list[str]] = {"appears": [], "does not appear": [], "is the opposite": []}
+    for name, (small, large) in pairs.items():
+        if large is None or (small is None and not name.endswith("-inf")):
+            continue
+        low, high = (CHANCE, CHANCE) if small is None else (small.low, small.high)
+        side = "appears" if high < large.low else "is the opposite" if large.high < low else "does not appear"
+        sides[side].append(name)
+    return f"- {claim}: " + "; ".join(f"{side} for {', '.join(names)}" for side, names in sides.items() if names) + "."
+
+
+def utility_of(record: AuditRecord) -> Estimate | None:
+    """Held-out ANLS."""
+    return next((item for item in record.utility if isinstance(item, Estimate)), None)
 
 
 def row(run: Run) -> str:
@@ -177,8 +222,8 @@ def row(run: Run) -> str:
     card = json.loads((OUT / f"{run.name}.training.json").read_text())["dp"]
     paper = PAPER[f"{run.where}-{run.epsilon:g}"] if run.trained == "full" else ("-", "-")
     promised = "none" if card is None or card["epsilon"] is None else f"{card['epsilon']:.2f}"
-    useful = next((item for item in record.utility if isinstance(item, Estimate)), None)
-    cells = [run.name, promised, "-" if card is None else f"{card['noise_multiplier']:.2f}", shown(useful)]
+    noise = "-" if card is None else f"{card['noise_multiplier']:.2f}"
+    cells = [run.name, promised, noise, shown(utility_of(record))]
     cells += [shown(found(record, f"balanced_accuracy.{name}.s5"), 100) for name in METHODS]
     cells += [shown(found(record, "auc")), *map(str, paper)]
     return f"| {' | '.join(cells)} |"

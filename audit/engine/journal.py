@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from filelock import FileLock, Timeout
 
 from audit.engine.interface import Json
 from audit.errors import EngineError
+
+SYNC_SECONDS = 1.0
+"""How much of a scan a failure of power may cost (ours). What ends the process alone, `kill -9` too, costs nothing."""
 
 
 class Journal:
@@ -30,6 +34,8 @@ class Journal:
     Raises:
         EngineError: the file cannot be read or written, or a line other than the last is damaged.
     """
+
+    _synced = 0.0
 
     def __init__(self, path: Path, fresh: bool = False) -> None:
         self.path = path
@@ -60,22 +66,36 @@ class Journal:
         return outcomes
 
     def append(self, trial_id: str, outcome: Json) -> None:
-        """Keep an outcome, on the disk before this returns; an id that is already known is ignored."""
+        """Keep an outcome, in the file before this returns; an id that is already known is ignored.
+
+        It outlives the process from then on, and the system from the next `sync` on, `SYNC_SECONDS` later at most as
+        long as outcomes come.
+        """
         if trial_id in self.outcomes:
             return
         # Through JSON, so that a resumed scan sees exactly what an uninterrupted one does.
         kept = json.loads(json.dumps(outcome, allow_nan=False))
         line = json.dumps({"id": trial_id, "outcome": kept, "check": self._check_sum(trial_id, kept)}) + "\n"
+        self._write(line.encode(), sync=time.monotonic() - self._synced >= SYNC_SECONDS)
+        self.outcomes[trial_id] = kept
+
+    def sync(self) -> None:
+        """Have all outcomes on the disk before this returns."""
+        if self.outcomes:
+            self._write(b"", sync=True)
+
+    def _write(self, text: bytes, sync: bool) -> None:
         try:
             # Its owner alone can read it, from its first byte on.
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(handle, "ab") as stream:
-                stream.write(line.encode())
+                stream.write(text)
                 stream.flush()
-                os.fsync(stream.fileno())
+                if sync:
+                    os.fsync(stream.fileno())
+                    self._synced = time.monotonic()
         except OSError as error:
             raise EngineError(f"{self.path}: {error.strerror}", "free some space and run the scan again") from None
-        self.outcomes[trial_id] = kept
 
     def _check_sum(self, trial_id: str, outcome: Json) -> int:
         """CRC-32 of an entry and of the file's name, of how JSON writes them."""

@@ -104,6 +104,7 @@ def collect_blocks(
             for trial_id, outcome in done:
                 journal.append(trial_id, outcome)
                 progress.advance()
+        journal.sync()
         found |= {trial.id: journal.outcomes[trial.id] for trial in block}
     if origin is not None:
         origin.add(len(found), len(known & found.keys()), kept)

@@ -152,17 +152,33 @@ def test_fresh_starts_anew(path: Path) -> None:
     assert Journal(path, fresh=True).outcomes == {}
 
 
-def test_each_outcome_is_on_the_disk_as_a_whole_line_before_append_returns(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[list[str]] = []
-    monkeypatch.setattr(os, "fsync", lambda _: seen.append(path.read_text().split("\n")))
-    filled(path)
-    assert len(seen) == len(OUTCOMES)
-    for number, (lines, trial) in enumerate(zip(seen, OUTCOMES, strict=True), start=1):
+def test_each_outcome_is_a_whole_line_of_the_file_before_append_returns(path: Path) -> None:
+    journal = Journal(path)
+    for number, (trial, outcome) in enumerate(OUTCOMES.items(), start=1):
+        journal.append(trial, outcome)
+        lines = path.read_text().split("\n")  # what `kill -9` leaves
         assert lines[-1] == ""
         assert len(lines) == number + 1
-        assert {"id": trial, "outcome": OUTCOMES[trial]}.items() <= json.loads(lines[-2]).items()
+        assert {"id": trial, "outcome": outcome}.items() <= json.loads(lines[-2]).items()
+
+
+def test_outcomes_go_to_the_disk_together_once_a_second_and_when_asked(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    clock = [1000.0]
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append(path.read_text().count("\n")))
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    journal = Journal(path)
+    journal.sync()
+    assert not path.exists()  # nothing to keep
+    for number in range(30):
+        journal.append(f"t{number}", number)
+        clock[0] += 0.125
+    assert synced == [1, 9, 17, 25]
+    journal.sync()
+    assert synced == [1, 9, 17, 25, 30]
+    assert len(Journal(path).outcomes) == 30
 
 
 def test_a_full_disk_is_an_error_and_the_outcome_not_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +188,9 @@ def test_a_full_disk_is_an_error_and_the_outcome_not_known(path: Path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(EngineError, match="No space left on device"):
+        journal.sync()
+    monkeypatch.setattr("audit.engine.journal.SYNC_SECONDS", 0.0)
     with pytest.raises(EngineError, match="No space left on device") as raised:
         journal.append("new", 1)
     assert "free some space" in raised.value.hint

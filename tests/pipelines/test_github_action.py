@@ -202,6 +202,54 @@ def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkey
     assert run.used == {}
 
 
+# What it installs.
+
+
+@pytest.mark.parametrize(
+    ("inputs", "locks"),
+    [
+        ({"record": "r"}, ["gate", "build"]),
+        ({"record": "r", "baseline": "b"}, ["gate", "baseline", "build"]),
+        ({"model": "m", "data": "d"}, ["torch", "docaudit", "build"]),
+        ({"model": "m", "data": "d", "torch_index": "INDEX"}, ["docaudit", "build"]),
+    ],
+)
+def test_the_action_installs_by_hash_all_but_torch_of_another_index(inputs, locks, tmp_path, workspace, fake):
+    log = tmp_path / "installed"
+    (fake / "python").write_text(f'#!/bin/sh\necho "$@" >>"{log}"\n')
+    (fake / "python").chmod(0o755)
+    act(tmp_path, workspace, fake, install="true", **inputs)
+    lines = log.read_text().splitlines()
+    assert [line.rpartition(" -r ")[2] for line in lines if " --require-hashes " in line] == [
+        f"locks/{name}.txt" for name in locks
+    ]
+    assert all(" --no-deps " in line for line in lines)
+    assert lines[-1].endswith(" --no-build-isolation .")
+    others = [line for line in lines[:-1] if " --require-hashes " not in line]
+    assert all(line.endswith(" --index-url INDEX -c constraints.txt torch") for line in others)
+    assert len(others) == ("torch_index" in inputs)
+
+
+# Releases.
+
+
+def test_a_release_gives_each_job_one_permission_and_signs_without_running_the_repository():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {}
+    allowed = {name: set(job["permissions"].items()) for name, job in workflow["jobs"].items()}
+    assert allowed == {
+        "gate": {("contents", "read")},
+        "build": {("contents", "read")},
+        "attest": {("attestations", "write"), ("id-token", "write")},
+        "draft": {("contents", "write")},
+        "publish": {("id-token", "write")},
+    }
+    for name in ("attest", "draft", "publish"):
+        job = workflow["jobs"][name]
+        assert not any("checkout" in step.get("uses", "") for step in job["steps"])
+        assert job["needs"] == (["gate", "build"] if name == "attest" else ["attest"])
+
+
 # The files themselves.
 
 

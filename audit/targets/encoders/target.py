@@ -158,18 +158,17 @@ class EncoderTarget:
 
     def _logits_at(self, queries: Sequence[FillMask | CandidateLogits]) -> Iterator[tuple[int, Floats]]:
         """Per query: its index, and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
-        for rows, hidden in self._hidden([query.page for query in queries]):
-            # Rows beyond the batch's own repeat the first one, as in `_padded`.
-            positions = [queries[row].position for row in rows]
-            positions += positions[:1] * (len(hidden) - len(rows))
-            logits = self._vocabulary_logits(hidden[torch.arange(len(hidden)), torch.tensor(positions)])
+        pages, positions = [query.page for query in queries], [(query.position,) for query in queries]
+        for rows, states in self.forward.read(pages, positions):
+            logits = self._vocabulary_logits(states[:, 0])
             yield from zip(rows, logits[: len(rows)], strict=True)
 
     def _best_tokens(self, queries: Sequence[BestTokens]) -> list[Ints]:
         answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
-        for rows, hidden in self._hidden([query.page for query in queries]):
+        pages, positions = [query.page for query in queries], [query.positions for query in queries]
+        for rows, states in self.forward.read(pages, positions):
             for number, row in enumerate(rows):
-                logits = self._vocabulary_logits(hidden[number, list(queries[row].positions)])
+                logits = self._vocabulary_logits(states[number, : len(positions[row])])
                 answers[row] = logits.argmax(axis=1)
         return answers
 
@@ -191,9 +190,11 @@ class EncoderTarget:
 
         Shape (n_positions, n_vocabulary), nats.
         """
-        for rows, hidden in self._hidden([query.page.masked(query.positions) for query in queries]):
+        pages = [query.page.masked(query.positions) for query in queries]
+        positions = [query.positions for query in queries]
+        for rows, states in self.forward.read(pages, positions):
             for number, row in enumerate(rows):
-                logits = self._vocabulary_logits(hidden[number, list(queries[row].positions)])
+                logits = self._vocabulary_logits(states[number, : len(positions[row])])
                 best = logits.max(axis=1, keepdims=True)
                 yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
 

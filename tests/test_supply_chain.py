@@ -1,0 +1,231 @@
+"""What is installed beside docaudit: locked by hash, licensed, looked up in advisories, and built twice alike."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+LOCKS = ROOT / "locks"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+INSTALLED = ("torch", "docaudit", "extras")
+AGAIN = "constraints.txt, pyproject.toml and locks/ say different things: run `python locks/write.py`"
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+write = load(LOCKS / "write.py")
+licences = load(LOCKS / "licences.py")
+advisories = load(ROOT / ".ci" / "advisories.py")
+
+
+def locked(*names):
+    return {key: block for name in names for key, block in write.split((LOCKS / f"{name}.txt").read_text()).items()}
+
+
+def pins(blocks):
+    return dict(map(write.pin, blocks.values()))
+
+
+def constraints():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+
+
+# Locks.
+
+
+@pytest.mark.parametrize("path", sorted(LOCKS.glob("*.txt")), ids=lambda path: path.stem)
+def test_a_lock_gives_the_version_of_the_constraints_and_a_hash_of_each_package(path):
+    blocks = locked(path.stem)
+    assert pins(blocks).items() <= constraints().items(), AGAIN
+    for block in blocks.values():
+        hashes = block.split(" \\\n")[1:]
+        assert hashes, block
+        assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}", line) for line in hashes), block
+    # Nothing of whoever wrote it: no index, no path.
+    assert not re.search(r"://|index-url|find-links|file:", path.read_text(encoding="utf-8"))
+
+
+def test_the_locks_hold_all_that_docaudit_and_its_extras_ask_for():
+    extras = PROJECT["project"]["optional-dependencies"]
+    asked = [*PROJECT["project"]["dependencies"], *extras["pdf"]]
+    assert lacking(asked, pins(locked("torch", "docaudit"))) == [], AGAIN
+    others = [line for name, lines in extras.items() if name not in write.LEFT_OUT for line in lines]
+    assert lacking(others, pins(locked(*INSTALLED))) == [], AGAIN
+    assert lacking(PROJECT["build-system"]["requires"], pins(locked("build"))) == [], AGAIN
+    gate = (ROOT / ".ci" / "gate-requirements.txt").read_text().splitlines()[1:]
+    assert lacking(gate, pins(locked("gate"))) == [], AGAIN
+    assert lacking(["scipy"], pins(locked("gate", "baseline"))) == [], AGAIN
+
+
+def lacking(lines, found):
+    return [
+        line
+        for line in lines
+        if (name := canonicalize_name((one := Requirement(line)).name)) not in found
+        or not one.specifier.contains(found[name])
+    ]
+
+
+def test_what_the_locked_packages_need_is_locked_too():
+    found = pins(locked(*INSTALLED))
+    for name in found:
+        try:
+            needed = map(Requirement, metadata.requires(name) or [])
+        except metadata.PackageNotFoundError:  # another system's, or an extra that the tests do without
+            continue
+        here = [str(one).split(";")[0] for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+        assert lacking(here, found) == [], name
+
+
+def test_a_lock_holds_the_files_of_every_system_and_torch_apart_from_the_rest():
+    torch = locked("torch")
+    assert torch["torch"].count("--hash") >= len(write.SYSTEMS) * len(write.PYTHONS)
+    assert not any(write.belongs_to_torch(name) for name in locked("docaudit", "gate", "build", "tools"))
+    assert "colorama" in locked("docaudit")
+    assert not any("emscripten" in name or "pypy" in name for name in locked(*INSTALLED))
+
+
+def test_the_build_backend_is_pinned_where_constraints_do_not_reach():
+    (line,) = PROJECT["build-system"]["requires"]
+    name, version = line.split("==")
+    assert constraints()[name] == version
+
+
+def test_packages_without_wheels_for_any_supported_system_are_left_out():
+    assert not write.is_wanted("jsfetch==1.0 ; sys_platform == 'emscripten' \\\n    --hash=sha256:0")
+    assert not write.is_wanted("brotlicffi==1 ; platform_python_implementation != 'CPython'")
+    assert write.is_wanted("colorama==1 ; sys_platform == 'win32'")
+    assert write.is_wanted("cuda==1 ; python_full_version < '3.15' and sys_platform == 'linux'")
+
+
+# Licences.
+
+
+def rows():
+    lines = licences.PAGE.read_text(encoding="utf-8").splitlines()
+    return {cells[0]: cells[1:] for cells in (line.strip("| ").split(" | ") for line in lines if line.startswith("| "))}
+
+
+def test_every_locked_package_is_listed_with_its_version_and_a_licence_that_does():
+    listed = {name: version for name, (version, *_) in rows().items() if name not in ("package", "---")}
+    assert listed == pins(locked(*INSTALLED)), AGAIN
+    assert licences.PAGE.read_text(encoding="utf-8").startswith(licences.HEAD), AGAIN
+    for name in listed:
+        _, stated, owner = rows()[name]
+        assert licences.is_compatible(stated, proprietary=owner == "torch"), (name, stated)
+
+
+def test_the_list_says_what_the_installed_packages_say():
+    for name, (version, stated, _) in rows().items():
+        try:
+            same = metadata.version(name).split("+")[0] == version
+        except metadata.PackageNotFoundError:
+            continue
+        # Another build of torch carries other libraries.
+        assert not same or name == "torch" or licences.installed(name) == stated, name
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        (("MIT OR Apache-2.0", "odd", ["License :: Other/Proprietary License"]), "MIT OR Apache-2.0"),
+        ((None, "Apache 2.0", []), "Apache-2.0"),
+        ((None, "MPL-2.0 AND MIT", []), "MPL-2.0 AND MIT"),
+        ((None, "Copyright (c) 2021\n...", ["License :: OSI Approved :: BSD License"]), "BSD"),
+        (
+            (None, None, ["License :: OSI Approved :: BSD License", "License :: OSI Approved :: MIT License"]),
+            "not stated",
+        ),
+        ((None, "Do what you like", []), "not stated"),
+        ((None, None, None), "not stated"),
+    ],
+)
+def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expected):
+    assert licences.licence("some", *stated) == expected
+
+
+def test_a_licence_does_when_one_choice_does_in_all_its_parts():
+    assert licences.is_compatible("GPL-2.0-or-later OR MPL-1.1", proprietary=False)
+    assert not licences.is_compatible("MIT AND GPL-3.0-only", proprietary=True)
+    assert not licences.is_compatible(licences.UNKNOWN, proprietary=True)
+    assert not licences.is_compatible("LicenseRef-NVIDIA-Proprietary", proprietary=False)
+
+
+def test_the_wheel_states_the_licences_of_what_it_carries():
+    assert PROJECT["project"]["license"] == "Apache-2.0 AND OFL-1.1"
+    assert "SIL Open Font License" in (ROOT / "templates" / "fonts" / "LICENSE").read_text(encoding="utf-8")
+
+
+# Advisories.
+
+FOUND = {"name": "torch", "version": "2.13.0", "vulns": [{"id": "PYSEC-2026-1", "fix_versions": ["2.13.1"]}]}
+FINE = {"name": "click", "version": "8.4.2", "vulns": []}
+SKIPPED = {"name": "numpy", "skip_reason": "Dependency not found"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "said", "code", "required"),
+    [
+        ([FINE, FOUND], "torch 2.13.0: PYSEC-2026-1, mended in 2.13.1", 1, 1),
+        ([FINE, FINE], "2 of 2 packages looked up: no known vulnerability", 0, 0),
+        ([FINE, SKIPPED], "1 of 2 packages looked up: no known vulnerability", 0, 1),
+        ([SKIPPED, SKIPPED], "not checked: no advisory database reachable", 0, 1),
+        ([], "not checked: no advisory database reachable", 0, 1),
+    ],
+)
+def test_a_package_that_was_not_looked_up_is_not_called_safe(packages, said, code, required):
+    assert advisories.judge(packages, required=False) == (said, code)
+    assert advisories.judge(packages, required=True) == (said, required)
+
+
+def test_an_accepted_advisory_is_named_and_fails_nothing(monkeypatch):
+    monkeypatch.setitem(advisories.ACCEPTED, "PYSEC-2026-1", "docaudit never loads a pickle")
+    said, code = advisories.judge([FOUND], required=True)
+    assert code == 0
+    assert said.splitlines() == [
+        "accepted: torch 2.13.0: PYSEC-2026-1 (docaudit never loads a pickle)",
+        "1 of 1 packages looked up: no other known vulnerability",
+    ]
+
+
+@pytest.mark.parametrize("script", ["print('broken')", "raise SystemExit(1)", "import time; time.sleep(60)"])
+def test_a_database_that_does_not_answer_lets_the_gate_go_on(script, capsys):
+    assert advisories.ask([sys.executable, "-c", script], timeout=1) == []
+
+
+def test_what_pip_audit_reports_is_read(tmp_path):
+    report = json.dumps({"dependencies": [FINE, SKIPPED], "fixes": []})
+    assert advisories.ask([sys.executable, "-c", f"print({report!r})"], timeout=30) == [FINE, SKIPPED]
+
+
+# Releases.
+
+
+def test_two_builds_of_one_commit_are_equal_byte_for_byte(tmp_path, monkeypatch):
+    first, second = (build(tmp_path / name, monkeypatch) for name in ("first", "second"))
+    assert len(first) == 2
+    assert first == second
+
+
+def build(folder, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
