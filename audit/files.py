@@ -1,4 +1,4 @@
-"""Files read at once, files written whole or not at all, places that take none, the sha256 of several files together."""
+"""Files read at once, written whole or not at all; places that take none; the sha256 of several files together."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def read_file(path: Path) -> bytes:
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise OSError(errno.EINVAL, "not a regular file")
     return path.read_bytes()
+
+
+def refuse_pipes(folder: Path) -> None:
+    """Refuse a folder, or a path, with a pipe, a socket or a device, which whoever reads it would wait for.
+
+    Raises:
+        UsageError: it has one.
+    """
+    for path in (folder, *folder.rglob("*")):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path}: not a regular file", "take it away: it might never end")
 
 
 def read_toml(content: bytes) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.engine.journal import Journal
+from audit.errors import EngineError
+from audit.files import write_atomically
 from audit.report.pdf import pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
@@ -276,12 +278,13 @@ def test_references_that_cannot_serve_exit_2_and_leave_earlier_reports_alone(nam
     out = tmp_path / "out"
     out.mkdir()
     (out / "report.pdf").write_bytes(b"an earlier one")
+    (out / ".lock").touch()
     make, told = BAD_REFERENCES[name]
     role, path = make(models, tmp_path)
     result = docaudit("scan", models["model"], data, "--reference", f"{role}={path}", "--out", out)
     assert result.exit_code == 2, result.output
     assert told in result.output
-    assert [item.name for item in out.iterdir()] == ["report.pdf"]
+    assert sorted(item.name for item in out.iterdir()) == [".lock", "report.pdf"]
 
 
 def test_debug_adds_the_traceback_and_keeps_the_exit_code():
@@ -301,6 +304,23 @@ def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models,
     assert result.exit_code == 11
     assert "the template is broken" in result.output
     assert (tmp_path / "record.json").exists()
+
+
+@pytest.mark.parametrize("name", ["report.html", "measurements.csv", "annex.pdf"])
+def test_a_report_that_finds_no_room_leaves_the_record_and_the_verdict(name, models, data, tmp_path, monkeypatch):
+    from audit.report import files
+
+    def full(path, *content):
+        if path.name == name:
+            raise EngineError(f"{path}: No space left on device", "free some space")
+        write_atomically(path, *content)
+
+    monkeypatch.setattr(files, "write_atomically", full)
+    result = scan(models, data, tmp_path, "--budget", "quick")
+    assert result.exit_code == 11
+    assert f"{name}: No space left" in result.output
+    assert (tmp_path / "record.json").exists()
+    assert not (tmp_path / name).exists()
 
 
 def test_usage_errors_exit_2():

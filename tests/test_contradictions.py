@@ -109,6 +109,11 @@ def histogram(content: Content) -> None:
     content["attacks"][0]["histograms"] = [drawn]
 
 
+def page(**changes: Any) -> Callable[[Content], None]:
+    drawn = {"document": 3, "ratio": 1.4, "boxes": [[0.0, 0.0, 0.5, 0.1]], "removed": [True], **changes}
+    return lambda content: content["attacks"][0].update(pages=[drawn])
+
+
 EDITS: dict[str, tuple[Callable[[Content], None], str]] = {
     "low above high, bounds dropped": (change(low=0.36, high=0.01, bounds=[]), "low 0.36 is above high 0.01"),
     "bounds dropped": (change(bounds=[]), "it has bounds at 0 of 8 levels"),
@@ -143,6 +148,8 @@ EDITS: dict[str, tuple[Callable[[Content], None], str]] = {
     "another policy": (put("policy", toml="schema = 1"), "the declared policy's sha256 is not that of its text"),
     "finished before started": (put("timing", finished="2020-01-01T00:00:00+00:00"), "finished before it started"),
     "a time that is none": (put("timing", started="today"), "the time when the scan started is none"),
+    "a page without height": (page(ratio=0.0), "the drawing of page 3 does not hold together"),
+    "more marks than boxes": (page(removed=[True, False]), "the drawing of page 3 does not hold together"),
     "bins and counts": (histogram, "the counts of the figure h do not fit its bins"),
 }
 

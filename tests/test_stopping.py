@@ -27,9 +27,19 @@ del owner
     "an import": """
 import pathlib, tempfile
 folder = tempfile.mkdtemp()
-pathlib.Path(folder, "swallows.py").write_text("try:\\n    __main__ = __import__('__main__')\\n    __main__.arrive()\\nexcept:\\n    pass\\n")
+text = "import __main__\\ntry:\\n    __main__.arrive()\\nexcept:\\n    pass\\n"
+pathlib.Path(folder, "swallows.py").write_text(text)
 sys.path.insert(0, folder)
 import swallows
+""",
+    "an import that takes long": """
+import pathlib, tempfile
+folder = tempfile.mkdtemp()
+text = "import __main__, time\\n__main__.arrive()\\nwhile True: time.sleep(0.01)\\n"
+pathlib.Path(folder, "never_ends.py").write_text(text)
+sys.path.insert(0, folder)
+stopping._LONGEST = 0.5
+import never_ends
 """,
     "nothing": "arrive()",
 }

@@ -83,6 +83,29 @@ def test_a_module_of_docaudits_own_that_is_missing_is_a_bug():
         import_missing("audit.nothing")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_too_little_memory_is_told_without_a_traceback(error, capsys):
+    with pytest.raises(typer.Exit) as ended, show_errors(debug=False):
+        raise error
+    told = capsys.readouterr().err
+    assert ended.value.exit_code == 1
+    assert told.startswith("error: there is not enough memory")
+
+
+@pytest.mark.parametrize("error", [ImportError("cannot import name"), RuntimeError("shapes differ")])
+def test_other_errors_of_libraries_are_bugs(error):
+    with pytest.raises(type(error)), show_errors(debug=False):
+        raise error
+
+
 def import_missing(name: str) -> None:
     raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 

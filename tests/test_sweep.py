@@ -261,6 +261,7 @@ def test_records_that_make_no_picture_keep_their_verdicts(public_model, data, tm
     out = tmp_path / "out"
     out.mkdir()
     (out / "trend.pdf").write_bytes(b"of an earlier run")
+    (out / ".lock").touch()
     more = ("--reference", f"auxiliary={public_model}", "--budget", "quick")
     result = docaudit("scan", "--checkpoints", tmp_path / "run" / "*", data, "--out", out, *more)
     assert result.exit_code == 11, result.output

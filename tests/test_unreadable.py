@@ -30,7 +30,9 @@ def work(tmp_path, monkeypatch):
     (tmp_path / "scan").mkdir()
     records.write(examples.CASES["passed"]()[0], tmp_path / "scan" / "record.json")
     tiny.corpus(tmp_path / "data")
-    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "pages").mkdir()
+    for place in ("pipe", "pages/pipe.json"):
+        os.mkfifo(tmp_path / place)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -67,6 +69,7 @@ def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
     "command",
     [
         ("gate", "pipe"),
+        ("init", "pages"),
         ("gate", "scan", "--baseline", "pipe"),
         ("diff", "scan", "pipe"),
         ("report", "pipe"),

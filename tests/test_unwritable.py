@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from audit import files
 from audit import record as records
 from audit.cli import app
-from audit.errors import EngineError
+from audit.errors import EngineError, UsageError
+from audit.workflows.folders import claim_folder
 
 
 @pytest.fixture
@@ -45,8 +46,9 @@ def run(*words):
         ("diff", "nothing-there", "new", "--output"),
         ("attest", "new", "--out"),
         ("plan", "no-data", "--out"),
+        ("tune-attack", "no-model", "no-data", "--out"),
     ],
-    ids=("gate", "gate of nothing", "diff", "attest", "plan"),
+    ids=("gate", "gate of nothing", "diff", "attest", "plan", "tune-attack"),
 )
 @pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
 def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
@@ -65,6 +67,55 @@ def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"error: --out {place}: " in done.stderr
     assert "hint: name a folder" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("scan", "no-model", "no-data", "--out"),
+        ("scan", "no-model", "no-data", "--evidence"),
+        ("scan", "--no-model", "no-data", "--out"),
+        ("scan", "--checkpoints", "no-model-*", "no-data", "--out"),
+        ("defend", "dp", "no-model", "no-data", "--out"),
+        ("defend", "evasion", "no-data", "--out"),
+        ("train-baseline", "no-data", "--out"),
+        ("train-splits", "no-data", "--out"),
+        ("demo", "--out"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("place", ["shut", "file", "file/x"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_loaded(work, command, place):
+    done = run(*command, place)
+    assert done.exit_code == 2
+    assert f"error: {command[-1]} {place}: no file can be written there" in done.stderr
+    assert "no-data" not in done.stderr
+    assert (work / "file").read_text() == "of somebody"
+
+
+def test_a_scan_leaves_a_strangers_reports_alone(work):
+    (work / "mine").mkdir()
+    for name in ("report.pdf", "trend.pdf"):
+        (work / "mine" / name).write_text("mine")
+    done = run("scan", "no-model", "no-data", "--out", "mine")
+    assert done.exit_code == 2
+    assert "error: --out mine: holds report.pdf, trend.pdf" in done.stderr
+    with pytest.raises(UsageError, match=r"holds report\.pdf"), claim_folder(work / "mine"):
+        pass
+    assert sorted(path.name for path in (work / "mine").iterdir()) == ["report.pdf", "trend.pdf"]
+
+
+def test_a_link_in_place_of_evidence_is_not_followed(work):
+    (work / "home").mkdir(mode=0o755)
+    (work / "home" / "failure-of-mine.txt").write_text("mine")
+    (work / "new" / "evidence").symlink_to(work / "home")
+    done = run("scan", "no-model", "no-data", "--out", "new")
+    assert done.exit_code == 2
+    assert "is a link to another folder" in done.stderr
+    with pytest.raises(UsageError, match="is a link"), claim_folder(work / "new"):
+        pass
+    assert (work / "home").stat().st_mode & 0o777 == 0o755
+    assert [path.name for path in (work / "home").iterdir()] == ["failure-of-mine.txt"]
 
 
 def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(work):

@@ -24,6 +24,7 @@ from audit.cli.options import (
     show_errors,
 )
 from audit.errors import UsageError
+from audit.files import check_folder
 
 if TYPE_CHECKING:
     from audit.defenses.evaluation import Evaluation
@@ -148,6 +149,7 @@ def defend(
         names = () if every else tuple(dict.fromkeys(countermeasure.split(",")))
         chosen = [DEFENSES[name] for name in names or DEFENSES]
         _refuse_options(named, chosen)
+        check_folder("--out", out)
         if len(names) == 1 and isinstance(chosen[0], DataDefense):
             if evidence is not None:
                 raise UsageError(f"--evidence: {names[0]} audits no model and keeps none")

@@ -10,6 +10,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import Debug, show_errors
+from audit.files import check_folder
 
 DEMO_HELP = (
     "Exit codes: 0 the sample was scanned; 2 wrong usage, or --out holds something else; 1 docaudit failed; 130 "
@@ -39,6 +40,7 @@ def demo(
     sample leaks.
     """
     with show_errors(debug):
+        check_folder("--out", out)
         from audit.workflows import demo as demonstration
         from audit.workflows.gate import gate_record, load_policy
 

@@ -254,6 +254,21 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     return named
 
 
+_NO_MEMORY = (
+    "failed to map segment",
+    "allocate memory",
+    "out of memory",
+    "not enough memory",
+    "bad_alloc",
+    "create a primitive",
+)
+"""What libraries say in an error of another kind, while they are loaded or compute."""
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(said in str(error).lower() for said in _NO_MEMORY)
+
+
 @contextmanager
 def show_errors(debug: bool) -> Iterator[None]:
     """Known errors, and packages that are missing, become a line each and their exit code.
@@ -272,6 +287,11 @@ def show_errors(debug: bool) -> Iterator[None]:
         if debug or package in ("", "audit"):
             raise
         console.show_error(EngineError(f"{package} is not installed", "install docaudit with all that it needs"))
+        raise typer.Exit(EngineError.exit_code) from None
+    except (MemoryError, ImportError, RuntimeError) as error:
+        if debug or not _lacks_memory(error):
+            raise
+        console.show_error(EngineError("there is not enough memory", "give it more, or stop what else takes it"))
         raise typer.Exit(EngineError.exit_code) from None
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted; run the same command again to go on\n")

@@ -183,6 +183,7 @@ def scan(
     """Attack a model, hold the result against a policy, and write the report."""
     with show_errors(debug):
         from audit.corpus.about import read_about
+        from audit.workflows.folders import check_folders
         from audit.workflows.gate import load_policy
         from audit.workflows.options import ScanOptions
 
@@ -200,6 +201,7 @@ def scan(
             no_exit_code=no_exit_code,
         )
         chosen = load_policy(policy)
+        check_folders(out, evidence)
         options = ScanOptions(
             model_dir=model_dir,
             data_dir=data_dir,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from contextlib import suppress
 from types import FrameType
 
 _AGAIN = 0.05
 """Seconds after which a signal that found no hearing is raised again (ours)."""
+_LONGEST = 5.0
+"""Seconds that an import may go on after a signal (ours)."""
 _IMPORTING = "<frozen importlib"
 
 
@@ -30,13 +33,14 @@ class _Ending:
 
     def __init__(self) -> None:
         self._number: int | None = None
+        self._arrived = 0.0
         self._told = False
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Raise what ends the command, or have it raised later."""
         if number != signal.SIGALRM:
-            self._number = number
-        if _is_importing(frame):
+            self._number, self._arrived = number, time.monotonic()
+        if _is_importing(frame) and time.monotonic() - self._arrived < _LONGEST:
             self._try_later()
         elif self._number == signal.SIGINT:
             raise KeyboardInterrupt

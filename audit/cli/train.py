@@ -11,6 +11,7 @@ import typer
 from audit.cli import console
 from audit.cli.options import DataDir, Debug, Device, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError
+from audit.files import check_folder
 
 Out = Annotated[Path, typer.Option(help="Where the models go. Those that are there already are not trained again.")]
 
@@ -30,6 +31,7 @@ def train_baseline(
     of the member documents.
     """
     with show_errors(debug):
+        check_folder("--out", out)
         from audit.workflows.train import train_baselines
 
         with console.Reporter() as progress:
@@ -54,6 +56,7 @@ def train_splits(
 ) -> None:
     """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
     with show_errors(debug):
+        check_folder("--out", out)
         from audit.workflows import train
 
         with console.Reporter() as progress:

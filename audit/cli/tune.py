@@ -9,6 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import DataDir, Debug, Device, Seed, named_paths, show_errors
+from audit.files import check_file
 from audit.training.defaults import EPOCHS, SHARE
 
 
@@ -47,6 +48,7 @@ def tune_attack(
 ) -> None:
     """Fit the reconstruction attack's parameters on a shadow target inside the public split, not on audited fields."""
     with show_errors(debug):
+        check_file("--out", out)
         from audit.workflows import tune
 
         options = tune.TuningOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from audit.engine.interface import Outcomes, Trial, WorkSource
 
 WIDTH = 32
 """Attempts in flight (ours): enough to fill a batch of the largest bucket, few enough to keep memory flat."""
+
+PATIENCE = 30.0
+"""Seconds without an outcome after which fewer attempts are in flight (ours): what a kill may cost, about."""
 
 
 @dataclass(frozen=True)
@@ -20,4 +24,4 @@ class LocalEngine:
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """See `Engine.run`."""
-        yield from drive(source.here, trials, self.width)
+        yield from drive(source.here, trials, self.width, PATIENCE if self.width <= WIDTH else math.inf)

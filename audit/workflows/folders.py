@@ -9,11 +9,46 @@ from pathlib import Path
 
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, UsageError
-from audit.files import EVIDENCE
+from audit.files import EVIDENCE, check_folder
 from audit.report.revealed import NAME
 
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"
+_REPORTS = ("report.html", "report.pdf", "annex.pdf", "measurements.csv", "trend.html", "trend.pdf")
+_OF_A_SCAN = (".lock", "record.json", "record.previous.json", "*/record.json")
+
+
+def check_folders(out: Path, evidence: Path | None = None) -> None:
+    """Refuse folders that a scan cannot use, before anything is loaded; see `claim_folder`.
+
+    Raises:
+        UsageError: a folder takes no files, or holds those of somebody else.
+    """
+    check_folder("--out", out)
+    _refuse_foreign(out)
+    if evidence is None:
+        _refuse_link(out / EVIDENCE)
+    else:
+        check_folder("--evidence", evidence)
+        _refuse_shared(out, evidence)
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Refuse a folder with files that a scan would replace, and that no scan has written."""
+    if any(next(out.glob(name), None) for name in _OF_A_SCAN):
+        return
+    foreign = [name for name in _REPORTS if (out / name).exists()]
+    if foreign:
+        raise UsageError(
+            f"--out {out}: holds {', '.join(foreign)}, and no record that they would be the report of",
+            "name a folder of its own for the scan, or move the files away",
+        )
+
+
+def _refuse_link(evidence: Path) -> None:
+    """Refuse a link in place of the folder for evidence: what it leads to would be closed, and take personal text."""
+    if evidence.is_symlink():
+        raise UsageError(f"{evidence}: is a link to another folder", "name that folder with --evidence")
 
 
 @contextmanager
@@ -26,8 +61,9 @@ def claim_folder(out: Path, evidence: Path | None = None) -> Iterator[None]:
 
     Raises:
         EngineError: a folder cannot be written, or another scan holds it.
-        UsageError: `evidence` holds files of something else.
+        UsageError: a folder holds files of something else.
     """
+    _refuse_foreign(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -51,7 +87,9 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
     """
     own = evidence.absolute() == (out / EVIDENCE).absolute()
     try:
-        if not own:
+        if own:
+            _refuse_link(evidence)
+        else:
             _refuse_shared(out, evidence)
         evidence.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close(evidence)
@@ -123,8 +161,7 @@ def _clear(out: Path, evidence: Path) -> None:
     try:
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / "record.previous.json")
-        reports = ("report.html", "report.pdf", "annex.pdf", "measurements.csv", "trend.html", "trend.pdf")
-        for path in [*(out / name for name in reports), evidence / NAME, *evidence.glob("failure-*.txt")]:
+        for path in [*(out / name for name in _REPORTS), evidence / NAME, *evidence.glob("failure-*.txt")]:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None

@@ -23,7 +23,7 @@ from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
-from audit.errors import DocauditError, ManifestError
+from audit.errors import DocauditError, EngineError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AttackResult, AuditRecord, Completed, DeclaredPolicy, Failed, Inapplicable, LeftOut, Skipped
@@ -102,6 +102,8 @@ def audit_checkpoint(
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
+        except EngineError as error:
+            warnings = [*error.problems, error.hint]
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -117,6 +118,14 @@ def test_what_it_does_not_know_is_refused(arguments: tuple[str, ...], message: s
 
 
 @pytest.mark.usefixtures("commands_made_anew")
+def test_a_pipe_in_the_source_is_refused_at_once(src: Path, tmp_path: Path) -> None:
+    (src / "below").mkdir()
+    os.mkfifo(src / "below" / "letters.txt")
+    output, code = docaudit("toy", src, tmp_path / "out", "--task", "mlm")
+    assert (code, (tmp_path / "out").exists()) == (2, False)
+    assert "letters.txt: not a regular file" in output
+
+
 def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "900")
     output, code = docaudit("--help")

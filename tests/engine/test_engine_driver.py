@@ -199,3 +199,34 @@ def test_a_silent_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> N
     progress.advance()
     progress.advance(2)
     assert capsys.readouterr() == ("", "")
+
+
+@dataclass
+class Slow(Calculator):
+    """Takes a second for every query."""
+
+    now: float = 0.0
+
+    def ask(self, queries: Sequence[Any]) -> list[int]:
+        self.now += len(queries)
+        return super().ask(queries)
+
+
+def first_outcome(patience: float) -> tuple[float, dict[str, Any], list[int]]:
+    slow = Slow()
+    work = Scripted({str(number): [(0, Double, number)] * 20 for number in range(40)}, [slow])
+    found, first = {}, 0.0
+    for name, outcome in drive(work, trials(work.scripts), 32, patience, lambda: slow.now):
+        first = first or slow.now
+        found[name] = outcome
+    return first, found, [len(call) for call in slow.calls]
+
+
+def test_attempts_in_lock_step_leave_an_outcome_before_all_of_them_end():
+    patient, everything, together = first_outcome(float("inf"))
+    sooner, same, calls = first_outcome(60)
+    assert (patient, set(together[:20])) == (32 * 20, {32})
+    assert sooner < patient / 2
+    assert same == everything
+    assert len(same) == 40
+    assert min(calls[:-1]) == 8

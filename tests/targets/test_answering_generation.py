@@ -117,6 +117,31 @@ def test_ends_that_spell_digits_do_not_cut_answers_off(make: Callable[..., Path]
     assert not free.card.lifted
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"eos_token_id": "</s>"},
+        {"eos_token_id": 10**12},
+        {"eos_token_id": [[2]]},
+        {"decoder_start_token_id": 10**6},
+        {"decoder_start_token_id": -1},
+        {"suppress_tokens": [[0]]},
+        {"bad_words_ids": [[[3]]]},
+    ],
+    ids=str,
+)
+def test_settings_that_name_no_token_are_refused(settings: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(TargetError) as caught:
+        load_answering(with_settings(folder, tmp_path / "model", **settings))
+    assert len(caught.value.problems) == 1
+
+
+def test_padding_that_the_model_lacks_fills_nothing(folder: Path, tmp_path: Path) -> None:
+    said = load_answering(folder).ask(ASKED[:3])
+    padded = load_answering(with_settings(folder, tmp_path / "model", pad_token_id=10**6))
+    assert [vars(answer) for answer in padded.ask(ASKED[:3])] == [vars(answer) for answer in said]
+
+
 def without_start(folder: Path, *names: str) -> Path:
     for name in names:
         path = folder / name

@@ -50,6 +50,22 @@ def test_the_configuration_tells_models_that_answer_questions(
         load_answering(folder)
 
 
+@pytest.mark.parametrize("size", [{"height": 10**6, "width": 48}, [30_000, 30_000], 30_000])
+def test_pictures_beyond_measure_are_refused_before_one_is_made(size: object, copied: Callable[[str], Path]) -> None:
+    folder = copied("donut")
+    changed(folder / "preprocessor_config.json", size=size)
+    with pytest.raises(TargetError, match=r"asks for pictures of [0-9,]+ pixels"):
+        load_answering(folder)
+
+
+@pytest.mark.parametrize("settings", [{"size": "large"}, {"size": {"height": "x", "width": []}}])
+def test_odd_sizes_of_pictures_are_refused(settings: dict[str, Any], copied: Callable[[str], Path]) -> None:
+    folder = copied("donut")
+    changed(folder / "preprocessor_config.json", **settings)
+    with pytest.raises(TargetError):
+        load_answering(folder)
+
+
 def test_the_card_says_what_was_loaded(made: dict[str, Path], copied: Callable[[str], Path]) -> None:
     card = load_answering(made["donut"]).card
     assert (card.task, card.dtype, card.device) == ("question-answering", "float32", "cpu")

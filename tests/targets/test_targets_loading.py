@@ -158,6 +158,10 @@ REFUSED: dict[str, tuple[Break, str]] = {
         changed(CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
         "config.json: larger than 8 MiB",
     ),
+    "names of many outputs": (
+        changed(CONFIG, id2label=dict.fromkeys(range(150000), "O")),
+        "id2label has 150,000 entries",
+    ),
     "a pipe for settings": (lambda folder: os.mkfifo(folder / "generation_config.json"), "is not a regular file"),
     "a pipe for an index": (lambda folder: os.mkfifo(folder / INDEX), f"{INDEX} is not a regular file"),
     "a pipe for an origin": (lambda folder: os.mkfifo(folder / "docaudit-origin.json"), "is not a regular file"),

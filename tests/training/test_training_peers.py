@@ -67,3 +67,11 @@ def test_the_target_itself_is_refused(corpus, checkpoints, tmp_path):
     target = checkpoints("layoutlm", "mlm")
     with pytest.raises(TargetError, match="the target's own weights"):
         references(corpus, target, tmp_path, pretrained=target)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"documents": 5, "start": []}', "[]", "\x00"], ids=len)
+def test_an_origin_that_cannot_be_read_is_refused(content, corpus, checkpoints, tmp_path):
+    other = tiny.checkpoint(tmp_path / "other", "layoutlm", "mlm", 1)
+    (other / "docaudit-origin.json").write_text(content)
+    with pytest.raises(TargetError, match=r"docaudit-origin\.json cannot be read"):
+        references(corpus, checkpoints("layoutlm", "mlm"), tmp_path, baselines=other)

@@ -41,6 +41,7 @@ from audit.corpus.importers.splits import (
 )
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
+from audit.files import refuse_pipes
 from audit.private import PrivateFolder
 from audit.progress import observer, steps
 from audit.stats.clusters import join_groups
@@ -157,6 +158,7 @@ class Source(ABC):
     def _read(self, src: Path, request: ImportRequest) -> SourceContents:
         """As `read`; values nested so deeply that Python gives up are the source's fault."""
         observer().part("reading the source")
+        refuse_pipes(src)
         try:
             return self.read(src, request)
         except RecursionError:

@@ -94,10 +94,25 @@ def set_start(model: Any) -> None:
     """Have the decoder begin as the model's configuration says, where its generation settings do not.
 
     Raises:
-        TargetError: neither names the token that a decoder begins with.
+        TargetError: neither names the token that a decoder begins with, or the model does not have it.
     """
     own, config = model.generation_config, model.config
-    if not config.is_encoder_decoder or own.decoder_start_token_id is not None or own.bos_token_id is not None:
+    n_tokens = int(config.get_text_config(decoder=True).vocab_size)
+    if any(not number < n_tokens for number in ids_of(own.pad_token_id)):
+        own.pad_token_id = None  # as of a token for padding that was added to the tokenizer alone
+    if not config.is_encoder_decoder:
+        return
+    _find_start(own, config)
+    start = own.bos_token_id if own.decoder_start_token_id is None else own.decoder_start_token_id
+    if any(not 0 <= number < n_tokens for number in ids_of(start)):
+        raise TargetError(
+            f"answers begin with token {start}, and the model has {n_tokens} tokens",
+            "correct decoder_start_token_id in generation_config.json to what the model was trained with",
+        )
+
+
+def _find_start(own: GenerationConfig, config: Any) -> None:
+    if own.decoder_start_token_id is not None or own.bos_token_id is not None:
         return
     parts = (config, getattr(config, "decoder", None), getattr(config, "text_config", None))
     named = [getattr(part, "decoder_start_token_id", None) for part in parts]

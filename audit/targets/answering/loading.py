@@ -32,6 +32,7 @@ from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.checkpoint.resident import place
 from audit.targets.encoders.page_images import OpenImage
 
+_CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 _ADVICE = "save the processor that the model was trained with beside it"
 ReaderOf = Callable[..., Reader]
 """Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of a
@@ -145,9 +146,10 @@ def load_answering(
     reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
     model = place(model.eval(), device, None if folder.fresh else again)
-    set_start(model)
-    withheld = lifted(model.generation_config, reader)
-    open_ends(model.generation_config, reader)
+    with _refusing(folder, "its generation settings cannot be used", _CORRECT):
+        set_start(model)
+        withheld = lifted(model.generation_config, reader)
+        open_ends(model.generation_config, reader)
     card = folder.card(
         model,
         family=family.name,
@@ -255,5 +257,5 @@ def _refusing(folder: CheckpointFolder, what: str, advice: str = _ADVICE) -> Ite
     """Within, what transformers raises is a refusal of the checkpoint."""
     try:
         yield
-    except (*DAMAGE, jinja2.TemplateError) as error:
+    except (*DAMAGE, MemoryError, jinja2.TemplateError) as error:
         raise TargetError(f"{folder}: {what}: {one_line(error)}", advice) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -13,7 +14,7 @@ import transformers
 
 from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
-from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.tokenizer import open_tokenizer
 
@@ -27,6 +28,8 @@ VOCABULARIES = (
 )
 """Files that a generative model's tokenizer may lie in."""
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+_MOST_PIXELS = 2**25
+"""Of the picture that a processor makes of a page (ours): twice as many as any published model sees."""
 _VISION = ("torchvision", "num2words")
 """Libraries that some processors need, in the order in which they ask for them; docaudit's extra "vision" has both."""
 
@@ -70,6 +73,7 @@ def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
 def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any:
     folder = open_checkpoint(folder)
     hint = "save the model's processor beside it (processor.save_pretrained)"
+    _refuse_large_pictures(folder)
     if not any((folder.path / name).is_file() for name in _PROCESSORS):
         raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
     with quiet():
@@ -82,6 +86,30 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
                     f"{folder}: its {part} needs {library}, which is not installed", "pip install 'docaudit[vision]'"
                 ) from None
             raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
+
+
+def _refuse_large_pictures(folder: CheckpointFolder) -> None:
+    """Refuse a processor whose pictures would have more pixels than a page may have."""
+    for path in (folder.path / name for name in _PROCESSORS):
+        try:
+            settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            most = max(_pixels(settings), default=0)
+        except (OSError, ValueError, RecursionError):
+            raise TargetError(f"{path}: not readable as JSON") from None
+        if most > _MOST_PIXELS:
+            raise TargetError(f"{path}: asks for pictures of {most:,} pixels, and {_MOST_PIXELS:,} are the most")
+
+
+def _pixels(settings: Any) -> Iterator[int]:
+    """The sizes of pictures in a processor's settings, at any depth, in pixels."""
+    if isinstance(settings, dict):
+        sides = [settings.get("height"), settings.get("width")]
+        for given in (sides, *(settings.get(name) for name in ("size", "crop_size"))):
+            height, width = given if isinstance(given, list) and len(given) == 2 else (given, given)
+            if isinstance(height, int) and isinstance(width, int):
+                yield height * width
+        for value in settings.values():
+            yield from _pixels(value)
 
 
 def _lacking(error: BaseException) -> str | None:

@@ -118,6 +118,8 @@ def _beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
     if isinstance(settings, dict):
         for key, value in settings.items():
             yield from _beyond_measure(value, str(key))
+        if len(settings) > _MOST_OUTPUTS:
+            yield f"{name} has {len(settings):,} entries, and {_MOST_OUTPUTS:,} are the most"
     elif isinstance(settings, list):
         for value in settings:
             yield from _beyond_measure(value, name)

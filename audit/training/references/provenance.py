@@ -87,7 +87,7 @@ def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: Ch
     try:
         origin = json.loads(path.read_text(encoding="utf-8"))
         documents, start = frozenset(map(str, origin["documents"])), frozenset(map(str, origin["start"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise TargetError(f"reference {role}: {path} cannot be read") from None
     shared = documents & _hashes(corpus, corpus.of("member", "heldout"))
     if shared:

@@ -15,6 +15,7 @@ from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import DocauditError, TargetError
+from audit.files import read_file
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
@@ -239,8 +240,8 @@ class _Search:
 def _kind(folder: Path) -> object:
     """The `model_type` of a folder; None where it says none."""
     try:
-        return json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
-    except (OSError, ValueError, AttributeError):
+        return json.loads(read_file(folder / "config.json")).get("model_type")
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None
 
 
