@@ -502,7 +502,8 @@ def names_given_twice(text: str | bytes) -> list[str]:
     twice: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
-        twice.extend(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        if len(dict(pairs)) < len(pairs):
+            twice.extend(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
 
     json.loads(text, object_pairs_hook=note)
     return twice

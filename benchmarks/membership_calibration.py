@@ -31,7 +31,8 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.attacks.membership.attack import N_ADAPTED
-from audit.attacks.membership.measures import LIMITED, LOW
+from audit.attacks.membership.description import LIMITED
+from audit.attacks.membership.measures import LOW
 from audit.attacks.membership.scores import cluster
 from audit.measurements import ALPHAS, Estimate
 from audit.policy import Limit, Policy, evaluate

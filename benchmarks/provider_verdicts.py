@@ -6,7 +6,8 @@ import datetime as dt
 from dataclasses import replace
 
 from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.provider_membership.measures import POWER, Measured
+from audit.attacks.provider_membership.description import POWER
+from audit.attacks.provider_membership.measures import Measured
 from audit.measurements import Estimate
 from audit.policy import Outcome, Overall, evaluate, load
 from audit.record import AuditRecord, Completed, CorpusCard, Environment, TargetCard, Timing

@@ -33,16 +33,16 @@ from audit.attacks.memorisation.table import Results
 from audit.attacks.provider_membership.features import ProviderTable as Providers
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
-from audit.attacks.reconstruction import gated, methods
+from audit.attacks.reconstruction import gated
+from audit.attacks.reconstruction.description import DEFAULT, LOWEST_LOSS, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
-from audit.attacks.reconstruction.table import named
 from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Measurement
 from audit.stats.advantage import lowest_resolved
 
-METHODS = (methods.DEFAULT, methods.LOWEST_LOSS)
+METHODS = (DEFAULT, LOWEST_LOSS)
 """Of reconstruction, as a scan without a file of parameters has them."""
 KNOWN = 0.01
 """Share of values that target and public model each guess without memory."""
@@ -116,7 +116,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     for method in METHODS:
         seen = (
             (given, helped)
-            if method == methods.LOWEST_LOSS
+            if method == LOWEST_LOSS
             else tuple(one & (rng.random(one.size) < 0.5) for one in (given, helped))
         )
         for player in ("attack", "baseline"):

@@ -15,7 +15,8 @@ from audit import policy as policies
 from audit.attacks import BATTERY
 from audit.attacks.interface import Attack
 from audit.attacks.reporting import CATEGORY_LABELS, AttackReport, name_parts
-from audit.cli import EXIT_HELP, app
+from audit.cli import app
+from audit.cli.options import EXIT_HELP
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from audit.attacks.attributes import AttributeInference
-from audit.attacks.canaries import Canaries
-from audit.attacks.interface import Attack
-from audit.attacks.membership import MembershipInference
-from audit.attacks.memorisation import Memorisation
-from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.redaction import RedactionContext
+from audit.attacks.attributes.description import AttributeInferenceDescription
+from audit.attacks.canaries.description import CanariesDescription
+from audit.attacks.description import Battery, describe
+from audit.attacks.membership.description import MembershipInferenceDescription
+from audit.attacks.memorisation.description import MemorisationDescription
+from audit.attacks.provider_membership.description import ProviderMembershipDescription
+from audit.attacks.reconstruction.description import ReconstructionDescription
+from audit.attacks.redaction.description import RedactionContextDescription
 from audit.policy.of_attacks import Facts
 
-BATTERY: tuple[type[Attack], ...] = (
-    Reconstruction,
-    Memorisation,
-    AttributeInference,
-    MembershipInference,
-    ProviderMembership,
-    RedactionContext,
-    Canaries,
+BATTERY: Battery = Battery(
+    (
+        ReconstructionDescription,
+        MemorisationDescription,
+        AttributeInferenceDescription,
+        MembershipInferenceDescription,
+        ProviderMembershipDescription,
+        RedactionContextDescription,
+        CanariesDescription,
+    )
 )
-"""Every attack this version knows, in the order in which they run and are reported."""
+"""Every attack this version knows, in the order in which they run and are reported: its class, or its description where
+it has one, so that whoever only reads a record need not import it."""
 
 
 def known_facts() -> dict[str, Facts]:
     """What the attacks say of their numbers before any is measured, by attack."""
-    return {kind.name: Facts(frozenset(kind.text_metrics), kind.follows) for kind in BATTERY}
+    return {kind.name: Facts(frozenset(kind.text_metrics), kind.follows) for kind in describe(BATTERY)}
 
 
 def known_metrics() -> dict[str, dict[str, float | None]]:
     """The metrics that a policy may ask for, by attack, each with the most that it can be (see `Metric.upper`)."""
-    return {kind.name: {metric: kind.upper(metric) for metric in kind.metrics} for kind in BATTERY}
+    return {kind.name: {metric: kind.upper(metric) for metric in kind.metrics} for kind in describe(BATTERY)}

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 from numpy.random import Generator as Rng
 
 from audit.attacks.blind_baseline import Blind
+from audit.attacks.description import Description
 from audit.attacks.report_check import check_report
-from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
@@ -108,21 +108,16 @@ class Provable:
 
 
 @dataclass(frozen=True)
-class Attack(ABC):
+class Attack(Description, ABC):
     """A frozen dataclass whose fields are the attack's parameters; they go into the record.
 
     The range of a parameter is a `pydantic.Field` in its type: `n_folds: Annotated[int, Field(ge=2)] = 5`.
 
+    What policies and reports need of it, as its `name` and `metrics`, is in `Description`.
+
     Attributes:
-        name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
-        metrics: the metrics a policy may ask for, by name.
-        unbounded: those of them that are no shares or areas and may exceed 1, as bits: names, or first parts of the
-            names of several ("ipf" of "ipf.member").
-        tallies: those of them that count what was found, of which a policy may hold the lower bound alone.
-        report: labels, figures, tables and trend, checked against the metrics when the class is made.
-        power: the metric that says how strong the attacker was; None when the attack has none.
         inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
             before there is a model.
         sides: the first word of the stratum of trials of members, and of others.
@@ -131,34 +126,29 @@ class Attack(ABC):
         evidence_shape: what a line of its evidence holds.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         needs_model: False where it tells something of the documents even if no model is audited.
-        text_metrics: metrics that may tell what the documents give away, whatever the model.
-        follows: by metric, numbers beside which it is never missing, where each rests on two units or more.
         seconds: of one trial, and of measuring all outcomes: a first guess, of the small samples on two processor
             cores (ours), from which the time left of a scan is told until it has been seen.
     """
 
-    name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
-    metrics: ClassVar[tuple[str, ...]]
-    unbounded: ClassVar[tuple[str, ...]] = ()
-    tallies: ClassVar[tuple[str, ...]] = ()
-    report: ClassVar[AttackReport] = AttackReport()
-    power: ClassVar[str | None] = None
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}
     sides: ClassVar[tuple[str, str]] = ("member", "heldout")
     counts_fields: ClassVar[bool] = False
     evidence_shape: ClassVar[EvidenceShape] = "values"
     provable: ClassVar[Mapping[str, Provable]] = {}
     needs_model: ClassVar[bool] = True
-    text_metrics: ClassVar[tuple[str, ...]] = ()
-    follows: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     seconds: ClassVar[tuple[float, float]] = (0.02, 5.0)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "name" in vars(cls) or "report" in vars(cls):
+        if hasattr(cls, "name"):
             check_report(cls.name, cls.report, cls.metrics, cls.power)
+
+    @classmethod
+    def load(cls) -> type[Attack]:
+        """See `Description.load`: this is the attack."""
+        return cls
 
     @abstractmethod
     def trials(self, case: Case) -> list[Trial]:
@@ -183,24 +173,6 @@ class Attack(ABC):
     def preset(cls, budget: str) -> Self:
         """The attack with the parameters of a budget ("quick", "standard", "full")."""
         return cls()
-
-    @classmethod
-    def upper(cls, metric: str) -> float | None:
-        """Return the largest value that a metric can have: 1 for shares and areas; None: any number."""
-        return None if {metric, metric.partition(".")[0]} & {*cls.unbounded} else 1.0
-
-    @classmethod
-    def summary(cls) -> dict[str, str]:
-        """The metrics that sum the attack up, by heading."""
-        return dict(cls.report.trend.summary)
-
-    @classmethod
-    def leaks(cls) -> tuple[str, ...]:
-        """List the metrics that grow with the leak, less being better; areas on either side of chance.
-
-        Those that speak for a leak by themselves, and those that sum the attack up.
-        """
-        return tuple(dict.fromkeys([*cls.report.tells, *cls.summary().values()]))
 
     def inapplicable(self, case: Case) -> str | None:
         """Why this kind of target cannot be attacked this way; None when it can."""

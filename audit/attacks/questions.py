@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from audit.attacks.pii import CLASS_OF, NOT_PII, UNCLASSIFIED
 from audit.attacks.splits import AUDITED
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Category, Corpus, Document, Question
@@ -16,22 +17,6 @@ from audit.engine.interface import Trial
 
 _JOINT = "\x1f"
 """Between the ids of document and question in a trial's id: control characters are refused in both."""
-_PII: Mapping[Category, str] = {
-    "location": "place",
-    "person": "person",
-    "datetime": "temporal",
-    "contact": "contact",
-    "demographic": "nrp",
-    "url": "url",
-    "code": "other_id",
-}
-IDENTIFYING = ("person", "place", "contact", "url", "other_id")
-"""Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
-4(1)). A date or a nationality alone does not (ours)."""
-NOT_PII, UNCLASSIFIED = "not_pii", "unclassified"
-PII_CLASSES = tuple(_PII.values())
-"""Classes of personal information (appendix H); NRP: nationality, religion, politics."""
-CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +65,7 @@ class AskedQuestion:
     @property
     def pii(self) -> str:
         """One of `CLASSES`."""
-        return UNCLASSIFIED if self.category is None else _PII.get(self.category, NOT_PII)
+        return UNCLASSIFIED if self.category is None else CLASS_OF.get(self.category, NOT_PII)
 
 
 def distinct_answers(answers: Sequence[str]) -> tuple[str, ...]:

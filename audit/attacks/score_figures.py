@@ -12,15 +12,12 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.interface import Protected, Provable
+from audit.attacks.shared_report import LOW, RATES
 from audit.measurements import ALPHAS, CurvePoint, Histogram, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
 
-RATES = {"10": 0.1, "1": 0.01}
-"""The false-positive rates that are looked at, in per cent and as shares."""
-LOW = "low_fpr_advantage"
-"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 N_BINS = 20
 OUTER = 0.02
 """Share of all scores at either end that the outermost bins take in (ours): one that lies far out would leave all the

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from audit.attacks.reporting import CurvePanel, MetricText, ReportPart, TableRow
 
+BLIND_AUC = "blind_auc"
+"""The measurement; the diagnostics are `blind_p`, `blind_power` and `blind_auc.<block>`."""
+LOW = "low_fpr_advantage"
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
+RATES = {"10": 0.1, "1": 0.01}
+"""The false-positive rates that are looked at, in per cent and as shares."""
 BLOCKS = {
     "words": "what they say",
     "layout": "where their words stand",
@@ -14,7 +20,7 @@ BLOCKS = {
 }
 """Features that a classifier of the blind check sees."""
 BLIND_METRICS = {
-    "blind_auc": MetricText(
+    BLIND_AUC: MetricText(
         "Told apart without the model (blind check)",
         short="Without the model (AUC)",
         meaning="How often someone who never sees the model picks the one used for training out of one of each kind. "
@@ -22,9 +28,9 @@ BLIND_METRICS = {
         "with it. Whatever lies above that, the training did not cause.",
     ),
 }
-BLIND_DIAGNOSTICS = ("blind_auc", "blind_p", "blind_power")
+BLIND_DIAGNOSTICS = (BLIND_AUC, "blind_p", "blind_power")
 BLIND_PART = ReportPart("The same without the model (blind check)", text="blind_check", template="attacks/_blind.html")
-BLIND_ROW = TableRow("Without the model (blind check)", instead={"auc": "blind_auc"})
+BLIND_ROW = TableRow("Without the model (blind check)", instead={"auc": BLIND_AUC})
 BLIND_GLOSSARY = {
     "Blind check": "The attempt to tell what was used for training from what was not by the documents alone, without "
     "the model. When it succeeds (p of 5 % or less), the two kinds differ in themselves and an attack's success "

@@ -35,8 +35,9 @@ def complete_policy(incomplete: str) -> list[str]:
 def complete_attack(incomplete: str) -> list[str]:
     """The attacks that begin so, for a shell."""
     from audit.attacks import BATTERY
+    from audit.attacks.description import describe
 
-    return [kind.name for kind in BATTERY if kind.name.startswith(incomplete)]
+    return [kind.name for kind in describe(BATTERY) if kind.name.startswith(incomplete)]
 
 
 def complete_query_defense(incomplete: str) -> list[str]:
@@ -188,6 +189,7 @@ class DefenseCommand(FilledCommand):
     def fillings(self) -> Mapping[str, str]:
         """See `FilledCommand.fillings`."""
         from audit.attacks import BATTERY
+        from audit.attacks.description import describe
         from audit.defenses import registry
 
         asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
@@ -202,7 +204,7 @@ class DefenseCommand(FilledCommand):
             ),
         ]
         return {
-            "attacks": listed([kind.name for kind in BATTERY], "or"),
+            "attacks": listed([kind.name for kind in describe(BATTERY)], "or"),
             "kinds": " ".join(kinds),
             "while_used": listed(asked, "or"),
             "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",

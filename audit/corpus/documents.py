@@ -5,48 +5,26 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.corpus.kinds import CATEGORIES as CATEGORIES
+from audit.corpus.kinds import SPLITS as SPLITS
+from audit.corpus.kinds import Category as Category
+from audit.corpus.kinds import Mask as Mask
+from audit.corpus.kinds import Split as Split
+from audit.corpus.kinds import TaskKind as TaskKind
 from audit.record import AuditSheet
 
-Split = Literal["member", "heldout", "public"]
-Category = Literal[
-    "person",
-    "organization",
-    "location",
-    "datetime",
-    "amount",
-    "code",
-    "contact",
-    "url",
-    "demographic",
-    "quantity",
-    "misc",
-]
-TaskKind = Literal[
-    "mlm",
-    "token-classification",
-    "spade-extraction",
-    "spade-linking",
-    "question-answering",
-    "extractive-qa",
-    "parsing",
-    "document-classification",
-    "intent-slots",
-]
-Mask = Literal["length", "fixed", "all"]
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 Drawer = Literal["docaudit import", "docaudit init"]
 Box = tuple[float, float, float, float]
 
 ASKING: tuple[TaskKind, ...] = ("question-answering", "extractive-qa", "parsing")
 """Tasks whose models are asked about a page: what an attack on answers applies to."""
-SPLITS: tuple[Split, ...] = get_args(Split)
-CATEGORIES: tuple[Category, ...] = get_args(Category)
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from audit.corpus import manifest as manifests
-from audit.corpus.answers import is_on_page
-from audit.corpus.documents import Corpus, Document, ReferencePaths
-from audit.corpus.images import image_path
-from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.errors import ManifestError
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus, Document
 
 EVASION: Mapping[str, str] = MappingProxyType(
     {"a": "\u0430", "e": "\u0435", "i": "\u0456", "n": "\u0578", "o": "\u043e"}
@@ -148,6 +147,8 @@ def folded(document: Document) -> Document:
 
 def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
     """Count what evading these documents changes and breaks."""
+    from audit.corpus.answers import is_on_page
+
     characters = changed = before = after = searched = lost = answers = answers_lost = 0
     for document in documents:
         words = [word.text for word in document.words]
@@ -183,6 +184,11 @@ def write_evaded(corpus: Corpus, dst: Path) -> None:
         ManifestError: no word holds a letter of `EVASION`.
         EngineError: the files cannot be written.
     """
+    from audit.corpus import manifest as manifests
+    from audit.corpus.documents import ReferencePaths
+    from audit.corpus.images import image_path
+    from audit.corpus.publishing import check_destination, copy_image, draft_of
+
     check_destination(dst)
     documents = [evaded(document) for document in corpus.documents]
     if all(copy == document for copy, document in zip(documents, corpus.documents, strict=True)):

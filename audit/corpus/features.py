@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from PIL.Image import Image, Resampling
 
 from audit.arrays import Floats, Ints
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.images import open_image
+from audit.corpus.images import image_path, open_image
 
 Block = Any
 """Features of one kind: (n_documents, n_features), a numpy array or a scipy sparse matrix, float64."""
@@ -38,7 +39,11 @@ CROP = 512
 """Sharpness is looked at in the middle of a page, so many pixels a side at most (ours: bounds time and memory)."""
 JPEG_BLOCK = 8
 """Pixels a side of the blocks in which JPEG compresses."""
+MAX_KNOWN = 20_000
+"""Pages, and words, of which the features are kept (ours: a few megabytes of pages, some tens of words)."""
 _PIECES = re.compile(r"\d+|[^\W\d_]+")
+_known_pages: dict[tuple[Path, tuple[int, ...], tuple[int, int] | None], Floats] = {}
+"""By file, its state and the size that the document states: several attacks of a scan describe the same pages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,7 @@ def describe(
         raise ValueError("there is nothing to describe")
     images = []
     for document in documents:
-        images.append(None if document.image is None else _image(open_image(corpus, document)))
+        images.append(None if document.image is None else _page(corpus, document))
         advance()
     blocks: dict[str, Block] = {}
     terms = _words(documents)
@@ -97,12 +102,17 @@ def terms_of(document: Document) -> Iterator[str]:
     and the first two digits.
     """
     for word in document.words:
-        yield from _PIECES.findall(word.text.lower())
-        yield f"as {_shape(word.text)}"
-        groups = re.findall(r"\d+", word.text)
-        if len(groups) > 1:
-            yield from (f"{position}/{len(groups)}:{group}" for position, group in enumerate(groups, start=1))
-        yield from (f"{len(group)} digits:{group[:2]}" for group in groups if len(group) >= LONG)
+        yield from _terms_of_word(word.text)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _terms_of_word(text: str) -> tuple[str, ...]:
+    groups = re.findall(r"\d+", text)
+    terms = [*_PIECES.findall(text.lower()), f"as {_shape(text)}"]
+    if len(groups) > 1:
+        terms += [f"{position}/{len(groups)}:{group}" for position, group in enumerate(groups, start=1)]
+    terms += [f"{len(group)} digits:{group[:2]}" for group in groups if len(group) >= LONG]
+    return tuple(terms)
 
 
 def _shape(text: str) -> str:
@@ -151,6 +161,22 @@ def _layout(document: Document) -> Floats:
     middles = np.clip(corners + extents / 2, 0, 1)
     grid = np.histogram2d(middles[:, 1], middles[:, 0], bins=GRID, range=((0, 1), (0, 1)))[0]
     return np.concatenate([[*np.log(page), page[0] / page[1]], quantiles.ravel(), np.sqrt(grid.ravel())])
+
+
+def _page(corpus: Corpus, document: Document) -> Floats:
+    """The features of a document's page image; a file that has not changed is not opened again."""
+    path = image_path(corpus, document)
+    try:
+        state = path.stat()
+    except OSError:
+        return _image(open_image(corpus, document))  # says what is wrong with it
+    key = (path, (state.st_ino, state.st_size, state.st_mtime_ns), document.size)
+    if key not in _known_pages:
+        row = _image(open_image(corpus, document))
+        while len(_known_pages) >= MAX_KNOWN:
+            del _known_pages[next(iter(_known_pages))]
+        _known_pages[key] = row
+    return _known_pages[key]
 
 
 def _image(page: Image) -> Floats:

@@ -100,24 +100,30 @@ def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
             raise ManifestError(_UNREADABLE) from None
 
 
+@contextmanager
+def _open_header(path: Path) -> Iterator[Image.Image]:
+    """The image of a file whose header passed; every reason why there is none becomes a ManifestError."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+            raise ManifestError("the image is not a regular file")
+        with path.open("rb") as stream, _opened(stream) as image:
+            yield image
+    except FileNotFoundError:
+        raise ManifestError("the image is missing") from None
+    except OSError as error:
+        raise ManifestError(f"the image cannot be read: {error.strerror}") from None
+
+
 def read_header(path: Path) -> ImageFile:
     """Size, orientation and sha256 of an image file; reads the bytes once and decodes no pixel.
 
     Raises:
         ManifestError: missing, no regular file, not one of `FORMATS`, over `MAX_PIXELS`, not 8 bits a channel.
     """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
-            raise ManifestError("the image is not a regular file")
-        with path.open("rb") as stream:
-            with _opened(stream) as image:
-                width, height = image.size
-                orientation = _orientation(image)
-            digest = _sha256_of(path)
-    except FileNotFoundError:
-        raise ManifestError("the image is missing") from None
-    except OSError as error:
-        raise ManifestError(f"the image cannot be read: {error.strerror}") from None
+    with _open_header(path) as image:
+        width, height = image.size
+        orientation = _orientation(image)
+        digest = _sha256_of(path)
     return ImageFile(width, height, digest, orientation)
 
 
@@ -144,8 +150,7 @@ def decode(path: Path) -> Image.Image:
     Raises:
         ManifestError: as `read_header`, or the file is damaged.
     """
-    read_header(path)
-    with path.open("rb") as stream, _opened(stream) as image:
+    with _open_header(path) as image:
         image.load()
         if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
             layer = image.convert("RGBA")

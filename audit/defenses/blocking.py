@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit import __version__
-from audit.corpus.documents import Corpus, Document, Question, Split
-from audit.corpus.manifest import load
-from audit.corpus.page_view import PageView, page_view
-from audit.corpus.removal.redact import Removal, remove
-from audit.defenses.changed_data import write_changed
 from audit.defenses.interface import RetrainedModel, TrainingDefense
 from audit.engine.interface import SILENT, Progress
 from audit.errors import EngineError, ManifestError
 
 if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus, Document, Question, Split
+    from audit.corpus.page_view import PageView
+    from audit.corpus.removal.redact import Removal
     from audit.training.answering import AnsweringRecipe
 
 NOT_PRESENT = "ANSWER NOT PRESENT"
@@ -87,6 +85,8 @@ def block_answers(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[B
     Returns:
         The questions whose answers could be removed, and the number of all by what became of them.
     """
+    from audit.corpus.removal.redact import remove
+
     blocked: list[Blocked] = []
     lacking: Counter[str] = Counter()
     for document, view, question in _questions(corpus, documents):
@@ -120,6 +120,8 @@ def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("
         ManifestError: no answer can be removed; an image cannot be opened; or its images lie in a folder that is ours,
             as in a data set that has blocked copies already.
     """
+    from audit.defenses.changed_data import write_changed
+
     if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
         raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
     blocked, counts = block_answers(corpus, corpus.of(*splits))
@@ -175,6 +177,7 @@ def train_blocked(
         TargetError: the start is not named or cannot be loaded.
         EngineError: `out` cannot be written.
     """
+    from audit.corpus.manifest import load
     from audit.targets.opening import open_model
     from audit.training.answering import recipe_of
     from audit.training.references.cache import key_of, made_once
@@ -203,6 +206,8 @@ def says_not_present(reply: str) -> bool:
 
 
 def _questions(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[Document, PageView, Question]]:
+    from audit.corpus.page_view import page_view
+
     for document in documents:
         view = page_view(corpus, document)
         for question in document.questions:
@@ -212,6 +217,8 @@ def _questions(corpus: Corpus, documents: Sequence[Document]) -> Iterator[tuple[
 
 def _copy_of(one: Blocked, number: int) -> Document:
     """The blocked copy as a document of its own, with the path of its image."""
+    from audit.corpus.documents import Document, Question
+
     view = one.removal.view
     name = None if view.open_page is None else f"{FOLDER}/{number:06}.png"
     question = Question(one.question.id, one.question.question, (NOT_PRESENT,), paraphrases=one.question.paraphrases)

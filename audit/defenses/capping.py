@@ -10,15 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from audit.corpus.documents import Corpus, Document
-from audit.corpus.near_copies import copies_among
-from audit.defenses.changed_data import train_on, write_changed
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.engine.interface import Progress
 from audit.errors import ManifestError, UsageError
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus, Document
+    from audit.engine.interface import Progress
 
 SUFFIX = "-capped"
 MOST = 2
@@ -53,6 +52,7 @@ class Capping(TrainingDefense):
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`."""
+        from audit.defenses.changed_data import train_on
 
         def write_data(folder: Path) -> None:
             write_capped(corpus, folder, most=self.most, seed=self.seed)
@@ -89,6 +89,10 @@ def cap(
     Raises:
         ManifestError: a page image cannot be opened.
     """
+    import numpy as np
+
+    from audit.corpus.near_copies import copies_among
+
     copies: dict[str, set[str]] = {document.id: set() for document in documents}
     for one, other in copies_among(corpus, documents):
         copies[one].add(other)
@@ -127,6 +131,8 @@ def write_capped(corpus: Corpus, out: Path, *, most: int = MOST, seed: int = 0) 
         ManifestError: no member is left out, so that nothing would change; or an image cannot be opened.
         EngineError: `out` cannot be written.
     """
+    from audit.defenses.changed_data import write_changed
+
     kept: set[str] = set()
     counts = {}
     for split in ("member", "public"):

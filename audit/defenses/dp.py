@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from audit.corpus.documents import Corpus
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.engine.interface import Progress
 from audit.training.dp.options import DpOptions, ProvableEpsilon
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus
+    from audit.engine.interface import Progress
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from audit.corpus.documents import Corpus, Document
 from audit.corpus.evasion import NOTHING, EvasionCost, evaded, evasion_cost, folded, write_evaded
 from audit.defenses.interface import DataDefense
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus, Document
 
 
 class Evasion(DataDefense):

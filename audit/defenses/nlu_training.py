@@ -14,17 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from audit import __version__
-from audit.corpus.documents import Corpus, Document
-from audit.corpus.manifest import load
-from audit.defenses.changed_data import write_changed
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.engine.interface import Progress
 from audit.errors import ManifestError, TargetError
 
 if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus, Document
+    from audit.engine.interface import Progress
     from audit.targets.nlu.target import NluTarget
     from audit.training.nlu import NluRecipe
 
@@ -59,6 +55,8 @@ class NluTraining(TrainingDefense):
             TargetError: `start` names no intents and slots, or was trained in this way already; or it cannot be loaded.
             ManifestError: early stopping has too few public utterances to look at.
         """
+        from audit.corpus.manifest import load
+        from audit.defenses.changed_data import write_changed
         from audit.targets.checkpoint.folder import open_checkpoint
         from audit.training.nlu import fit_nlu
         from audit.training.references.cache import key_of, made_once
@@ -116,6 +114,8 @@ def held_aside(corpus: Corpus, labels: Sequence[str], intents: Sequence[str], se
     Raises:
         ManifestError: there are fewer than two: baselines need one as well.
     """
+    import numpy as np
+
     known = [
         document
         for document in corpus.of("public")

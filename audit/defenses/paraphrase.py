@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from audit.corpus.paraphrases import paraphrase
-from audit.defenses.interface import QueryDefense, Reworded, reworded
+from audit.defenses.interface import QueryDefense
 from audit.defenses.randomness import seed_of
-from audit.targets.interface import Target
+
+if TYPE_CHECKING:
+    from audit.defenses.rewording import Reworded
+    from audit.targets.interface import Target
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,11 @@ class Paraphrase(QueryDefense):
 
     def wrap(self, target: Target) -> Reworded:
         """See `QueryDefense.wrap`."""
+        from audit.defenses.rewording import reworded
+
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:
+        from audit.corpus.paraphrases import paraphrase
+
         return paraphrase(question, seed_of(self.seed, self.name, question))

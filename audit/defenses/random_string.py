@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from audit.defenses.interface import QueryDefense, Reworded, reworded
+from audit.defenses.interface import QueryDefense
 from audit.defenses.randomness import seed_of
-from audit.targets.interface import Target
+
+if TYPE_CHECKING:
+    from audit.defenses.rewording import Reworded
+    from audit.targets.interface import Target
 
 N_DIGITS = 6
 """As in the paper: "a short 6-digit random string"."""
@@ -46,9 +47,13 @@ class RandomString(QueryDefense):
 
     def wrap(self, target: Target) -> Reworded:
         """See `QueryDefense.wrap`."""
+        from audit.defenses.rewording import reworded
+
         return reworded(self.name, target, self._reword)
 
     def _reword(self, question: str) -> str:
+        import numpy as np
+
         rng = np.random.default_rng(seed_of(self.seed, self.name, question))
         digits = f"{rng.integers(10**N_DIGITS):0{N_DIGITS}}"
         return f"{digits} {question}" if self.where == "before" else f"{question} {digits}"

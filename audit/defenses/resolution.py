@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audit import __version__
-from audit.corpus.documents import Corpus
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.engine.interface import Progress
 from audit.errors import TargetError
 
 if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus
+    from audit.engine.interface import Progress
     from audit.targets.checkpoint.folder import CheckpointFolder
 
 FACTOR = 2

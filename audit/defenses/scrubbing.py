@@ -14,18 +14,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PIL.Image import Image
-
-from audit.corpus.canaries.schema import planted_ids
-from audit.corpus.documents import Corpus, Document
-from audit.corpus.page_view import page_view
-from audit.corpus.surrogates.painting import draw_surrogates
-from audit.corpus.surrogates.scrub import Scrubbed, scrub
-from audit.defenses.changed_data import train_on, write_changed
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.engine.interface import Progress
 from audit.errors import ManifestError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from audit.corpus.documents import Corpus, Document
+    from audit.corpus.surrogates.scrub import Scrubbed
+    from audit.engine.interface import Progress
 
 SUFFIX = "-scrubbed"
 FOLDER = "scrubbed"
@@ -63,12 +62,15 @@ class Scrubbing(TrainingDefense):
 
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`; images are not opened."""
+        from audit.corpus.canaries.schema import planted_ids
+
         planted = planted_ids(corpus)
         members = (_scrubbed(document, self.seed, document.id in planted) for document in corpus.of("member"))
         _refuse_nothing(one for one in members if one is not None)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`."""
+        from audit.defenses.changed_data import train_on
 
         def write_data(folder: Path) -> None:
             write_scrubbed(corpus, folder, seed=self.seed)
@@ -101,6 +103,11 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
             data set was scrubbed already.
         EngineError: `out` cannot be written.
     """
+    from audit.corpus.canaries.schema import planted_ids
+    from audit.corpus.page_view import page_view
+    from audit.corpus.surrogates.painting import draw_surrogates
+    from audit.defenses.changed_data import write_changed
+
     if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
         raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
     planted = planted_ids(corpus)
@@ -128,6 +135,8 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
 
 def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
     """The document scrubbed; None where its image shows a value that cannot be painted over."""
+    from audit.corpus.surrogates.scrub import scrub
+
     scrubbed = scrub(document, seed=seed, planted=planted)
     unboxed = any(document.words[index].box is None for index in scrubbed.changed)
     return None if document.image is not None and (scrubbed.not_found or unboxed) else scrubbed

@@ -290,11 +290,15 @@ def _of_one_sided(item: Estimate) -> Iterator[str]:
 
 
 def _encloses(bound: Bound, low: float, high: float) -> bool:
-    return _ascending(bound.lower, low) and _ascending(high, bound.upper)
+    return _at_most(bound.lower, low) and _at_most(high, bound.upper)
 
 
 def _ascending(*numbers: float) -> bool:
-    return all(one <= other + _ROUNDING * max(1.0, abs(one)) for one, other in pairwise(numbers))
+    return all(map(_at_most, numbers, numbers[1:]))
+
+
+def _at_most(one: float, other: float) -> bool:
+    return one <= other or one <= other + _ROUNDING * max(1.0, abs(one))
 
 
 def _of_drawn(drawn: _Drawn) -> Iterator[str]:

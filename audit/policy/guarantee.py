@@ -11,7 +11,6 @@ import math
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed, PrivacyCard
 from audit.stats.dp_bounds import Guarantee, auc
-from audit.stats.guesses import p_value
 
 CANARIES, EPSILON = "canaries", "epsilon"
 """The attack that bounds epsilon from below, and the measurement that holds the bound."""
@@ -95,6 +94,9 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
         return None
     group = group_of_canary(card, copies)
     promised = Guarantee(card.epsilon, card.delta).of_group(group)
+    # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
+    from audit.stats.guesses import p_value
+
     if promised.delta >= 1 or p_value(*counts, epsilon=promised.epsilon, delta=promised.delta) >= 1 - bound.level:
         return None
     together = (

@@ -9,7 +9,6 @@ from audit.policy import Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.found import decides_most
-from audit.report.recommend import recommend
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,8 @@ def first_action(record: AuditRecord, verdict: Verdict) -> Action | None:
     outcome = decided(verdict)
     if outcome == "undecided" and (step := decides_most(record, verdict)):
         return Action(step)
+    from audit.report.recommend import recommend
+
     planned = recommend(record, verdict)
     if not planned:
         return None

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from audit.attacks import BATTERY
+from audit.attacks.description import describe
 from audit.record import AuditRecord, Completed
 from audit.report.leaks import LEVEL, leaks
 
 SHOWN = 2
 """Signs that the sentence gives with their number (ours); others are only counted."""
-_TITLES = {kind.name: kind.report.title or kind.name for kind in BATTERY}
+_TITLES = {kind.name: kind.report.title or kind.name for kind in describe(BATTERY)}
 _LEFT_OUT = "left out: "
 _SPLITS = {
     "member": ("member documents", "declared as trained on"),

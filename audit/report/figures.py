@@ -1,33 +1,27 @@
 """Figures as SVG to put into the page: colour-blind-safe (Okabe and Ito 2008), readable in grey by shape and lightness.
 
-The output depends on the data alone: no date, fixed ids, glyphs drawn as paths with matplotlib's own font.
+The output depends on the data alone (see `canvas`).
 """
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import escape
-
 from audit.attacks.reporting import Form
 from audit.measurements import Histogram
 from audit.report import alternatives
+from audit.report.canvas import FAINT, FONT_SIZE, RC, as_svg, blank_figure
+from audit.report.drawing import INK
 from audit.report.remembered import drawn_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#1d2733"
-FAINT = "#d5dae0"
-WIDTH = 6.9
-"""Inches: the width of an A4 page between its margins."""
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#0072B2", "marker": "o", "fill": True, "line": "-"},
     {"color": "#D55E00", "marker": "s", "fill": False, "line": "--"},
@@ -43,25 +37,6 @@ BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
 """Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
 LEGEND = 92
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
-FONT_SIZE = 9.0
-"""Points, of all text: nothing in a report is smaller."""
-RC: dict[str, Any] = {
-    "svg.fonttype": "path",
-    "svg.hashsalt": "docaudit",
-    "font.family": "DejaVu Sans",
-    "font.size": FONT_SIZE,
-    "axes.labelsize": "medium",
-    "xtick.labelsize": "medium",
-    "ytick.labelsize": "medium",
-    "legend.fontsize": "medium",
-    "text.color": INK,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 @dataclass(frozen=True)
@@ -312,16 +287,6 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
     axis.tick_params(length=0)
 
 
-def blank_figure(height: float) -> Figure:
-    """A figure outside pyplot's global state."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure
-
-
 def _legend(figure: Figure, *axes: Axes) -> None:
     """One entry for each label of these axes, above all panels; none where nothing is labelled."""
     entries: dict[str, Any] = {}
@@ -339,16 +304,3 @@ def _legend(figure: Figure, *axes: Axes) -> None:
         handletextpad=0.5,
         columnspacing=1.6,
     )
-
-
-def as_svg(figure: Figure, name: str, alternative: str) -> str:
-    """The SVG element with its alternative text, without prologue or metadata, ids prefixed for a page of figures."""
-    stream = io.StringIO()
-    figure.savefig(
-        stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-    )
-    text = stream.getvalue()
-    text = text[text.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    return text.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)

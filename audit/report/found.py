@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from audit.attacks import BATTERY
-from audit.attacks.interface import Attack
+from audit.attacks.description import Description, describe
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Verdict
 from audit.policy.left_out import bounded
@@ -19,7 +19,7 @@ MOST_TIMES = 50
 """Times as many units as there were that are still advised (ours)."""
 _UNITS = {"provider_membership": "providers", "canaries": "canaries"}
 """Of attacks that need more of something else than of documents of each side."""
-_KINDS: dict[str, type[Attack]] = {kind.name: kind for kind in BATTERY}
+_KINDS: dict[str, type[Description]] = {kind.name: kind for kind in describe(BATTERY)}
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:

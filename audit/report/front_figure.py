@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.report.figures import FAINT, INK, RC, STYLES, Point, as_svg, blank_figure
+from audit.report.canvas import FAINT, RC, as_svg, blank_figure
+from audit.report.drawing import INK
+from audit.report.figures import STYLES, Point
 
 
 @dataclass(frozen=True)

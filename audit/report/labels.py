@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from audit.attacks import BATTERY
+from audit.attacks.description import describe
 from audit.attacks.reporting import AttackReport, MetricText
 
 UTILITY = AttackReport(
@@ -21,4 +22,4 @@ UTILITY = AttackReport(
 
 def report_of(attack: str) -> AttackReport:
     """Return what an attack says about itself; the generic report for one that this version does not know."""
-    return next((kind.report for kind in BATTERY if kind.name == attack), AttackReport())
+    return next((kind.report for kind in describe(BATTERY) if kind.name == attack), AttackReport())

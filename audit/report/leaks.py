@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from audit.attacks import BATTERY
-from audit.attacks.interface import Attack
+from audit.attacks.description import Description, describe
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.reasons import is_area
@@ -17,7 +17,7 @@ from audit.report.numbers import show
 
 LEVEL = 0.025
 """One-sided level at which a measurement counts as a leak by itself (ours): that of a two-sided interval of 95 %."""
-_KINDS: dict[str, type[Attack]] = {kind.name: kind for kind in BATTERY}
+_KINDS: dict[str, type[Description]] = {kind.name: kind for kind in describe(BATTERY)}
 
 
 @dataclass(frozen=True)

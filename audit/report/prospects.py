@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from audit.attacks.reporting import NAMED_CATEGORIES, CategoryFigure
-from audit.defenses.measured import Comparison
-from audit.defenses.remedies import Evidence, Remedy
 from audit.measurements import Estimate
-from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.labels import report_of
+
+if TYPE_CHECKING:
+    from audit.defenses.measured import Comparison
+    from audit.defenses.remedies import Evidence, Remedy
+    from audit.policy import Decision, Verdict
 
 Prospect = Literal["met here", "met elsewhere", "less here", "less elsewhere", "unknown", "none here", "cannot"]
 RANKS: tuple[Prospect, ...] = (

@@ -6,17 +6,15 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.defenses.measured import Comparison, Effect
 from audit.defenses.registry import DEFENSES
 from audit.defenses.remedies import EFFORTS, ORDER, AnsweredFinding, FindingState, Remedy
 from audit.errors import RenderError
 from audit.measurements import STRICT, Estimate
-from audit.policy import Decision, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord, Completed
@@ -25,6 +23,10 @@ from audit.report.labels import UTILITY, report_of
 from audit.report.leaks import unlimited, within
 from audit.report.prospects import RANKS, expect
 from audit.resources import folder
+
+if TYPE_CHECKING:
+    from audit.defenses.measured import Comparison, Effect
+    from audit.policy import Decision, Verdict
 
 
 @strict_dataclass(frozen=True, config=STRICT)

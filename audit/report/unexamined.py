@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from audit.attacks import BATTERY
+from audit.attacks.description import describe
 from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import numbers
@@ -71,7 +72,7 @@ def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Attack
             reason, remedy = (absent, wanted[attack]) if absent is not None else _why(result)
             gaps.append(Gap(text.title, text.report.question, reason, remedy))
     if record.target.is_model:
-        reports = [(kind.name, kind.report) for kind in BATTERY if kind.name not in record.battery]
+        reports = [(kind.name, kind.report) for kind in describe(BATTERY) if kind.name not in record.battery]
         gaps += [Gap(one.title or name, one.question, TOO_OLD, SCAN_AGAIN) for name, one in reports]
     return Unexamined(
         tuple(gaps),

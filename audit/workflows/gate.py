@@ -6,17 +6,21 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import BATTERY, known_facts, known_metrics
-from audit.corpus.documents import Corpus
+from audit.attacks.description import describe
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.policy.consistency import check_consistency, check_values
 from audit.policy.of_attacks import check_against_attacks
 from audit.record import AuditRecord, Skipped
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus
 
 SHOWN = 8
 """Files that a warning names (ours)."""
@@ -51,8 +55,8 @@ def check_meaning(policy: Policy) -> None:
         PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
     """
     policies.check_ranges(policy, known_metrics())
-    policies.check_sides(policy, {kind.name: kind.leaks() for kind in BATTERY})
-    policies.check_lower_bounds(policy, {kind.name: kind.tallies for kind in BATTERY if kind.tallies})
+    policies.check_sides(policy, {kind.name: kind.leaks() for kind in describe(BATTERY)})
+    policies.check_lower_bounds(policy, {kind.name: kind.tallies for kind in describe(BATTERY) if kind.tallies})
 
 
 def read_record(path: Path) -> AuditRecord:

@@ -12,7 +12,7 @@ from answering import Answering, memory_of, question
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.contexts import CONTEXTS
+from audit.attacks.memorisation.description import CONTEXTS
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold

@@ -15,9 +15,10 @@ from sklearn.ensemble import RandomForestClassifier
 
 from audit.attacks.provider_membership import ProviderMembership, methods
 from audit.attacks.provider_membership import inference as inferring
-from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS, METRICS, POWER
+from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known
-from audit.attacks.provider_membership.measures import METRICS, POWER, STRONGEST, measure_table
+from audit.attacks.provider_membership.measures import STRONGEST, measure_table
 from audit.attacks.provider_membership.methods import (
     MIN_SIDE,
     call_remembered,

@@ -16,7 +16,8 @@ from answering import NOTHING, Answering, placed, value
 
 from audit.attacks.provider_membership.absent_keys import measure_absent
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, table_of
+from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS
+from audit.attacks.provider_membership.features import table_of
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
 from audit.attacks.provider_membership.providers import has_question, providers_of
 from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, reference_of

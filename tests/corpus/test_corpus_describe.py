@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
+from audit.corpus import features
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.corpus.features import describe, terms_of
+from audit.corpus.images import open_image
 from audit.errors import ManifestError
 
 
@@ -168,3 +170,23 @@ def test_what_cannot_be_described_is_refused(tmp_path):
     (tmp_path / "a.png").write_bytes(b"no image")
     with pytest.raises(ManifestError, match="document d0"):
         described(page(0, image="a.png"), root=tmp_path)
+
+
+def test_a_page_is_opened_again_only_where_its_file_has_changed(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(
+        features, "open_image", lambda corpus, document: opened.append(document.id) or open_image(corpus, document)
+    )
+    Image.effect_noise((200, 300), 60).save(tmp_path / "a.png")
+    Image.effect_noise((200, 300), 60).save(tmp_path / "b.png")
+    documents = [page(0, image="a.png"), page(1, image="b.png")]
+    first, again = described(*documents, root=tmp_path), described(documents[1], documents[0], root=tmp_path)
+    assert opened == ["d0", "d1"]
+    assert np.array_equal(first.blocks["image"], again.blocks["image"][::-1])
+    Image.new("RGB", (200, 300), "red").save(tmp_path / "a.png")
+    changed = described(*documents, root=tmp_path)
+    assert opened == ["d0", "d1", "d0"]
+    assert not np.array_equal(first.blocks["image"][0], changed.blocks["image"][0])
+    (tmp_path / "a.png").unlink()
+    with pytest.raises(ManifestError, match="d0: the image is missing"):
+        described(*documents, root=tmp_path)

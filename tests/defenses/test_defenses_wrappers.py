@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
-from audit.defenses.interface import Reworded
 from audit.defenses.paraphrase import Paraphrase
 from audit.defenses.random_string import RandomString
 from audit.defenses.registry import query_defense, query_defenses
+from audit.defenses.rewording import Reworded
 from audit.errors import TargetError, UsageError
 from audit.targets.interface import (
     Adaptation,

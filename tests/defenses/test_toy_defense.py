@@ -29,9 +29,10 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.corpus.evasion import EvasionCost
-from audit.defenses.interface import DataDefense, QueryDefense, RetrainedModel, TrainingDefense, reworded
+from audit.defenses.interface import DataDefense, QueryDefense, RetrainedModel, TrainingDefense
 from audit.defenses.registry import DEFENSES
 from audit.defenses.remedies import AnsweredFinding, Remedy
+from audit.defenses.rewording import reworded
 from audit.engine.interface import Progress
 from audit.errors import RenderError
 from audit.report.html import html

@@ -24,7 +24,7 @@ from audit import cli
 ENOUGH = {"quick": 16, "standard": 16, "full": 16}
 """Candidates: few, with enough to do for a scan to be stopped on the way."""
 IMPORTED = (
-    "audit.cli",
+    "audit.cli.commands",
     "audit.workflows.scan",
     "audit.workflows.defend",
     "audit.workflows.tune",

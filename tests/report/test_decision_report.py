@@ -18,7 +18,7 @@ from test_report_html import HOSTILE, Seen
 from audit.measurements import Estimate
 from audit.policy import Limit, Policy
 from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
-from audit.report import drawing, figures
+from audit.report import canvas, drawing
 from audit.report.decision import decision_view
 from audit.report.files import write
 from audit.report.html import decision_html
@@ -83,7 +83,7 @@ def test_page_one_ends_with_what_was_audited_and_the_last_pages_ask_for_a_signat
 
 
 def test_letters_in_drawings_are_as_large() -> None:
-    assert figures.RC["font.size"] >= SMALLEST
+    assert canvas.RC["font.size"] >= SMALLEST
     points = 178 / 25.4 * 72 / drawing.WIDTH
     assert 10 * points >= SMALLEST  # no drawing asks for less than size 10
     sources = Path(drawing.__file__).parent

@@ -52,8 +52,8 @@ def drawing(page: str) -> str:
 
 
 def test_every_context_and_class_of_the_attack_has_its_row() -> None:
-    from audit.attacks.memorisation.contexts import CONTEXTS
-    from audit.attacks.questions import CLASSES
+    from audit.attacks.memorisation.description import CONTEXTS
+    from audit.attacks.pii import CLASSES
 
     report = Memorisation.report
     assert set(report.labels["contexts"]) >= set(CONTEXTS)

@@ -12,8 +12,8 @@ from test_report_html import Seen
 from test_report_multishot import tables
 
 from audit.attacks.canaries import Canaries
+from audit.attacks.canaries.description import METRICS
 from audit.attacks.canaries.epsilon import EPSILON, GAUSSIAN, RECORD
-from audit.attacks.canaries.measures import METRICS
 from audit.attacks.reporting import HistogramFigure
 from audit.corpus.canaries.schema import PATTERNS
 from audit.record import Completed

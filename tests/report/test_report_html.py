@@ -261,6 +261,15 @@ def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round(
     assert "Figure 1." not in Seen(html(*examples.judged(examples.record(result)))).text
 
 
+def test_the_words_of_a_figure_stay_text_in_the_typeface_of_the_page(recwarn: pytest.WarningsRecorder) -> None:
+    panel = figures.Panel("Recovered <all>", (figures.Series("s & t", (figures.Point(0.5, 0.25, 0.75),)),))
+    drawn = figures.by_category("figure1", ["Müller \u2032 Петров"], [panel])
+    words = re.findall(r'<text style="[^"]*font-family: docaudit Sans, [^"\']*"[^>]*>([^<]+)</text>', drawn)
+    assert {"Recovered &lt;all&gt;", "s &amp; t", "Müller \u2032 Петров", "per cent"} <= set(words)
+    assert words == re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
+    assert not recwarn.list
+
+
 def test_every_category_of_the_manifest_has_words() -> None:
     from audit.corpus.documents import CATEGORIES
 

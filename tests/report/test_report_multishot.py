@@ -168,9 +168,9 @@ def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look(
 
 def test_every_name_of_the_multi_shot_attack_is_in_a_table_of_its_part_or_an_excess() -> None:
     from audit.attacks.reconstruction import Reconstruction
-    from audit.attacks.reconstruction.multishot import METRICS, OTHER_SCORES
+    from audit.attacks.reconstruction.description import OTHER_SCORES, RANKED_METRICS
 
     report = Reconstruction.report
-    assert all(report.listed(name) == name.startswith("excess") for name in METRICS)
+    assert all(report.listed(name) == name.startswith("excess") for name in RANKED_METRICS)
     asked = cells(report.parts[0])
-    assert {f"accauc.member.attack.{score}" for score in OTHER_SCORES} < asked <= set(METRICS)
+    assert {f"accauc.member.attack.{score}" for score in OTHER_SCORES} < asked <= set(RANKED_METRICS)

@@ -54,7 +54,7 @@ def section(page: str) -> str:
 
 
 def test_the_tables_leave_no_method_or_feature_out() -> None:
-    from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS
+    from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS
 
     asked = cells(*ProviderMembership.report.parts)
     assert {f"balanced_accuracy.{name}{end}" for name in METHODS for end in ("", ".s5", ".s10")} < asked
@@ -63,7 +63,8 @@ def test_the_tables_leave_no_method_or_feature_out() -> None:
 
 
 def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
-    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
+    from audit.attacks.provider_membership.description import FEATURES
+    from audit.attacks.provider_membership.features import ProviderTable
     from audit.attacks.provider_membership.measures import measure_table
     from audit.engine.interface import SILENT
 
@@ -316,7 +317,8 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
 
 
 def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
-    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
+    from audit.attacks.provider_membership.description import FEATURES
+    from audit.attacks.provider_membership.features import ProviderTable
     from audit.attacks.provider_membership.providers import providers_of
     from audit.attacks.provider_membership.summary import entries
     from audit.corpus import documents

@@ -61,7 +61,8 @@ def telling() -> Completed:
 
 def test_the_tables_leave_no_kind_mask_or_classifier_out() -> None:
     from audit.attacks.redaction.classifiers import CLASSIFIERS
-    from audit.attacks.redaction.measures import BLIND, MASKS
+    from audit.attacks.redaction.description import BLIND
+    from audit.corpus.kinds import MASKS
 
     rows = suffixes(RedactionContext.report)
     assert rows["Three ways to hide a value"] == [*MASKS, *BLIND]

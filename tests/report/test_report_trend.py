@@ -23,7 +23,7 @@ from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
-from audit.report import figures, remembered, trend, trend_figures
+from audit.report import canvas, remembered, trend, trend_figures
 from audit.report.labels import report_of
 from audit.report.numbers import NBSP
 from audit.report.pdf import pdf
@@ -125,10 +125,10 @@ def test_many_checkpoints_stay_legible(tmp_path: Path) -> None:
     for sheet in PdfReader(tmp_path / "trend.pdf").pages:
         sheet.extract_text(visitor_text=note)
     assert min(sizes) >= 9
-    # Letters in figures are paths: of 9 points where the figure is as wide as it was made, and it is drawn wider.
+    # Those in figures too: of 9 points where the figure is as wide as it was made, and it is drawn wider.
     assert trend_figures.FONT_SIZE >= 9
-    assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {72 * figures.WIDTH}
-    assert 72 * figures.WIDTH <= (210 - 2 * 16) / 25.4 * 72
+    assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {72 * canvas.WIDTH}
+    assert 72 * canvas.WIDTH <= (210 - 2 * 16) / 25.4 * 72
 
 
 def test_a_trend_says_when_its_outcomes_were_computed() -> None:

@@ -250,3 +250,18 @@ def test_totals_are_the_same_bits_where_each_cluster_has_a_column_of_its_own(row
     drawn = np.random.default_rng(1).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=50)
     totals, expected = resampling._products(drawn, rows), np.einsum("rk,kc->rc", drawn, rows)
     assert totals.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("counts", [(30, 9, 1), (1,) * 25, (3, 1, 2, 4), (1, 0, 2)], ids=str)
+def test_drawing_rows_or_clusters_gives_the_multinomial_distribution(counts):
+    """Few distinct rows are drawn as counts, many as single clusters: the moments are the same."""
+    counts = np.array(counts)
+    n, n_resamples = counts.sum(), 40_000
+    drawn = resampling._draw(counts, generator(7), n_resamples)
+    assert drawn.shape == (n_resamples, len(counts))
+    assert (drawn.sum(axis=1) == n).all()
+    law = stats.multinomial(n, counts / n)
+    error = np.sqrt(law.cov().diagonal() / n_resamples)
+    assert (np.abs(drawn.mean(axis=0) - law.mean()) <= 4.5 * error).all()
+    assert np.cov(drawn.T) == pytest.approx(law.cov(), abs=0.05 * law.cov().max())
+    assert (drawn == resampling._draw(counts, generator(7), n_resamples)).all()

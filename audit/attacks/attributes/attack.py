@@ -14,16 +14,15 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
+from audit.attacks.attributes.description import EXCESS, METHODS, AttributeInferenceDescription, named
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
-from audit.attacks.attributes.measures import EXCESS, METRICS, POWER, counts, coverage, gated_methods, jobs, named
+from audit.attacks.attributes.measures import counts, coverage, gated_methods, jobs
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
-from audit.attacks.attributes.report import REPORT
-from audit.attacks.attributes.table import METHODS, AttributeTable, build_table
+from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
-from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -41,7 +40,7 @@ NO_REFERENCE = (
 
 
 @dataclass(frozen=True)
-class AttributeInference(Attack):
+class AttributeInference(AttributeInferenceDescription, Attack):
     """Attribute inference among a closed set of values (EDPB Opinion 28/2024, paragraph 55; ours but for the idea).
 
     The adversary holds the model and a page with one value hidden, knows what kind of value it is, and has a list of
@@ -65,12 +64,7 @@ class AttributeInference(Attack):
     n_candidates: Annotated[int, Field(ge=MIN_CANDIDATES)] = 16
     n_per_document: Annotated[int, Field(ge=1)] = 8
 
-    name: ClassVar[str] = "attribute_inference"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
-    report: ClassVar[AttackReport] = REPORT
-    power: ClassVar[str | None] = POWER
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
 
     def __post_init__(self) -> None:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks import blind_baseline
+from audit.attacks.attributes.description import CHOSEN, EXCESS, GROUPS, LOSS, METHODS, POWER, PUBLIC, named
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.table import GROUPS, LOSS, METHODS, AttributeTable
+from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.measuring import Job, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES
@@ -25,28 +25,12 @@ from audit.stats.medians import median_interval
 from audit.stats.rates import excess_mean
 from audit.targets.utility import estimate
 
-EXCESS, CHOSEN, PUBLIC, POWER = "excess", "chosen", "public", "candidates"
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
 ENOUGH = 20
 """Documents of a split from which on a limit is held (ours): a large leak shows, and nothing passes by their number."""
 LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
-
-
-def named(name: str, method: str) -> str:
-    """A metric by a method; those by the loss bear the bare name."""
-    return name if method == LOSS else f"{name}.{method}"
-
-
-METRICS = (
-    *(named(f"{EXCESS}.{group}", method) for group, method in product((*GROUPS, *CATEGORIES), METHODS)),
-    *(named(f"{CHOSEN}.{split}", method) for split, method in product(AUDITED, METHODS)),
-    *(f"{PUBLIC}.{split}" for split in AUDITED),
-    *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), AUDITED, (*GROUPS[:2], *CATEGORIES))),
-    POWER,
-    blind_baseline.NAME,
-)
 
 
 def jobs(table: AttributeTable, rng: Generator) -> Iterator[Job]:

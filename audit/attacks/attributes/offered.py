@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from audit.attacks.attributes.measures import EXCESS
+from audit.attacks.attributes.description import EXCESS, GROUPS, METHODS
 from audit.attacks.attributes.questions import kind_of_answer, pool_of, trained_values
-from audit.attacks.attributes.table import GROUPS, METHODS
 from audit.attacks.interface import Sides, Units
 from audit.attacks.questions import all_questions
 from audit.attacks.splits import AUDITED, missing_split

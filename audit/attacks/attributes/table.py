@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.attributes.description import CALIBRATED, GROUPS, LOSS
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.candidate_weights import (
     MEAN,
@@ -20,10 +21,6 @@ from audit.attacks.candidate_weights import (
 )
 from audit.attacks.columns import DocumentColumns
 from audit.engine.interface import Json
-
-LOSS, CALIBRATED = "loss", "calibrated"
-METHODS = (LOSS, CALIBRATED)
-GROUPS = ("unique", "repeated", "all")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,19 +9,18 @@ from typing import Annotated, Any, ClassVar, Self
 from numpy.random import Generator as Rng
 from pydantic import Field
 
+from audit.attacks.canaries.description import CanariesDescription
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import FOLLOWS, METRICS, POWER, PROVABLE, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import PROVABLE, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.paired import paired_by_canary
-from audit.attacks.canaries.report import REPORT
 from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
 from audit.attacks.measuring import compare_losses
-from audit.attacks.reporting import AttackReport
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -52,7 +51,7 @@ SEARCH = {
 
 
 @dataclass(frozen=True)
-class Canaries(Attack):
+class Canaries(CanariesDescription, Attack):
     """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
 
     Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
@@ -85,13 +84,7 @@ class Canaries(Attack):
     n_answers: Annotated[int, Field(ge=1)] = 200
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
-    name: ClassVar[str] = "canaries"
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    unbounded: ClassVar[tuple[str, ...]] = ("excess_exposure", "exposure", POWER)
-    report: ClassVar[AttackReport] = REPORT
-    power: ClassVar[str | None] = POWER
     provable: ClassVar[Mapping[str, Provable]] = PROVABLE
-    follows: ClassVar[Mapping[str, tuple[str, ...]]] = FOLLOWS
     seconds: ClassVar[tuple[float, float]] = (0.5, 3.0)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
+from audit.attacks.canaries.description import POWER
 from audit.attacks.canaries.outcomes import CanaryTable
 from audit.attacks.interface import Provable
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
@@ -20,25 +21,6 @@ from audit.stats.welch import widen_to_welch
 from audit.targets import utility
 
 UNIT = "canaries"
-POWER = "most_bits"
-METRICS = (
-    "excess",
-    "excess_top3",
-    "excess_exposure",
-    "extracted",
-    "extracted.control",
-    "extracted.optimiser",
-    "hdt",
-    "hdt.control",
-    "hdt.optimiser",
-    "top3",
-    "top3.control",
-    "exposure",
-    "exposure.control",
-    POWER,
-)
-"""`control`: canaries whose coin left them out; `optimiser`: without exhaustive search and descent. With several
-patterns all of them follow once more for each. The bound on epsilon is no metric for a policy: see `privacy`."""
 PROVABLE = {
     "excess": Provable("advantage", "canary", chance_in="extracted"),
     "excess_top3": Provable("advantage", "canary", chance_in="top3"),
@@ -50,8 +32,6 @@ PROVABLE = {
 }
 """What a guarantee of the training bounds: of a secret that was never planted the model knows nothing, so that it ranks
 among the first as often as chance has it, and one that was planted is as many documents as there are copies."""
-FOLLOWS = {"excess": ("extracted", "extracted.control"), "excess_top3": ("top3", "top3.control")}
-"""An excess can be had wherever both sides have two canaries."""
 NEEDED_CANARIES = 32
 """Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
 NONE_IN = "no canary that was put in could be asked for"

@@ -14,6 +14,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Findings, Provable, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import compare_losses
+from audit.attacks.membership.description import LIMITED, SCORES, MembershipInferenceDescription
 from audit.attacks.membership.documents import (
     CALIBRATING,
     REASONS,
@@ -26,11 +27,10 @@ from audit.attacks.membership.documents import (
     reference_of,
     select_compared,
 )
-from audit.attacks.membership.measures import LIMITED, METRICS, measure_scores, reference_knows_members
-from audit.attacks.membership.report import REPORT
-from audit.attacks.membership.scores import PRIMARIES, SCORES, enough, gated_scores, score_documents
-from audit.attacks.reporting import AttackReport
-from audit.attacks.score_figures import LOW, provable_of, rank_scores
+from audit.attacks.membership.measures import measure_scores, reference_knows_members
+from audit.attacks.membership.scores import PRIMARIES, enough, gated_scores, score_documents
+from audit.attacks.score_figures import provable_of, rank_scores
+from audit.attacks.shared_report import LOW
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
@@ -63,7 +63,7 @@ NO_REFERENCE = (
 
 
 @dataclass(frozen=True)
-class MembershipInference(Attack):
+class MembershipInference(MembershipInferenceDescription, Attack):
     """Membership inference on documents (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
@@ -90,10 +90,7 @@ class MembershipInference(Attack):
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     n_masks: Annotated[int, Field(ge=1)] = N_MASKS
 
-    name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
-    report: ClassVar[AttackReport] = REPORT
     provable: ClassVar[Mapping[str, Provable]] = provable_of("document")
 
     @property

@@ -7,29 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.interface import Findings
-from audit.attacks.membership.scores import PRIMARIES, SCORES, ScoredDocuments
-from audit.attacks.score_figures import LOW, RATES, ScoreComparison, draw_roc
+from audit.attacks.membership.description import LIMITED, METRICS, SCORES
+from audit.attacks.membership.scores import PRIMARIES, ScoredDocuments
+from audit.attacks.score_figures import ScoreComparison, draw_roc
+from audit.attacks.shared_report import LOW, RATES
 from audit.engine.interface import Progress
 from audit.measurements import Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.roc import auc_interval
 
-LIMITED = ("auc", LOW)
-"""What policies limit: held against the strongest of the scores."""
-METRICS = (
-    "auc",
-    LOW,
-    *(f"tpr_at_fpr_{rate}" for rate in RATES),
-    *(f"fpr_at_{rate}" for rate in RATES),
-    *(f"{what}.{score}" for what, score in product((*LIMITED, *(f"tpr_at_fpr_{rate}" for rate in RATES)), SCORES)),
-)
-"""Without a suffix: of the primary score. `fpr_at_...` is what the threshold gave on the evaluated documents."""
 NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few documents"."""
 _DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))

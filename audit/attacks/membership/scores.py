@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.arrays import Bools, Floats
+from audit.attacks.membership.description import SCORES
 from audit.attacks.membership.documents import adapted_ids, can_adapt, reference_of
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
@@ -16,7 +17,6 @@ from audit.engine.interface import Json, Trial
 from audit.measurements import Diagnostic
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
 
-SCORES = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
 PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the document", "loss": "loss"}
 """What the primary score is, in words; the first one that this audit has."""
 MIN_PUBLIC = 20

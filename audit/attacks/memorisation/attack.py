@@ -13,11 +13,11 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units, ask_all
-from audit.attacks.memorisation.contexts import CONTEXTS, GATED, WHOLE, Context, ContextProbe, Scene
+from audit.attacks.memorisation.contexts import GATED, WHOLE, ContextProbe, Scene
+from audit.attacks.memorisation.description import CONTEXTS, METRICS, Context, MemorisationDescription
 from audit.attacks.memorisation.fairness import baseline_knows_members, confounded, weaknesses
-from audit.attacks.memorisation.measures import IDENTIFIED, METRICS, measure_questions
+from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.paired import paired_by_question
-from audit.attacks.memorisation.report import REPORT
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     counts,
@@ -36,7 +36,6 @@ from audit.attacks.questions import (
     trained_on,
 )
 from audit.attacks.removal import ATTEMPTED, clear
-from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import count_splits, missing_split
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.case import Case
@@ -55,7 +54,7 @@ _AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Memorisation(Attack):
+class Memorisation(MemorisationDescription, Attack):
     """Extractable memorisation (Pinto et al. 2024; methods.md#memorisation).
 
     The adversary holds a training page without the answer, and the training question. What the model answers is held
@@ -77,14 +76,8 @@ class Memorisation(Attack):
     fuzzy: bool = True
     n_baselines: Annotated[int, Field(ge=1)] = 1
 
-    name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME)
-    unbounded: ClassVar[tuple[str, ...]] = ("extractable_simplicity", IDENTIFIED)
-    tallies: ClassVar[tuple[str, ...]] = (IDENTIFIED,)
-    report: ClassVar[AttackReport] = REPORT
-    power: ClassVar[str | None] = "anls.heldout.target"
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
     evidence_shape: ClassVar[EvidenceShape] = "question"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
 
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
+from audit.attacks.memorisation.description import Context
 from audit.attacks.questions import AskedQuestion, distinct_answers
 from audit.attacks.removal import stands_on, without
 from audit.corpus import perturbations
@@ -18,24 +18,6 @@ from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.corpus.paraphrases import paraphrase
 
-Context = Literal[
-    "exact",
-    "no_text",
-    "paraphrased",
-    "shuffled",
-    "image_only",
-    "constant",
-    "rotation_5",
-    "rotation_10",
-    "shift_20",
-    "shift_100",
-    "brightness_50",
-    "brightness_80",
-    "brightness_130",
-    "brightness_200",
-]
-CONTEXTS: tuple[Context, ...] = get_args(Context)
-"""Degrees, pixels and per cent stand in the names."""
 GATED: tuple[Context, ...] = ("exact", "paraphrased", "no_text", "brightness_130")
 """Contexts that a limit on net is held against, where they are tried (ours): that of training, and one for each thing
 that may be another: the question's words, the page's text, its image. A countermeasure that was trained in the first

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.memorisation.contexts import GATED
+from audit.attacks.memorisation.description import GAP
 from audit.measurements import Estimate, Measurement, Unresolved
 
-GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02
 """f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation). Further apart is what has its
 whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all audits."""

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
-from itertools import product
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job, estimate_without_null, run_jobs
-from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE
-from audit.attacks.memorisation.fairness import GAP, control_contexts
+from audit.attacks.memorisation.contexts import WHOLE
+from audit.attacks.memorisation.description import (
+    EXTRACTABLE,
+    GAP,
+    GROUPS,
+    IDENTIFIED,
+    MORE_CONTEXTS,
+    PLAYERS,
+)
+from audit.attacks.memorisation.fairness import control_contexts
 from audit.attacks.memorisation.table import QuestionTable
-from audit.attacks.questions import CLASSES, IDENTIFYING
+from audit.attacks.pii import CLASSES, IDENTIFYING
 from audit.attacks.removal import ATTEMPTED, UNPROVEN
 from audit.attacks.splits import AUDITED
 from audit.engine.interface import Progress
@@ -27,38 +34,6 @@ from audit.targets.utility import estimate
 
 Null = tuple[float, str] | None
 """What someone without the model reaches, or what no leak would give, and where it comes from."""
-PLAYERS = ("target", "baseline")
-IDENTIFIED = "identified"
-"""Distinct personal values, beside a share of all questions: how many people and numbers a model gives away."""
-GROUPS = ("unique", "repeated")
-EXTRACTABLE = ("extractable_memorisation", "extractable_simplicity")
-_MORE = tuple(context for context in CONTEXTS if context != "exact")
-METRICS = (
-    "net",
-    *(f"net.{group}" for group in GROUPS),
-    "net.heldout",
-    *(
-        f"{what}.{split}"
-        for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), AUDITED)
-    ),
-    "extracted_anls.member",
-    *(f"discoverable.{split}" for split in AUDITED),
-    *(f"net.{name}" for name in CLASSES),
-    *(
-        name
-        for context in _MORE
-        for name in (
-            f"net.{context}",
-            f"net.heldout.{context}",
-            *(f"{what}.{split}.{context}" for what, split in product(("extracted", "memorised"), AUDITED)),
-        )
-    ),
-    *(f"anls.heldout.{player}" for player in PLAYERS),
-    GAP,
-    IDENTIFIED,
-    *EXTRACTABLE,
-    "net.unproven",
-)
 NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 
@@ -80,7 +55,7 @@ def measure_questions(
         *_in_context(table, "exact", rng),
         *_groups(table, rng),
         *_discoverable(table, n_samples, min_probability, rng),
-        *(job for context in _MORE for job in _in_context(table, context, rng)),
+        *(job for context in MORE_CONTEXTS for job in _in_context(table, context, rng)),
         *_readings(table, commonest, rng),
         *_extractable(table.split("member").proven, rng),
         partial(_gap, table.split("heldout").attempted, rng),

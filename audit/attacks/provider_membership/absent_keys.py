@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.attacks.measuring import estimate_without_null
+from audit.attacks.provider_membership.description import ABSENT_KEY
 from audit.attacks.provider_membership.features import scatter
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
@@ -24,7 +25,6 @@ from audit.measurements import ALPHAS, Count, Measurement, Unresolved
 from audit.stats.intervals import proportion
 from audit.targets.utility import estimate
 
-METRIC = "absent_key"
 NO_KEYS = "no member document has a question of which the key is known: the entity of its answer, or its category"
 NONE_LACKS = "no kept-aside document lacks a key that member documents are asked about"
 NOT_COMPARED = "needs the pretrained model, or a baseline: what that answers too is no memory"
@@ -159,14 +159,14 @@ def measure_absent(
     )
     if not replies:
         nothing = reason or (NONE_LACKS if _wordings(corpus) else NO_KEYS)
-        return Unresolved(METRIC, nothing, 0), counts
+        return Unresolved(ABSENT_KEY, nothing, 0), counts
     providers = {name: number for number, name in enumerate(sorted({reply.provider for reply in replies}))}
     clusters = [providers[reply.provider] for reply in replies]
     interval = proportion(trained, clusters, alphas=ALPHAS, unit="provider")
     null = values.null(sum(reply.unseen for reply in replies) / len(replies))
     if null is None:
-        return estimate_without_null(METRIC, interval, "questions"), counts
-    return estimate(METRIC, interval, "questions", null, "held-out"), counts
+        return estimate_without_null(ABSENT_KEY, interval, "questions"), counts
+    return estimate(ABSENT_KEY, interval, "questions", null, "held-out"), counts
 
 
 @dataclass(frozen=True)

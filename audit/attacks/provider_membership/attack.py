@@ -14,16 +14,9 @@ from audit.attacks.budget import SEED, sample
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Provable, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
-from audit.attacks.provider_membership.features import (
-    IN,
-    MEMORY,
-    OUT,
-    ProviderTable,
-    match_sides,
-    table_of,
-    tabulate,
-)
-from audit.attacks.provider_membership.measures import METRICS, NO_NUMBER, POWER, STRONGEST, Measured, measure_table
+from audit.attacks.provider_membership.description import MEMORY, ProviderMembershipDescription
+from audit.attacks.provider_membership.features import IN, OUT, ProviderTable, match_sides, table_of, tabulate
+from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, Measured, measure_table
 from audit.attacks.provider_membership.providers import (
     Provider,
     askable,
@@ -44,11 +37,11 @@ from audit.attacks.provider_membership.queries import (
     missing_reference,
     reference_of,
 )
-from audit.attacks.provider_membership.report import REPORT, SUREST
+from audit.attacks.provider_membership.report import SUREST
 from audit.attacks.provider_membership.scores import CHANGES
 from audit.attacks.provider_membership.summary import count_providers, entries
-from audit.attacks.reporting import AttackReport
-from audit.attacks.score_figures import LOW, provable_of
+from audit.attacks.score_figures import provable_of
+from audit.attacks.shared_report import LOW
 from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -63,7 +56,7 @@ N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
 
 
 @dataclass(frozen=True)
-class ProviderMembership(Attack):
+class ProviderMembership(ProviderMembershipDescription, Attack):
     """Did documents of a provider train the model (Tito et al. 2024, section 5.2; methods.md#provider-membership)?
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside what
@@ -87,12 +80,7 @@ class ProviderMembership(Attack):
     n_absent: Annotated[int, Field(ge=0)] = 5
     n_absent_keys: Annotated[int, Field(ge=1)] = 2
 
-    name: ClassVar[str] = "provider_membership"
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, blind_baseline.NAME, absent_keys.METRIC)
-    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
-    report: ClassVar[AttackReport] = REPORT
-    power: ClassVar[str | None] = POWER
     sides: ClassVar[tuple[str, str]] = (IN, OUT)
     evidence_shape: ClassVar[EvidenceShape] = "provider"
     provable: ClassVar[Mapping[str, Provable]] = {

@@ -19,15 +19,8 @@ from typing import TypeVar
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.provider_membership.description import FEATURES, MEMORY
 from audit.engine.interface import Json, Trial
-
-FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
-"""What the paper's unsupervised attack (the first two) and its supervised one (all) look at
-(methods.md#provider-membership)."""
-MEMORY = ("memory_similarity", "memory_change")
-"""The paper's two memorisation tests: NLS_mem (M1) and dNLS_mem (M2)."""
-METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
-"""The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
 
 
 @dataclass(frozen=True, eq=False)

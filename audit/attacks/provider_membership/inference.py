@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS
+from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.methods import (
     MIN_SIDE,
     call_remembered,

@@ -15,7 +15,15 @@ from numpy.random import Generator
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import estimate_without_null
-from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
+from audit.attacks.provider_membership.description import (
+    CERTAIN_METRICS,
+    METHODS,
+    METRICS,
+    POWER,
+    QUESTIONS,
+    SUFFIXES,
+)
+from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
     NEEDED,
@@ -26,7 +34,6 @@ from audit.attacks.provider_membership.inference import (
     says_nothing,
 )
 from audit.attacks.provider_membership.scores import (
-    CERTAIN_METRICS,
     collect_scores,
     draw_curves,
     draw_histogram,
@@ -36,29 +43,12 @@ from audit.attacks.provider_membership.scores import (
 )
 from audit.attacks.provider_membership.summary import compare_with_null, describe_importance, describe_memory_tests
 from audit.attacks.provider_membership.uncertainty import measure_accuracy, measure_forest_area, permute_labels
-from audit.attacks.score_figures import LOW, RATES
+from audit.attacks.shared_report import LOW, RATES
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.medians import median_interval
 from audit.targets.utility import estimate
 
-QUESTIONS = (0, 5, 10)
-"""The paper's s: providers with at least so many questions (table A6)."""
-POWER = "questions_a_provider"
-"""The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
-ten, and both sides are cut to match."""
-SUFFIXES = {questions: f".s{questions}" if questions else "" for questions in QUESTIONS}
-METRICS = (
-    "balanced_accuracy",
-    *(f"balanced_accuracy.{method}{suffix}" for method, suffix in product(METHODS, SUFFIXES.values())),
-    "auc",
-    *(f"tpr_at_fpr_{rate}" for rate in RATES),
-    *CERTAIN_METRICS,
-    "auc.apk",
-    *(f"auc.{name}" for name in (*FEATURES, *MEMORY)),
-    POWER,
-)
-"""What a table gives. "balanced_accuracy" is that of the primary method; "auc" and the rates are of user inference."""
 STRONGEST = {
     "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in METHODS),
     "auc": ("auc", "auc.apk", "auc.loss", "auc.memory_similarity"),

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.provider_membership.features import FEATURES, MEMORY, ProviderTable
+from audit.attacks.provider_membership.description import CERTAIN_SCORES, FEATURES, MEMORY
+from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, Inference, smaller_side
-from audit.attacks.score_figures import LOW, RATES, ScoreComparison, TwoSides, draw_roc
+from audit.attacks.score_figures import ScoreComparison, TwoSides, draw_roc
+from audit.attacks.shared_report import LOW, RATES
 from audit.measurements import Curve, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.advantage import lowest_resolved
 
@@ -24,10 +26,6 @@ LOWER = ("loss", "memory_change")
 """Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
 CHANGES = ("loss_change", "confidence_change")
 """Features that there are with a reference only."""
-CERTAIN_SCORES = {"user": LOW, "loss": f"{LOW}.loss", "memory_similarity": f"{LOW}.memory_similarity"}
-"""The scores that rank providers on their own: user inference, the loss, the first memorisation test (ours). Forests
-are left out, which are trained on some of the providers that set the threshold."""
-CERTAIN_METRICS = tuple(CERTAIN_SCORES.values())
 ALARM = 0.1
 """Where so many more members than others are shown to be found, a leak is there whatever the AUC (ours)."""
 NOT_MEASURED = "no provider has it"

@@ -9,7 +9,8 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.provider_membership.absent_keys import AbsentKeyReply
-from audit.attacks.provider_membership.features import IN, MEMORY, OUT, Matched, ProviderTable
+from audit.attacks.provider_membership.description import MEMORY
+from audit.attacks.provider_membership.features import IN, OUT, Matched, ProviderTable
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known, memory_calls
 from audit.attacks.provider_membership.providers import REASONS, Provider, provider_of
 from audit.attacks.provider_membership.scores import LOWER, collect_scores

@@ -27,9 +27,14 @@ from audit.attacks.reconstruction.cdmi import (
     rebuilds,
     reconstruct,
 )
-from audit.attacks.reconstruction.gated import POWER
-from audit.attacks.reconstruction.measures import METRICS, measure_fields
-from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, SHIPPED, TUNED, LowestLoss, Rule, Sampling
+from audit.attacks.reconstruction.description import (
+    DEFAULT,
+    LOWEST_LOSS,
+    TUNED,
+    ReconstructionDescription,
+)
+from audit.attacks.reconstruction.measures import measure_fields
+from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
 from audit.attacks.reconstruction.paired import paired_by_field
 from audit.attacks.reconstruction.reasons import (
@@ -42,8 +47,6 @@ from audit.attacks.reconstruction.reasons import (
     PARSING,
     REWORDED,
 )
-from audit.attacks.reconstruction.report import REPORT
-from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import POINTING, points
 from audit.case import Case
@@ -61,7 +64,7 @@ N_ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
-class Reconstruction(Attack):
+class Reconstruction(ReconstructionDescription, Attack):
     """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; methods.md#reconstruction).
 
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
@@ -108,12 +111,7 @@ class Reconstruction(Attack):
     image_noise: bool = False
     screened: Annotated[int | None, Field(ge=1)] = None
 
-    name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    unbounded: ClassVar[tuple[str, ...]] = ("ipf", "hd", "ld")
-    report: ClassVar[AttackReport] = REPORT
-    power: ClassVar[str | None] = POWER
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": ANSWERING,
         "parsing": PARSING,

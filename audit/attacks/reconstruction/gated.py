@@ -13,16 +13,18 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.measuring import Job
-from audit.attacks.reconstruction.methods import DEFAULT, LOWEST_LOSS, TUNED
-from audit.attacks.reconstruction.table import (
+from audit.attacks.reconstruction.description import (
+    DETECTION,
     EXCESSES,
+    GAIN,
     GROUPS,
     LENGTHS_APART,
+    METHODS,
     PLAYERS,
-    FieldTable,
+    POWER,
     named,
-    unresolved,
 )
+from audit.attacks.reconstruction.table import FieldTable, unresolved
 from audit.attacks.splits import AUDITED
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion
@@ -31,21 +33,6 @@ from audit.stats.resampling import MIN_CLUSTERS
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-DETECTION = "oracle_detection"
-POWER = f"{DETECTION}.unique"
-GAIN = "heldout_gain.unique"
-_METHODS = (DEFAULT, LOWEST_LOSS, TUNED)
-METRICS = (
-    *(named(f"{what}.{group}", how) for what, group, how in product(EXCESSES, (*GROUPS, *LENGTHS_APART), _METHODS)),
-    *(
-        f"pr.{split}.{player}.unique.{method}"
-        for split, player, method in product(AUDITED, PLAYERS, (LOWEST_LOSS, TUNED))
-    ),
-    DETECTION,
-    POWER,
-    *(f"{POWER}.{method}" for method in _METHODS),
-    *(named(GAIN, method) for method in _METHODS),
-)
 NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 TRAINED_ON = 0.05
@@ -138,7 +125,7 @@ def alarms(measurements: Sequence[Measurement]) -> tuple[str, ...]:
 
 def _estimates(measurements: Sequence[Measurement], name: str) -> list[Estimate]:
     """A metric by every method."""
-    names = {named(name, method) for method in _METHODS}
+    names = {named(name, method) for method in METHODS}
     return [one for one in measurements if isinstance(one, Estimate) and one.name in names]
 
 

@@ -16,21 +16,11 @@ from audit.attacks.fields import REASONS, Field, Length
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, run_jobs
 from audit.attacks.reconstruction import gated, multishot
-from audit.attacks.reconstruction.methods import DEFAULT, TUNED
+from audit.attacks.reconstruction.description import DEFAULT, EPSILONS, EXCESSES, GROUPS, PLAYERS, RECALL, SCORES, TUNED
 from audit.attacks.reconstruction.offered import coverage
-from audit.attacks.reconstruction.table import (
-    EXCESSES,
-    GROUPS,
-    PLAYERS,
-    SCORES,
-    FieldTable,
-    Uniform,
-    build_table,
-    unresolved,
-)
+from audit.attacks.reconstruction.table import FieldTable, Uniform, build_table, unresolved
 from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES
 from audit.corpus.folding import occurrences
 from audit.engine.interface import Json, Progress
 from audit.measurements import ALPHAS, Count, Diagnostic, Histogram, Measurement, Unresolved
@@ -41,25 +31,6 @@ from audit.stats.means import mean
 from audit.stats.resampling import MIN_CLUSTERS, bootstrap
 from audit.targets.utility import estimate, masked_token_accuracy
 
-EPSILONS = {"": 0.01, ".e0.001": 0.001, ".e0.1": 0.1}
-"""The epsilon of IpF (equation 6) is not in the paper: 0.01, with 0.001 and 0.1 beside it (methods.md)."""
-RECALL = "candidate_recall"
-METRICS = (
-    *gated.METRICS,
-    RECALL,
-    f"{RECALL}.unique",
-    "public_accuracy",
-    *(f"{score}.{split}.{player}" for score, split, player in product(SCORES, AUDITED, PLAYERS)),
-    *(f"pr.{split}.{player}.unique" for split, player in product(AUDITED, PLAYERS)),
-    *(f"ipf.{split}{suffix}" for split, suffix in product(AUDITED, EPSILONS)),
-    *(
-        f"{score}.{split}.{player}.{name}"
-        for score, split, player, name in product(SCORES, AUDITED, PLAYERS, CATEGORIES)
-    ),
-    *(f"ipf.{split}.{name}" for split, name in product(AUDITED, CATEGORIES)),
-    *multishot.METRICS,
-    blind_baseline.NAME,
-)
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
 
 

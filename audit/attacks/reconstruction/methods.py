@@ -27,7 +27,6 @@ from audit.attacks.candidate_weights import (
 HOT_STEPS = 3
 """Steps over which the temperature falls to its final value (appendix A)."""
 Score = Callable[[Floats, Floats], float]
-DEFAULT, LOWEST_LOSS, TUNED = "default", "lowest_loss", "tuned"
 
 
 @dataclass(frozen=True)

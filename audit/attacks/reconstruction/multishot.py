@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job
-from audit.attacks.reconstruction.methods import DEFAULT, MEMBERSHIP_SCORES, PRIMARY, TUNED, read_shots
-from audit.attacks.reconstruction.table import (
-    BASELINE,
+from audit.attacks.reconstruction.description import (
+    COLUMNS,
+    DEFAULT,
     GROUPS,
-    PLAYERS,
-    TUNED_BASELINE,
-    FieldTable,
+    QUANTITIES,
+    SERIES,
+    SHARES,
+    TUNED,
+    TUNED_SERIES,
     named,
-    unresolved,
 )
+from audit.attacks.reconstruction.methods import PRIMARY, read_shots
+from audit.attacks.reconstruction.table import BASELINE, TUNED_BASELINE, FieldTable, unresolved
 from audit.attacks.splits import AUDITED
 from audit.engine.interface import Json
 from audit.measurements import ALPHAS, Curve, Diagnostic, Measurement
@@ -30,26 +32,6 @@ from audit.stats.ranking import area, area_interval, at, at_interval, curve_poin
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
-SHARES = {"1": 0.01, "5": 0.05, "100": 1.0}
-"""The shares p at which table 5 prints AccAt(p)."""
-OTHER_SCORES = tuple(name for name in MEMBERSHIP_SCORES if name != PRIMARY)
-_COLUMNS = {"acc": "pr", "ham": "hd"}
-_QUANTITIES = (*(f"{what}_at_{share}" for what, share in product(_COLUMNS, SHARES)), "accauc", "hamaac")
-_SERIES = (
-    *product(AUDITED, PLAYERS, ("",)),
-    *product(("member",), ("attack",), (f".{name}" for name in OTHER_SCORES)),
-)
-"""Split, player, and membership score where it is not the primary one."""
-_TUNED_SERIES = tuple(product(AUDITED, PLAYERS, (f".{TUNED}",)))
-"""The same attempts by the tuned method, by the primary score; only where there is one."""
-METRICS = (
-    *(
-        f"{quantity}.{split}.{player}{score}"
-        for quantity in _QUANTITIES
-        for split, player, score in (*_SERIES, *_TUNED_SERIES)
-    ),
-    *(named(f"excess_accauc.{group}", method) for group, method in product(GROUPS, (DEFAULT, TUNED))),
-)
 CURVE_SHARES = (0.01, *(round(0.05 * index, 2) for index in range(1, 21)))
 """Where the curves of figure 6 are drawn."""
 
@@ -72,9 +54,9 @@ class _Ranked:
 def jobs(table: FieldTable, rng: Generator, *, tuned: bool = False) -> Iterator[Job]:
     """Return every measurement of the multi-shot attack by the default method, or by the tuned one, as a call."""
     baseline, primary = (TUNED_BASELINE, TUNED) if tuned else (BASELINE, PRIMARY)
-    for split, player, suffix in _TUNED_SERIES if tuned else _SERIES:
+    for split, player, suffix in TUNED_SERIES if tuned else SERIES:
         ranking = baseline if player == "baseline" else suffix.removeprefix(".") or primary
-        for quantity in _QUANTITIES:
+        for quantity in QUANTITIES:
             name = f"{quantity}.{split}.{player}{suffix}"
             yield partial(_measured, name, quantity, table.split(split), ranking, baseline, rng)
     for group in GROUPS:
@@ -95,7 +77,7 @@ def _measured(name: str, quantity: str, table: FieldTable, ranking: str, baselin
 
 
 def _interval(quantity: str, rows: _Ranked, rng: Generator) -> Interval:
-    outcome = rows.outcome[_COLUMNS[quantity[:3]]]
+    outcome = rows.outcome[COLUMNS[quantity[:3]]]
     if "_at_" in quantity:
         share = SHARES[quantity.rpartition("_")[2]]
         return at_interval(rows.score, outcome, rows.cluster, share, rng, alphas=ALPHAS)
@@ -104,7 +86,7 @@ def _interval(quantity: str, rows: _Ranked, rng: Generator) -> Interval:
 
 
 def _value(quantity: str, rows: _Ranked) -> float:
-    outcome = rows.outcome[_COLUMNS[quantity[:3]]]
+    outcome = rows.outcome[COLUMNS[quantity[:3]]]
     if "_at_" in quantity:
         return at(rows.score, outcome, SHARES[quantity.rpartition("_")[2]])
     found = area(rows.score, outcome)

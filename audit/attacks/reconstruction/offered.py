@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from audit.attacks.fields import LENGTHS, Field, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.table import EXCESSES, GROUPS, LENGTHS_APART
+from audit.attacks.reconstruction.description import EXCESSES, GROUPS, LENGTHS_APART
 from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences

@@ -38,6 +38,13 @@ HAM_LABELS = {
     100: "Hamming distance, the most plausible of several attempts",
 }
 OTHER_METHODS = {"lowest_loss": "by the lowest loss", "tuned": "sampled with the parameters of a file"}
+OTHER_RANKINGS = {
+    "raw_perplexity": "ranked by raw perplexity",
+    "raw_and_ratio": "ranked by perplexity times ratio",
+    "likelihood_gap": "ranked by likelihood gap",
+    "likelihood_ratio": "ranked by likelihood ratio",
+}
+"""Membership scores of section 4.3, beside the primary one."""
 PUBLISHED = "sampled as published"
 WITH, UNSEEN, WITHOUT = (
     "declared as trained on, with the model",
@@ -166,10 +173,7 @@ QUALIFIERS = {
     "short": "values of one or two word pieces",
     "e0.001": "epsilon 0.001",
     "e0.1": "epsilon 0.1",
-    "raw_perplexity": "ranked by raw perplexity",
-    "raw_and_ratio": "ranked by perplexity times ratio",
-    "likelihood_gap": "ranked by likelihood gap",
-    "likelihood_ratio": "ranked by likelihood ratio",
+    **OTHER_RANKINGS,
 }
 FIGURES = (
     CategoryFigure(

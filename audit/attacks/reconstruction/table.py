@@ -13,33 +13,15 @@ from numpy.typing import NDArray
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import DocumentColumns
 from audit.attacks.fields import Field
-from audit.attacks.reconstruction.methods import (
-    DEFAULT,
-    MEMBERSHIP_SCORES,
-    PRIMARY,
-    TUNED,
-    baseline_score,
-    best,
-    read_shots,
-)
+from audit.attacks.reconstruction.description import DEFAULT, PLAYERS, TUNED, named
+from audit.attacks.reconstruction.methods import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
 from audit.corpus.folding import Occurrence, fold
 from audit.engine.interface import Json
 from audit.measurements import Unresolved
 from audit.stats.distances import hamming, jaro_winkler, levenshtein
 
-SCORES = ("pr", "hd", "ld", "jwd")
-PLAYERS = ("attack", "baseline")
-GROUPS = ("unique", "repeated", "all")
-LENGTHS_APART = ("long", "short")
-"""Fields of unusual length with a value of their own: groups beside the paper's, never mixed with them."""
-EXCESSES = ("excess_pr", "excess_hamming")
 BASELINE, TUNED_BASELINE = "baseline", "tuned_baseline"
 """In `FieldTable.rankings`: the attempts without the model, ranked by their public perplexity, by method."""
-
-
-def named(name: str, method: str) -> str:
-    """A player or a metric by a method; the default method's bear the bare name."""
-    return name if method == DEFAULT else f"{name}.{method}"
 
 
 @dataclass(frozen=True, eq=False)

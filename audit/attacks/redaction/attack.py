@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -13,23 +13,21 @@ from pydantic import Field
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Attack, Findings, Units
 from audit.attacks.redaction.classifiers import CLASSIFIERS
+from audit.attacks.redaction.description import RedactionContextDescription
 from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
-from audit.attacks.redaction.measures import METRICS, measure_redaction
-from audit.attacks.redaction.report import REPORT
+from audit.attacks.redaction.measures import measure_redaction
 from audit.attacks.redaction.samples import groups_of, samples_of
-from audit.attacks.redaction.target_gain import GAINS
 from audit.attacks.redaction.target_guess import Guess, alike, can_guess, guess_value
 from audit.attacks.redaction.text_leak import units_of
-from audit.attacks.reporting import AttackReport
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
+from audit.corpus.kinds import MASKS
 from audit.corpus.redaction.contexts import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import Target
 
-MASKS: tuple[Mask, ...] = get_args(Mask)
 FULL = ("linear-svm", "random-forest", "bagged-svm", "gradient-boosting")
 """Classifiers of the budget "full" (ours). The paper's two networks take minutes a fold without a GPU: name them in a
 file of attack parameters."""
@@ -40,7 +38,7 @@ ADD_VALUES = "mark values of two categories at least for attack, in as many docu
 
 
 @dataclass(frozen=True)
-class RedactionContext(Attack):
+class RedactionContext(RedactionContextDescription, Attack):
     """What the text around a redaction gives away (methods.md#redaction-context; Beltrame et al. 2024).
 
     Every value that may be attacked is hidden, and a classifier that saw other documents tells its category from its
@@ -59,12 +57,8 @@ class RedactionContext(Attack):
     embedding: EmbeddingName = "tfidf"
     n_folds: Annotated[int, Field(ge=2)] = 5
 
-    name: ClassVar[str] = "redaction"
     uses: ClassVar[tuple[str, ...]] = ("embedder",)
-    metrics: ClassVar[tuple[str, ...]] = METRICS
-    report: ClassVar[AttackReport] = REPORT
     needs_model: ClassVar[bool] = False
-    text_metrics: ClassVar[tuple[str, ...]] = tuple(name for name in METRICS if name not in GAINS)
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.classifiers} - CLASSIFIERS.keys())

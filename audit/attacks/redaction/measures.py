@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
-from typing import get_args
 
 import numpy as np
 from numpy.random import Generator
@@ -14,12 +12,10 @@ from numpy.random import Generator
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
-from audit.attacks.redaction.classifiers import CLASSIFIERS
+from audit.attacks.redaction.description import BLIND, EXCESS
 from audit.attacks.redaction.samples import NEEDED, samples_of
-from audit.attacks.redaction.target_gain import EXCESS, GAINS, measure_gain
+from audit.attacks.redaction.target_gain import measure_gain
 from audit.attacks.redaction.text_leak import (
-    BLIND,
-    GATED,
     RARE,
     Predictions,
     find_best_kind,
@@ -41,20 +37,6 @@ from audit.stats.resampling import bootstrap
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-BASES = ("accuracy", "macro_f1", "lift", "lift_over_length", *GATED)
-MASKS: tuple[Mask, ...] = get_args(Mask)
-METRICS = (
-    *BASES,
-    *(f"{base}.{mask}" for base, mask in product(BASES, MASKS)),
-    *(f"{base}.{name}" for base, name in product(BASES, CLASSIFIERS)),
-    *(f"{base}.{mask}.{name}" for base, mask, name in product(BASES, MASKS, CLASSIFIERS)),
-    *(f"{base}.{who}" for base, who in product(BASES[:2], BLIND)),
-    *(f"{what}.{category}" for what, category in product(("recall", "precision"), CATEGORIES)),
-    "dictionary_share",
-    *GAINS,
-)
-"""Without a mask: under that of the manifest. Without a classifier: the first of the parameters; where it is the only
-one, no number is named after it."""
 LEAK = 0.90
 """Accuracy by document above which folds leak until it is explained (methods.md#redaction-context)."""
 

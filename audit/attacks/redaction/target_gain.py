@@ -12,6 +12,7 @@ from numpy.random import Generator
 from audit.arrays import Bools, Ints
 from audit.attacks.redaction import embedding
 from audit.attacks.redaction.classifiers import Features, fit
+from audit.attacks.redaction.description import EXCESS, GAINS
 from audit.attacks.redaction.samples import NEEDED, Samples
 from audit.attacks.redaction.target_guess import Guess, by_category, can_guess, categories_of_tags
 from audit.attacks.splits import AUDITED
@@ -24,8 +25,6 @@ from audit.targets.interface import TagProbabilities
 from audit.targets.no_model import NONE_AUDITED
 from audit.targets.utility import estimate
 
-EXCESS = ("target_gain", "target_gain.uncommon")
-GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
 NOT_ASKED = "the target names neither tags nor hidden words"
 NOTHING_HIDDEN = "no member or held-out document holds a redacted value"
 CLASSIFIER = "linear-svm"

@@ -14,9 +14,9 @@ import numpy as np
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Units
+from audit.attacks.redaction.description import BLIND, EXCESS, GATED
 from audit.attacks.redaction.folds import FoldTrial
 from audit.attacks.redaction.samples import NEEDED, Samples, groups_of
-from audit.attacks.redaction.target_gain import EXCESS
 from audit.attacks.splits import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
@@ -24,9 +24,6 @@ from audit.engine.interface import Json, Trial
 from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.lift import WorstClass, lift_share, worst_class
 from audit.targets.utility import estimate
-
-BLIND = ("length-only", "prior")
-"""Who sees the values' lengths only, and who knows only how common each category is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +74,6 @@ def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions
     return Predictions(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))
 
 
-GATED = ("lift_share", "worst_class")
-"""The share told of what naming the commonest category leaves untold, and the category that is told best."""
 RARE = len(CATEGORIES)
 """Where all rare categories stand together."""
 

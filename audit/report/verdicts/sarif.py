@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from audit import __version__
 from audit.attacks import BATTERY
+from audit.attacks.description import describe
 from audit.attacks.reporting import AttackReport
 from audit.corpus.paths import printable
 from audit.errors import RenderError
@@ -30,7 +31,7 @@ of the line, so that every change of a limit would close an alert and open anoth
 _SEVERITIES = {"error": "8.0", "warning": "5.0"}
 """`security-severity`, which GitHub shows as high and medium (ours): neither is a score of this model's leak."""
 _PAGE = "reference/metrics"
-_REPORTS: dict[str, AttackReport] = {kind.name: kind.report for kind in BATTERY}
+_REPORTS: dict[str, AttackReport] = {kind.name: kind.report for kind in describe(BATTERY)}
 
 
 @dataclass(frozen=True)

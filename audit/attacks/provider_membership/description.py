@@ -1,0 +1,62 @@
+"""Provider membership as policies and reports know it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar
+
+from audit.attacks.description import Description
+from audit.attacks.provider_membership.report import METHODS as LABELLED
+from audit.attacks.provider_membership.report import REPORT
+from audit.attacks.reporting import AttackReport
+from audit.attacks.shared_report import BLIND_AUC, LOW, RATES
+
+if TYPE_CHECKING:
+    from audit.attacks.interface import Attack
+
+FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
+"""What the paper's unsupervised attack (the first two) and its supervised one (all) look at
+(methods.md#provider-membership)."""
+MEMORY = ("memory_similarity", "memory_change")
+"""The paper's two memorisation tests: NLS_mem (M1) and dNLS_mem (M2)."""
+METHODS = tuple(LABELLED)
+"""The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
+QUESTIONS = (0, 5, 10)
+"""The paper's s: providers with at least so many questions (table A6)."""
+SUFFIXES = {questions: f".s{questions}" if questions else "" for questions in QUESTIONS}
+POWER = "questions_a_provider"
+"""The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
+ten, and both sides are cut to match."""
+CERTAIN_SCORES = {"user": LOW, "loss": f"{LOW}.loss", "memory_similarity": f"{LOW}.memory_similarity"}
+"""The scores that rank providers on their own: user inference, the loss, the first memorisation test (ours). Forests
+are left out, which are trained on some of the providers that set the threshold."""
+CERTAIN_METRICS = tuple(CERTAIN_SCORES.values())
+METRICS = (
+    "balanced_accuracy",
+    *(f"balanced_accuracy.{method}{suffix}" for method, suffix in product(METHODS, SUFFIXES.values())),
+    "auc",
+    *(f"tpr_at_fpr_{rate}" for rate in RATES),
+    *CERTAIN_METRICS,
+    "auc.apk",
+    *(f"auc.{name}" for name in (*FEATURES, *MEMORY)),
+    POWER,
+)
+"""What a table gives. "balanced_accuracy" is that of the primary method; "auc" and the rates are of user inference."""
+ABSENT_KEY = "absent_key"
+
+
+class ProviderMembershipDescription(Description):
+    """What is told of `ProviderMembership` without running it."""
+
+    name: ClassVar[str] = "provider_membership"
+    metrics: ClassVar[tuple[str, ...]] = (*METRICS, BLIND_AUC, ABSENT_KEY)
+    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
+    report: ClassVar[AttackReport] = REPORT
+    power: ClassVar[str | None] = POWER
+
+    @classmethod
+    def load(cls) -> type[Attack]:
+        """See `Description.load`."""
+        from audit.attacks.provider_membership.attack import ProviderMembership
+
+        return ProviderMembership
