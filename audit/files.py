@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
 import stat
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.errors import EngineError, UsageError
+from audit.underway import mark_underway, remove_abandoned
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_FILES = "no file can be written there"
@@ -74,22 +76,28 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 
     Its file mode is `mode`, less what the user's umask takes away.
 
+    What a killed process left of an earlier attempt goes.
+
     Raises:
         EngineError: the disk is full or the folder cannot be written; nothing is left behind.
     """
-    temporary = ""
+    beginning, end = f".{path.name}.", ".tmp"
+    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "wb") as stream:
+        remove_abandoned(path.parent.glob(f"{glob.escape(beginning)}*{end}"))
+        handle, name = tempfile.mkstemp(prefix=beginning, suffix=end, dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as stream, mark_underway(temporary):
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, mode & ~_umask())
-        os.replace(temporary, path)
+            os.chmod(temporary, mode & ~_umask())
+            os.replace(temporary, path)
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
         raise _unwritten(path, error) from None
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import typer
 from PIL import Image
-from stoppable_scan import ENOUGH, StoppableScan
+from stoppable_command import ENOUGH, StoppableCommand
 from typer.testing import CliRunner
 
 from audit import record as records
@@ -450,7 +450,7 @@ def quick_scan(models, data, out):
 
 
 def start(models, data, out, room=None):
-    return StoppableScan(quick_scan(models, data, out), room)
+    return StoppableCommand(quick_scan(models, data, out), room)
 
 
 def wait_for_outcomes(out, process, at_least=1):

@@ -195,7 +195,7 @@ def write_evaded(corpus: Corpus, dst: Path) -> None:
         raise ManifestError(NOTHING, "evasion is for text in small Latin letters")
     name = f"{corpus.manifest.name}{SUFFIX}"
     manifest = replace(corpus.manifest, name=name, references=ReferencePaths(), canaries=None)
-    with draft_of(dst, "evasion", fresh=True) as draft:
+    with draft_of(dst, "evasion") as draft:
         for document in documents:
             if document.image is not None:
                 copy_image(image_path(corpus, document), draft, document.image)

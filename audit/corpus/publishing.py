@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from audit.errors import EngineError, UsageError
+from audit.underway import mark_underway, remove_abandoned
 
 
 def check_destination(dst: Path) -> None:
@@ -23,28 +24,33 @@ def check_destination(dst: Path) -> None:
 
 
 @contextmanager
-def draft_of(dst: Path, purpose: str, *, fresh: bool = False) -> Iterator[Path]:
+def draft_of(dst: Path, purpose: str) -> Iterator[Path]:
     """Give a new folder beside `dst`, renamed to `dst` when the block ends without an error, else removed.
+
+    What a killed process left of one goes before.
 
     Args:
         dst: does not exist, or is an empty folder.
         purpose: one word in the draft's name, so that what a killed run left can be recognised.
-        fresh: remove what a killed run left, instead of refusing to go on.
 
     Raises:
-        EngineError: the draft exists already, or something cannot be written.
+        EngineError: another command is writing the draft, or something cannot be written.
     """
     dst = dst.resolve()  # "." has no name to put a neighbour beside
     draft = dst.with_name(f".{dst.name}.{purpose}.tmp")
-    if fresh:
-        shutil.rmtree(draft, ignore_errors=True)
+    remove_abandoned([draft])
     try:
         draft.mkdir(parents=True)
+    except FileExistsError:
+        raise EngineError(
+            f"{draft}: another command is writing it", "wait for it; remove it if there is none"
+        ) from None
     except OSError as error:
-        raise EngineError(f"{draft} cannot be made: {error.strerror}", "remove what an earlier run left") from error
+        raise EngineError(f"{draft} cannot be made: {error.strerror}", "choose another place") from error
     try:
-        yield draft
-        draft.replace(dst)
+        with mark_underway(draft):
+            yield draft
+            draft.replace(dst)
     except OSError as error:
         raise EngineError(f"{dst}: the data set cannot be written: {error.strerror or error}") from error
     finally:

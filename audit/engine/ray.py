@@ -21,8 +21,8 @@ from typing import Any
 from audit.engine.driver import drive
 from audit.engine.interface import Json, Outcomes, Trial, Work, WorkSource
 from audit.engine.local import WIDTH
-from audit.engine.private import PrivateFolder
 from audit.errors import EngineError
+from audit.private import PrivateFolder
 
 CHUNKS_PER_WORKER = 4
 """Into how many chunks a worker's share is cut (ours): small, so that a lost worker costs little and all end together,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import transformers
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.errors import TargetError
+from audit.private import PrivateFolder
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import not_finite
 from audit.targets.checkpoint.resident import RESIDENTS
@@ -113,10 +113,10 @@ def train(
         TargetError: the model does not fit into the GPU's memory.
     """
     RESIDENTS.keep(model)
-    with tempfile.TemporaryDirectory(prefix="docaudit-training-") as scratch, reproducible(device), quiet(warn=True):
+    with PrivateFolder() as scratch, reproducible(device), quiet(warn=True):
         fitting = trainer(
             model=model,
-            args=_arguments(recipe, scratch, device, evaluates=bool(validation)),
+            args=_arguments(recipe, str(scratch), device, evaluates=bool(validation)),
             data_collator=collator,
             train_dataset=list(samples),
             eval_dataset=list(validation) or None,

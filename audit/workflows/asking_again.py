@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from audit.defenses.registry import query_defenses
 from audit.engine.interface import Progress, Trial
 from audit.engine.journal import Journal
 from audit.errors import UsageError
+from audit.private import PrivateFolder
 from audit.record import AuditRecord, Completed
 from audit.training.references.resolve import LoadedReferences
 from audit.workflows.execution import choose_number_format, collect_outcomes
@@ -74,8 +74,7 @@ def ask_again(
     if not completed:
         found.notes.append("no attack was completed, so that nothing could be asked again")
         return
-    with tempfile.TemporaryDirectory(prefix="docaudit-verify-") as place:
-        out = Path(place)
+    with PrivateFolder() as out:
         (out / "evidence").mkdir()
         opened = _open(record, tuple(completed), model, data, out, wanted)
         trained = folder / "evidence" / "references"

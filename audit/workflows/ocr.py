@@ -209,7 +209,7 @@ def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:
 
 def _publish(corpus: Corpus, documents: Sequence[Document], out: Path) -> None:
     """Write a copy of the data set with these documents, its references with it."""
-    with draft_of(out, "ocr", fresh=True) as draft, _named(out):
+    with draft_of(out, "ocr") as draft, _named(out):
         for name, path in manifests.files_of(corpus).items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, draft / name)

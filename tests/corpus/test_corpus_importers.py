@@ -18,6 +18,7 @@ from audit.corpus.documents import Category, Split, TaskKind
 from audit.corpus.importers.locating import MIN_SCORE, Location, NotLocated, locate, quality_of
 from audit.corpus.importers.registry import FORMATS
 from audit.errors import EngineError, ManifestError, UsageError
+from audit.underway import mark_underway
 
 funsd = FORMATS["funsd"]
 sroie = FORMATS["sroie"]
@@ -311,11 +312,14 @@ def test_the_current_folder_is_a_destination(receipts: Path, tmp_path: Path, mon
     assert len(manifests.load(tmp_path / "out").documents) == 3
 
 
-def test_what_a_killed_import_left_is_named(receipts: Path, tmp_path: Path) -> None:
-    (tmp_path / ".out.import.tmp").mkdir()
-    with pytest.raises(EngineError, match=r"\.out\.import\.tmp cannot be made"):
+def test_what_a_killed_import_left_goes_and_what_another_writes_stays(receipts: Path, tmp_path: Path) -> None:
+    draft = tmp_path / ".out.import.tmp"
+    draft.mkdir()
+    with mark_underway(draft), pytest.raises(EngineError, match=r"\.out\.import\.tmp: another command is writing it"):
         sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert not (tmp_path / "out").exists()
+    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
+    assert not draft.exists()
 
 
 def test_two_imports_are_equal(receipts: Path, tmp_path: Path) -> None:

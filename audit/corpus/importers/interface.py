@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import ClassVar, Literal
 
 from audit.corpus import manifest as manifests
@@ -43,6 +42,7 @@ from audit.corpus.importers.splits import (
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
 from audit.files import refuse_pipes
+from audit.private import PrivateFolder
 from audit.progress import observer, steps
 from audit.stats.clusters import join_groups
 
@@ -115,12 +115,12 @@ class Source(ABC):
         """
         self._check_rule(shares, division)
         check_destination(dst)
-        with TemporaryDirectory(prefix="docaudit-import-") as folder:
+        with PrivateFolder() as scratch:
             stated = (self._task(task), task is not None, options or SourceOptions())
-            request = ImportRequest(shares, seed, division, *stated, Path(folder))
+            request = ImportRequest(shares, seed, division, *stated, scratch)
             contents = self._read(src, request)
             if heldout_from is not None:
-                second = Path(folder) / "second"
+                second = scratch / "second"
                 second.mkdir()
                 again = replace(request, task=contents.task.kind, task_given=True, scratch=second)
                 contents, members = join_contents(contents, self._read(heldout_from, again))

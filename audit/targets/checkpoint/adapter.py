@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
+from audit.private import PrivateFolder
 from audit.targets.checkpoint.content import WEIGHTS, is_adapter
 from audit.targets.checkpoint.hints import download_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
@@ -53,9 +53,7 @@ class Adapter:
     path: Path
     settings: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]
-    assembled: tempfile.TemporaryDirectory[str] = field(
-        default_factory=lambda: tempfile.TemporaryDirectory(prefix="docaudit-adapter-")
-    )
+    assembled: PrivateFolder = field(default_factory=PrivateFolder)
 
     @property
     def n_vocabulary(self) -> int | None:
@@ -117,7 +115,7 @@ def assemble(adapter: Adapter, base: Path) -> Path:
 
     Tokenizer and processor are the adapter's where it has them, else the base's; never half of each.
     """
-    place = Path(adapter.assembled.name)
+    place = adapter.assembled.path
     _copy(base, place, _OF_BASE)
     if _has(adapter.path, _VOCABULARIES):
         _replace(adapter.path, place, _TOKENIZER)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import math
-import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from audit.private import PrivateFolder
 
 SPARE = 0.85
 """Share of the free memory of a GPU that weights may take (ours); the rest is for what is computed."""
@@ -92,10 +92,11 @@ def spread(model: Any, room: Mapping[int | str, int], computes: str) -> Any:
         name: place if place != "disk" or any(f"{key}.".startswith(f"{name}.") for key in stored) else computes
         for name, place in places.items()
     }
-    folder = tempfile.mkdtemp(prefix="docaudit-weights-") if "disk" in places.values() else None
-    dispatch_model(model, places, main_device=computes, offload_dir=folder, force_hooks=True)
+    folder = PrivateFolder() if "disk" in places.values() else None
+    place = None if folder is None else str(folder.path)
+    dispatch_model(model, places, main_device=computes, offload_dir=place, force_hooks=True)
     if folder is not None:
-        model.docaudit_offload = weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
+        model.docaudit_offload = weakref.finalize(model, folder.remove)
     return model
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from audit.errors import EngineError
+from audit.underway import mark_underway, remove_abandoned
 
 UNFINISHED = "unfinished-"
 """What the names of folders begin with that are being filled, or were when the process was killed."""
@@ -28,7 +29,8 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
 
     Args:
         folder: named after everything its content depends on.
-        make: fills the empty folder that it is given; when it breaks down, nothing is left.
+        make: fills the empty folder that it is given; when it breaks down, nothing is left, and what is left when the
+            process is killed goes with the next one that is filled.
 
     Raises:
         EngineError: the disk does not take it.
@@ -38,10 +40,12 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
     cache = folder.parent
     try:
         cache.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(cache.glob(f"{UNFINISHED}*"))
         unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=cache))
         try:
-            make(unfinished)
-            os.replace(unfinished, folder)
+            with mark_underway(unfinished):
+                make(unfinished)
+                os.replace(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     except (OSError, SafetensorError) as error:

@@ -36,14 +36,18 @@ class PrivateFolder:
 
     def __init__(self, within: Path | None = None) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="docaudit-", dir=within))
-        self._watcher = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _REMOVES, str(self.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._watcher.wait()
+        try:
+            self._watcher = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _REMOVES, str(self.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self._watcher.wait()
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
 
     def __enter__(self) -> Path:
         """The folder."""
@@ -53,6 +57,10 @@ class PrivateFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Remove the folder."""
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove it now; it may have been removed before."""
         shutil.rmtree(self.path, ignore_errors=True)
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()

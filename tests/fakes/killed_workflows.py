@@ -1,0 +1,237 @@
+"""Commands of docaudit that train, scan or write, on tiny data with tiny models, each to be killed on its way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import asked_pages
+import nlu_models
+import numpy as np
+import redacted
+import tiny
+from answering_checkpoints import make_donut
+from PIL import Image, ImageDraw
+
+from audit.corpus import manifest as manifests
+from audit.corpus.documents import Document, Manifest, Membership, ReferencePaths, Task, TrainingRecipe
+
+RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
+NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A command, and what it needs.
+
+    Attributes:
+        name: in the field's words.
+        world: makes the folder "{w}" that it reads.
+        command: what follows `docaudit`; it writes below the folder in which it runs.
+        first: commands that are run before, to their end.
+        copied: a folder of the world that is copied to where the command runs, as it changes it.
+        drawn: its noise is drawn anew at each run, so that of two models only the guarantees are the same.
+        gate: whether pull requests try it too.
+        needs: a program that it calls.
+    """
+
+    name: str
+    world: Callable[[Path], None]
+    command: str
+    first: tuple[str, ...] = ()
+    copied: str | None = None
+    drawn: bool = False
+    gate: bool = False
+    needs: str | None = None
+
+
+def make_receipts(world: Path, members: int = 12, others: int = 6) -> None:
+    """Taggers, what they were fine-tuned from, and receipts of two providers."""
+    made = manifests.load(tiny.corpus(world / "data", members=members, heldout=others, public=others, images=True))
+    providers = [replace(page, provider=f"provider {index % 2}") for index, page in enumerate(made.documents)]
+    manifests.write(world / "data", replace(made.manifest, recipe=RECIPE), providers)
+    tiny.checkpoint(world / "pretrained", "layoutlm", "mlm", 3)
+    for number, name in enumerate(("model", "run/checkpoint-1", "run/checkpoint-2"), start=2):
+        tiny.checkpoint(world / name, "layoutlm", "token-classification", number)
+    (world / "clients.toml").write_text('[clients]\nnorth = ["provider 0"]\nsouth = ["provider 1"]\n')
+
+
+def make_few_receipts(world: Path) -> None:
+    """The same with fewer receipts, for two scans and a training."""
+    make_receipts(world, members=6, others=3)
+
+
+def make_totals(world: Path) -> None:
+    """Receipts of which the totals alone are attacked, enough public ones to fit an attack on, and a tagger."""
+    folder = tiny.corpus(world / "data", members=3, heldout=3, public=20)
+    lines = [json.loads(line) for line in (folder / "documents.jsonl").read_text().splitlines()]
+    for entity in (entity for document in lines for entity in document["entities"]):
+        entity["attack"] = entity["label"] == "TOTAL"
+    (folder / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in lines))
+    tiny.checkpoint(world / "model", "layoutlm", "token-classification", 2)
+    tiny.checkpoint(world / "pretrained", "layoutlm", "mlm", 3)
+
+
+def make_questions(world: Path) -> None:
+    """A Donut, a baseline, and what both were trained from."""
+    for seed, name in enumerate(("pretrained", "model", "baseline")):
+        make_donut(world / "data" / "references" / name, seed)
+    asked_pages.corpus(
+        world / "data",
+        members=10,
+        heldout=4,
+        public=4,
+        labels=("TOTAL",),
+        recipe=RECIPE,
+        references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
+    )
+    (world / "data" / "references" / "model").rename(world / "model")
+
+
+def make_utterances(world: Path) -> None:
+    """A model of intents and slots that was trained on some of its utterances."""
+    from audit.training.nlu import NluRecipe, fit_nlu
+
+    documents = nlu_models.documents()
+    documents += [nlu_models.play(f"h{number}", name, "heldout") for number, name in enumerate(NAMES)]
+    documents += [nlu_models.rate(f"g{number}", str(number), "heldout") for number in range(10, 14)]
+    documents += [nlu_models.play(f"o{number}", f"{name} x", "public") for number, name in enumerate(NAMES)]
+    recipe = TrainingRecipe(epochs=2, batch_size=8)
+    task = Task("intent-slots", nlu_models.TAGS)
+    manifests.write(world / "data", Manifest(1, "utterances", task, Membership("random"), recipe=recipe), documents)
+    data = manifests.load(world / "data")
+    (world / "model").mkdir()
+    fit_nlu(data.of("member"), (), NluRecipe(epochs=2, batch_size=8), world / "model", labels=nlu_models.TAGS)
+
+
+def make_canaried(world: Path) -> None:
+    """Utterances with canaries among them, and a model that was trained on both."""
+    from audit.corpus.canaries.insertion import insert
+    from audit.training.nlu import NluRecipe, fit_nlu
+
+    make_utterances(world / "plain")
+    plain = manifests.load(world / "plain" / "data")
+    insert(plain, world / "data", pattern="pin", count=10, repeat=2, length=4, seed=0)
+    data = manifests.load(world / "data")
+    (world / "model").mkdir()
+    fit_nlu(data.of("member"), (), NluRecipe(epochs=2, batch_size=8), world / "model", labels=data.manifest.task.labels)
+
+
+def make_letters(world: Path) -> None:
+    """Redacted texts, a tagger and its baseline."""
+    made = redacted.texts(12, told=True)
+    recipe = replace(RECIPE, epochs=2)
+    public = [
+        replace(text, id=f"p{text.id}", split="public") for text in redacted.texts(4, told=True, seed=1).documents
+    ]
+    manifests.write(world / "data", replace(made.manifest, name="letters", recipe=recipe), [*made.documents, *public])
+    for seed, name in enumerate(("model", "baseline", "pretrained"), start=1):
+        tiny.checkpoint(world / name, "bert", "token-classification", seed, redacted.LABELS)
+
+
+def make_pages(world: Path) -> None:
+    """A data set with pages whose words nobody read yet, a folder of pages alone, and one of FUNSD's form."""
+    images = world / "data" / "images"
+    images.mkdir(parents=True)
+    rows = []
+    for number in range(4):
+        page = Image.new("RGB", (320, 120), "white")
+        ImageDraw.Draw(page).text((20, 30), f"TOTAL {number}9.00", fill="black", font_size=28)
+        page.save(images / f"{number}.png")
+        split = "member" if number < 2 else "heldout"
+        rows.append(Document(f"d{number}", split, size=(320, 120), image=f"images/{number}.png"))
+    manifests.write(world / "data", Manifest(1, "unread", Task("mlm"), Membership("random")), rows)
+    (world / "plain").mkdir()
+    for number, image in enumerate(sorted(images.iterdir())):
+        (world / "plain" / f"page-{number}.png").write_bytes(image.read_bytes())
+    _write_forms(world / "funsd")
+
+
+def _write_forms(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("annotations", "images"):
+        (folder / name).mkdir(parents=True)
+    for number in range(6):
+        words = [{"text": "value", "box": [10, 10, 40, 20]}, {"text": str(number), "box": [45, 10, 60, 20]}]
+        field = {"id": 0, "text": f"value {number}", "label": "answer", "box": [10, 10, 60, 20], "linking": []}
+        (folder / "annotations" / f"{number}.json").write_text(json.dumps({"form": [{**field, "words": words}]}))
+        page = Image.fromarray(rng.integers(0, 255, (80, 100), dtype=np.uint8))
+        page.save(folder / "images" / f"{number}.png")
+
+
+_START = "--reference pretrained={w}/pretrained"
+_QUICK = "--budget quick --out out"
+_SCAN = "scan {w}/model {w}/data " + _QUICK
+_AUXILIARY = _SCAN + " --reference auxiliary={w}/pretrained --only reconstruction --documents 4"
+_DEFEND = "{w}/model {w}/data " + _QUICK
+_PRIVATE = "defend dp " + _DEFEND + " " + _START + " --epsilon 8 --steps 4 --train full"
+
+WORKFLOWS = (
+    Workflow("scan: fields", make_receipts, _AUXILIARY, gate=True),
+    Workflow("scan: whole battery on a tagger, public model trained", make_receipts, f"{_SCAN} {_START}"),
+    Workflow("scan: answers", make_questions, _SCAN),
+    Workflow("scan: intents and slots", make_utterances, _SCAN),
+    Workflow("scan: canaries", make_canaried, _SCAN + " --only canaries"),
+    Workflow("scan: redacted letters", make_letters, _SCAN + " --reference baselines={w}/baseline"),
+    Workflow("scan: text alone", make_letters, "scan --no-model {w}/data --out out"),
+    Workflow("scan: behind a countermeasure", make_questions, _SCAN + " --defense paraphrase --only memorisation"),
+    Workflow(
+        "scan: split models",
+        make_questions,
+        _SCAN + " --reference splits=splits --only memorisation",
+        first=("train-splits {w}/data --out splits --count 2",),
+    ),
+    Workflow(
+        "scan: checkpoints of a training",
+        make_receipts,
+        _AUXILIARY.replace("scan {w}/model", "scan --checkpoints {w}/run/*"),
+    ),
+    Workflow("train-baseline: tagger", make_receipts, "train-baseline {w}/data --out out --count 2 " + _START),
+    Workflow(
+        "train-baseline: intents", make_utterances, "train-baseline {w}/data --out out --reference pretrained={w}/model"
+    ),
+    Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START, gate=True),
+    Workflow("train-splits: answers", make_questions, "train-splits {w}/data --out out --count 2"),
+    Workflow("tune-attack", make_totals, "tune-attack {w}/model {w}/data --out out/attack.toml --epochs 1 " + _START),
+    Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),
+    Workflow("defend: question changed", make_questions, "defend random-after " + _DEFEND),
+    Workflow("defend: blocking", make_questions, "defend blocking " + _DEFEND),
+    Workflow("defend: higher resolution", make_questions, "defend higher-resolution " + _DEFEND),
+    Workflow("defend: scrubbing", make_letters, "defend scrub " + _DEFEND + " " + _START),
+    Workflow(
+        "defend: few documents of a provider", make_few_receipts, "defend cap-providers " + _DEFEND + " " + _START
+    ),
+    Workflow(
+        "defend: regularisation",
+        make_utterances,
+        "defend regularisation " + _DEFEND + " --reference pretrained={w}/model",
+    ),
+    Workflow("defend dp: documents", make_few_receipts, _PRIVATE + " --unit document", drawn=True),
+    Workflow("defend dp: providers", make_few_receipts, _PRIVATE + " --unit provider", drawn=True, gate=True),
+    Workflow(
+        "defend dp: federated", make_few_receipts, _PRIVATE + " --clients {w}/clients.toml --local-steps 1", drawn=True
+    ),
+    Workflow("defend: evasion", make_letters, "defend evasion {w}/data --out out"),
+    Workflow("import", make_pages, "import funsd {w}/funsd out", gate=True),
+    Workflow("canary insert", make_receipts, "canary insert {w}/data out --count 8 --repeat 1"),
+    Workflow("init", make_pages, "init data --task mlm --yes", copied="plain"),
+    Workflow("ocr", make_pages, "ocr data", copied="data", needs="tesseract"),
+    Workflow("ocr: a copy", make_pages, "ocr {w}/data --out out", needs="tesseract"),
+    Workflow("report", make_receipts, "report out", first=(_AUXILIARY,)),
+    Workflow(
+        "gate",
+        make_receipts,
+        "gate out --format junit --output given/verdict.xml --format sarif --output given/verdict.sarif",
+        first=(_AUXILIARY,),
+    ),
+    Workflow(
+        "diff",
+        make_receipts,
+        "diff old out --output given/diff.txt",
+        first=(_AUXILIARY, _AUXILIARY.replace("{w}/model", "{w}/run/checkpoint-1").replace("--out out", "--out old")),
+    ),
+    Workflow("attest", make_receipts, "attest out --out given/statement.json", first=(_AUXILIARY,)),
+    Workflow("demo", make_pages, "demo --out out"),
+)

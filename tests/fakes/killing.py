@@ -1,0 +1,243 @@
+"""Kills a workflow at drawn moments, lets it go on, and says all in which it differs from one that nobody disturbed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from killed_workflows import Workflow
+from stoppable_command import OUTRIGHT, Effort, Moment, StoppableCommand
+
+from audit.files import EVIDENCE
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+CODES = {signal.SIGKILL: (-signal.SIGKILL, -OUTRIGHT), signal.SIGTERM: (143,), signal.SIGINT: (130,)}
+SECONDS = 600.0
+"""More than any command takes here on a machine that does much else."""
+_OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)")
+"""Files that may or may not be there after a scan."""
+_TEMPORARY = re.compile(r"(^|/)(\.[^/]*\.tmp|unfinished-)")
+_TIMES = {"timing", "started", "seconds"}
+_DRAWN = re.compile(r"[0-9a-f]{16}")
+_PREAMBLE = """\
+# Commands that were killed
+
+Every command that trains, scans or writes, on tiny models and data, stopped at a drawn moment and run again: right
+before a file is opened for writing, renamed or removed, or after so much processor time, by turns. *Before its end*
+counts the kills that came in time. *As if nothing had happened* counts those after which records, models, journals and
+data were those of a run that nobody disturbed (but for times and, in private training, for what noise decides), and no
+file had been half written, nothing was left behind, the exit code was the signal's, and no step of a privacy budget
+was given back.
+
+`DOCAUDIT_WRITE_KILLS=1 pytest tests/hostile/test_kills.py -m matrix`"""
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What came of one kill.
+
+    Attributes:
+        signal: that was sent.
+        in_time: whether it came before the command's end.
+        failures: in words; none where all went on as if nothing had happened.
+    """
+
+    signal: signal.Signals
+    in_time: bool
+    failures: tuple[str, ...]
+
+
+class Killing:
+    """A workflow, run once to its end in `place`, ready to be killed.
+
+    Args:
+        workflow: the command.
+        world: the folder that it reads.
+        place: an empty folder.
+    """
+
+    def __init__(self, workflow: Workflow, world: Path, place: Path) -> None:
+        self.workflow, self._world, self._place = workflow, world, place
+        self._prepared = place / "prepared"
+        self._prepared.mkdir(parents=True)
+        if workflow.copied is not None:
+            shutil.copytree(world / workflow.copied, self._prepared / "data")
+        for command in workflow.first:
+            code, output, _ = self._run(self._prepared, command, None)
+            assert code in (0, 10, 11), output
+        whole = self._begin("whole")
+        code, output, effort = self._run(whole, workflow.command, None)
+        assert code in (0, 10, 11), output
+        assert effort is not None
+        self.code, self.effort, self.files = code, effort, contents(whole, workflow.drawn)
+
+    def kill(self, number: int, seed: int) -> Killed:
+        """Kill it at a moment that `seed` draws, run the same command again, and compare."""
+        here = self._begin(f"killed-{number}")
+        moment = draw_moment(self.effort, number, np.random.default_rng([seed, number]))
+        code, output, effort = self._run(here, self.workflow.command, moment)
+        ended = effort is not None and not effort.reached
+        failures = [*self._ill_ended(code, output, effort, here, moment), *broken(here)]
+        spent = steps_spent(here)
+        code, output, _ = self._run(here, self.workflow.command, None)
+        failures += self._changed(code, output, here, spent)
+        if not failures:
+            shutil.rmtree(here.parent)
+        return Killed(moment.signal, not ended, tuple(f"{moment}: {failure}" for failure in failures))
+
+    def _begin(self, name: str) -> Path:
+        here = self._place / name / "here"
+        shutil.copytree(self._prepared, here)
+        return here
+
+    def _run(self, here: Path, command: str, moment: Moment | None) -> tuple[int | None, str, Effort | None]:
+        scratch = here.parent / "scratch"
+        scratch.mkdir(exist_ok=True)
+        arguments = command.format(w=self._world).split()
+        return StoppableCommand(arguments, moment=moment, within=here, scratch=scratch).wait_for_effort(SECONDS)
+
+    def _ill_ended(
+        self, code: int | None, output: str, effort: Effort | None, here: Path, moment: Moment
+    ) -> Iterator[str]:
+        """What is wrong with how a command ended that was told to."""
+        if "Traceback" in output or "Exception ignored" in output:
+            yield f"told of its insides: {output[-1500:]}"
+        if effort is not None and not effort.reached:
+            if code != self.code:
+                yield f"was not reached and ended with {code}"
+        elif code in CODES[moment.signal]:
+            if moment.signal != signal.SIGKILL and "run the same command again" not in output:
+                yield f"did not say how to go on: {output[-300:]}"
+        elif code != self.code or contents(here, self.workflow.drawn) != self.files:
+            yield f"ended with {code}: {output[-1500:]}"
+        if moment.signal != signal.SIGKILL:
+            yield from (f"left {path.name} among the temporary files" for path in _left(here.parent / "scratch", 0.0))
+            left = sorted(str(path.relative_to(here)) for path in here.rglob("*") if _is_temporary(path, here))
+            yield from (f"left {name}" for name in left)
+
+    def _changed(self, code: int | None, output: str, here: Path, spent: int) -> Iterator[str]:
+        """What differs from the run that nobody disturbed."""
+        found = contents(here, self.workflow.drawn)
+        # A command that writes into a new folder alone refuses the one that it finished.
+        if code != self.code and not (code == 2 and found == self.files):
+            yield f"ended with {code} when it was run again: {output[-1500:]}"
+        for name in sorted(self.files.keys() | found.keys()):
+            if name not in found or name not in self.files:
+                yield f"{name} is {'missing' if name in self.files else 'left over'}"
+            elif found[name] != self.files[name]:
+                yield f"{name} differs"
+        yield from (f"left {path.name} among the temporary files" for path in _left(here.parent / "scratch", 10.0))
+        if steps_spent(here) < spent:
+            yield f"gave back {spent - steps_spent(here)} steps of its budget"
+
+
+def table_of(done: Mapping[str, Sequence[Killed]], seed: int) -> str:
+    """The table of all kills, in Markdown."""
+    columns = ("command", "kills", *(sent.name for sent in SIGNALS), "before its end", "as if nothing had happened")
+    rows = [
+        f"{_PREAMBLE}, {date.today().isoformat()}, seed {seed}.\n",  # noqa: DTZ011 (the day where it was run)
+        f"| {' | '.join(columns)} |",
+        "|---" * len(columns) + "|",
+    ]
+    rows += [_row(name, killed) for name, killed in done.items()]
+    return "\n".join([*rows, _row("all", [one for killed in done.values() for one in killed])]) + "\n"
+
+
+def _row(name: str, killed: Sequence[Killed]) -> str:
+    by_signal = [sum(one.signal == sent for one in killed) for sent in SIGNALS]
+    counts = (len(killed), *by_signal, sum(one.in_time for one in killed), sum(not one.failures for one in killed))
+    return f"| {name} | " + " | ".join(map(str, counts)) + " |"
+
+
+def draw_moment(effort: Effort, number: int, rng: np.random.Generator) -> Moment:
+    """A moment among files and one of processor time by turns, each with every signal by turns."""
+    sent = SIGNALS[number % len(SIGNALS)]
+    if number % 2 == 0:
+        return Moment(sent, step=int(rng.integers(1, effort.steps + 1)))
+    return Moment(sent, seconds=float(max(effort.seconds * rng.uniform(0.02, 0.95), 0.001)))
+
+
+def contents(here: Path, drawn: bool) -> dict[str, bytes]:
+    """All files below a folder by their names, without what tells of times; of a page its name alone.
+
+    Args:
+        here: the folder.
+        drawn: leave out what noise decides, which is drawn anew at each run.
+    """
+    found = {}
+    for path in sorted(path for path in here.rglob("*") if path.is_file()):
+        name = path.relative_to(here).as_posix()
+        if not _OWN.search(name):
+            decided = not drawn or "after" not in name.split("/")
+            own = _content(path, drawn) if decided else b""
+            found[_DRAWN.sub("*", name) if drawn else name] = own
+    return found
+
+
+def _content(path: Path, drawn: bool) -> bytes:
+    if path.suffix in (".html", ".pdf", ".begun") or (drawn and path.suffix == ".safetensors"):
+        return b""
+    if path.suffix == ".jsonl" and path.name.startswith("journal-"):
+        return b"\n".join(sorted(path.read_bytes().splitlines()))
+    if path.suffix == ".json":
+        kept = _without_times(json.loads(path.read_bytes()))
+        if drawn and path.name == "comparison.json":
+            kept = sorted(kept)
+        if drawn:
+            kept.pop("weights", None) if isinstance(kept, dict) else None
+        return json.dumps(kept, sort_keys=True).encode()
+    return path.read_bytes()
+
+
+def _without_times(value: object) -> object:
+    if isinstance(value, dict):
+        times = {*_TIMES, "low", "high"} if "seconds" in value else _TIMES
+        return {key: _without_times(own) for key, own in value.items() if key not in times}
+    return [_without_times(own) for own in value] if isinstance(value, list) else value
+
+
+def broken(here: Path) -> Iterator[str]:
+    """Files that a kill left and that are not whole; journals may end in a torn line."""
+    from safetensors import safe_open
+
+    for path in sorted(path for path in here.rglob("*") if path.is_file() and not _is_temporary(path, here)):
+        try:
+            if path.suffix == ".json":
+                json.loads(path.read_bytes())
+            elif path.suffix == ".jsonl" and EVIDENCE not in path.parts and not path.name.startswith("."):
+                assert path.read_bytes().endswith(b"\n")
+                [json.loads(line) for line in path.read_bytes().splitlines()]
+            elif path.suffix == ".html":
+                assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
+            elif path.suffix == ".pdf":
+                assert path.read_bytes().rstrip().endswith(b"%%EOF")
+            elif path.suffix == ".safetensors":
+                with safe_open(path, "numpy"):
+                    pass
+        except Exception as error:  # noqa: BLE001 (whatever it is: the file is not whole)
+            yield f"{path.relative_to(here)} is half written ({type(error).__name__})"
+
+
+def steps_spent(here: Path) -> int:
+    """Of the budgets of all private trainings."""
+    return sum(path.stat().st_size for path in here.rglob("*.ledger/spent")) // len("step\n")
+
+
+def _is_temporary(path: Path, here: Path) -> bool:
+    return _TEMPORARY.search(path.relative_to(here).as_posix()) is not None
+
+
+def _left(scratch: Path, seconds: float) -> list[Path]:
+    """What is left among temporary files, after as many seconds at most."""
+    end = time.monotonic() + seconds
+    while (left := [*scratch.iterdir()]) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
