@@ -97,8 +97,8 @@ def test_the_sample_is_left_as_a_data_set_to_look_at(demonstrated):
 def test_a_folder_that_cannot_be_made_is_a_line_and_no_traceback(tmp_path):
     (tmp_path / "taken").write_text("a file")
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "taken")])
-    assert done.exit_code == 1
-    assert "choose another --out" in done.stderr
+    assert done.exit_code == 2
+    assert "name a folder that you can write into" in done.stderr
     assert (tmp_path / "taken").read_text() == "a file"
 
 

@@ -50,6 +50,8 @@ number = int(sys.argv[1])
 def arrive():
     os.kill(os.getpid(), number)
     sum(range(1000))
+# Whoever is started in the background by a shell gets an ignored Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 stopping.listen()
 try:
     {body}

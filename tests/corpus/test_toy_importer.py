@@ -117,7 +117,6 @@ def test_what_it_does_not_know_is_refused(arguments: tuple[str, ...], message: s
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("commands_made_anew")
 def test_a_pipe_in_the_source_is_refused_at_once(src: Path, tmp_path: Path) -> None:
     (src / "below").mkdir()
     os.mkfifo(src / "below" / "letters.txt")
@@ -126,6 +125,7 @@ def test_a_pipe_in_the_source_is_refused_at_once(src: Path, tmp_path: Path) -> N
     assert "letters.txt: not a regular file" in output
 
 
+@pytest.mark.usefixtures("commands_made_anew")
 def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "900")
     output, code = docaudit("--help")

@@ -46,7 +46,9 @@ def _saved(image: Image.Image, form: str, **more: object) -> bytes:
         image.save(stream, form, **more)
     except (OSError, ValueError, KeyError):
         stream = io.BytesIO()
-        image.convert("L" if image.mode in ("I;16", "F") else "RGB").save(stream, "PNG")
+        # Premultiplied modes turn into no others directly.
+        plain = image.convert({"La": "LA", "RGBa": "RGBA"}.get(image.mode, image.mode))
+        plain.convert("L" if plain.mode in ("I;16", "F", "LA") else "RGB").save(stream, "PNG")
     return stream.getvalue()
 
 
