@@ -78,6 +78,38 @@ def test_a_signal_is_heard_wherever_it_arrives(place, sent, code):
     assert done.stderr.count("run the same command again to go on") == (sent == signal.SIGTERM)
 
 
+TURNED = """
+import os, signal, sys
+from audit.cli import stopping
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with stopping.ended_by_signals():
+    try:
+        os.kill(os.getpid(), int(sys.argv[1]))
+        sum(range(1000))
+    except BaseException as error:
+        {ended}
+"""
+
+
+@pytest.mark.parametrize("ended", ["raise ValueError('no schema') from error", "sys.exit(1)"])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_a_library_makes_of_a_signal_ends_as_the_signal_does(ended, sent, code):
+    command = [sys.executable, "-c", TURNED.format(ended=ended), str(int(sent))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("run the same command again to go on") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_without_a_signal_stay_what_they_are():
+    program = "from audit.cli import stopping\nwith stopping.ended_by_signals():\n    raise SystemExit(1)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 1
+    program = program.replace("SystemExit(1)", "ValueError")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "ValueError" in done.stderr
+
+
 def test_a_signal_that_is_ignored_stays_so():
     program = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from audit.cli import stopping; "
     program += "stopping.listen(); signal.raise_signal(signal.SIGINT); print('went on')"

@@ -29,7 +29,11 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from audit.cli import stopping
 
-    stopping.listen()
+    with stopping.ended_by_signals():
+        _run(called)
+
+
+def _run(called: str | None) -> None:
     from audit.cli import console
     from audit.cli.commands import make_app
     from audit.errors import DocauditError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 _AGAIN = 0.05
@@ -15,42 +16,63 @@ _LONGEST = 5.0
 _IMPORTING = "<frozen importlib"
 
 
-def listen() -> None:
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Listen, and let what a signal broke within end as that signal does, whatever became of what it raised.
+
+    Libraries turn it into errors of their own, and Click's code for it is 1.
+    """
+    ending = listen()
+    try:
+        yield
+    except BaseException as error:
+        if ending.number is None or (isinstance(error, SystemExit) and error.code != 1):
+            raise
+        ending.tell()
+        raise SystemExit(128 + ending.number) from None
+
+
+def listen() -> Ending:
     """End the command with 143 on SIGTERM, and as Ctrl-C does on SIGINT.
 
     What a signal raises is lost in a finaliser or in a callback of C, which cannot raise, and leaves half a module
     behind in an import: then it is raised again a moment later.
     """
-    ending = _Ending()
+    ending = Ending()
     signal.signal(signal.SIGTERM, ending.hear)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, ending.hear)
     sys.unraisablehook = ending.raise_again
+    return ending
 
 
-class _Ending:
-    """The signal that arrived last."""
+class Ending:
+    """The signal that arrived last.
+
+    Attributes:
+        number: its number; None until there is one.
+    """
 
     def __init__(self) -> None:
-        self._number: int | None = None
+        self.number: int | None = None
         self._arrived = 0.0
         self._told = False
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Raise what ends the command, or have it raised later."""
         if number != signal.SIGALRM:
-            self._number, self._arrived = number, time.monotonic()
+            self.number, self._arrived = number, time.monotonic()
         if _is_importing(frame) and time.monotonic() - self._arrived < _LONGEST:
             self._try_later()
-        elif self._number == signal.SIGINT:
+        elif self.number == signal.SIGINT:
             raise KeyboardInterrupt
         else:
-            self._tell()
+            self.tell()
             raise SystemExit(128 + signal.SIGTERM)
 
     def raise_again(self, lost: sys.UnraisableHookArgs) -> None:
         """Take the place of Python's hook for what a finaliser cannot raise."""
-        if self._number is not None and issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
+        if self.number is not None and issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
             self._try_later()
         else:
             sys.__unraisablehook__(lost)
@@ -59,12 +81,14 @@ class _Ending:
         signal.signal(signal.SIGALRM, self.hear)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Say once that the same command goes on."""
         if not self._told:
             self._told = True
+            done = "interrupted" if self.number == signal.SIGINT else "terminated"
             # Whoever reads standard error may have left.
             with suppress(OSError):
-                sys.stderr.write("\nterminated; run the same command again to go on\n")
+                sys.stderr.write(f"\n{done}; run the same command again to go on\n")
 
 
 def _is_importing(frame: FrameType | None) -> bool:
