@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from audit.errors import ManifestError
+
+LONGEST_NAME = 255
+"""Bytes of a name, in most file systems."""
 
 
 def reason_refused(root: Path, relative: str) -> str | None:
@@ -25,6 +29,8 @@ def reason_refused(root: Path, relative: str) -> str | None:
         return "the path is absolute; it must be relative to DATA_DIR"
     if ".." in posix.parts or ".." in windows.parts:
         return "the path leaves DATA_DIR through '..'"
+    if max(len(os.fsencode(part)) for part in posix.parts or ("",)) > LONGEST_NAME:
+        return f"the path holds a name of more than {LONGEST_NAME} bytes"
     try:
         target = (root / relative).resolve()
     except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13

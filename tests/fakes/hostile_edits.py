@@ -20,6 +20,10 @@ from hostile_values import Raw
 _MARK = "hostile-raw-{}"
 
 
+LARGEST = 2**21
+"""Bytes of a file that is edited, and about what an edit adds: data that memory cannot hold is no finding."""
+
+
 @dataclass(frozen=True)
 class Edit:
     """An edit of one of several files.
@@ -39,7 +43,7 @@ class Edit:
     def apply(self, files: Sequence[Path]) -> None:
         """Edit the file; as often as not what comes of it is no valid file."""
         path = files[self.file % len(files)]
-        if not path.is_file() or path.is_symlink():
+        if not path.is_file() or path.is_symlink() or path.stat().st_size > LARGEST:
             return
         if self.kind in TREE:
             _edit_tree(path, self)
@@ -109,7 +113,8 @@ def _wrap(node: Node, _tree: Any, _value: Any) -> None:
 def _repeat(node: Node, _tree: Any, value: Any) -> None:
     """More of the same: entries of a list, or letters of a text."""
     if isinstance(node.value, list | str):
-        node.parent[node.key] = node.value * (2 if not isinstance(value, int) else min(abs(value), 2_000))
+        most = max(2, LARGEST // max(len(json.dumps(node.value, default=str)), 1))
+        node.parent[node.key] = node.value * (2 if not isinstance(value, int) else min(abs(value), 2_000, most))
     elif isinstance(node.parent, list):
         node.parent.append(node.value)
 

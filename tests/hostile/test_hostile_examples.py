@@ -104,6 +104,9 @@ def test_what_is_no_file_is_refused(name, path, kind, server, root):
         ("data of receipts", replaced("data/documents.jsonl", "[200, 260]", f"[{'9' * 400}, 260]"), "size"),
         ("data of receipts", replaced("data/documents.jsonl", "[200, 260]", "[" * 100_000), "JSON"),
         ("policy", replaced("policy.toml", "schema = 1", "a" + ".a" * 200_000 + " = 1"), "dots"),
+        ("policy", replaced("policy.toml", "[[limits]]", "[[limits]]\nx = 1\n" * 3_000 + "[[limits]]"), "more of them"),
+        ("data of utterances", replaced("data/manifest.toml", "canaries.json", "c" * 5_000), "more than 255 bytes"),
+        ("report folder", edited("out/report.pdf", "pipe"), "not a regular file"),
         ("record gated", replaced("record.json", '"', "[" * 1_000), "error: "),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
@@ -112,7 +115,15 @@ def test_what_cannot_be_read_is_named(name, change, message, server, root):
     assert message in said(server, root, name, change)
 
 
+def _no_unknown_word(folder: Path) -> None:
+    path = folder / "model" / "tokenizer.json"
+    content = json.loads(path.read_text())
+    del content["model"]["vocab"]["[UNK]"]
+    path.write_text(json.dumps(content))
+
+
 MODELS = [
+    ("checkpoint extractive", _no_unknown_word, "the tokenizer cannot be loaded"),
     ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "generation settings"),
     ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), None),
     ("checkpoint pix2struct", lambda folder: _without(folder / "model/config.json", "vision_config"), "error: "),

@@ -145,10 +145,16 @@ def warn(*warnings: str) -> None:
         print_line(text, lead="[yellow]warning:[/] ", stderr=True)
 
 
+MOST_PROBLEMS = 200
+"""Problems of one error that are printed (ours)."""
+
+
 def show_error(error: DocauditError) -> None:
     """Print each problem on a line of its own, then what to do."""
-    for problem in error.problems:
+    for problem in error.problems[:MOST_PROBLEMS]:
         print_line(problem, lead="[red]error:[/] ", stderr=True)
+    if len(error.problems) > MOST_PROBLEMS:
+        print_line(f"{len(error.problems) - MOST_PROBLEMS:,} more of them", lead="[red]error:[/] ", stderr=True)
     if error.hint:
         print_line(error.hint, lead="[cyan]hint:[/] ", stderr=True)
 

@@ -24,6 +24,7 @@ _VOCABULARIES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
+_UNUSUAL = "\N{SNOWMAN}"
 _SAVE_TOKENIZER = "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"
 
 
@@ -79,6 +80,8 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
             )
+            # A vocabulary without its own unknown token is found out here, not at the first word that it lacks.
+            tokenizer.encode(_UNUSUAL)
         except Exception as error:
             # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
             if not (isinstance(error, DAMAGE) or type(error) is Exception):
