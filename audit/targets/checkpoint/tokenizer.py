@@ -81,7 +81,8 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
                 folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
             )
             # A vocabulary without its own unknown token is found out here, not at the first word that it lacks.
-            tokenizer.encode(_UNUSUAL)
+            if tokenizer.is_fast:
+                tokenizer.backend_tokenizer.encode(_UNUSUAL)
         except Exception as error:
             # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
             if not (isinstance(error, DAMAGE) or type(error) is Exception):
