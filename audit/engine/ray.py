@@ -36,6 +36,8 @@ _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # What Ray says about its workers does not belong into the user's terminal: every line matches, so none is printed.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+    # Ray would put a function of its own in the place of `print`, which cannot be sent to another process.
+    "RAY_TQDM_PATCH_PRINT": "0",
     # Under `uv run` Ray would otherwise send the current folder to the workers.
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
 }

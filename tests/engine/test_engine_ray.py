@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
 import os
 import pickle
 import shutil
@@ -115,6 +117,8 @@ def test_workers_get_the_files_in_private_folders_that_go_and_the_terminal_stays
         assert not Path(outcome["place"]).exists()
         assert outcome["statistics"] == "0"
     assert capfd.readouterr() == ("", "")
+    importlib.import_module("ray.experimental.tqdm_ray").instance()
+    assert builtins.print.__module__ == "builtins", "Ray has put its own in its place"
 
 
 def test_copies_stay_under_the_usual_folder_when_its_path_is_too_long_for_sockets(
