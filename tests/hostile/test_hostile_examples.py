@@ -122,7 +122,15 @@ def _no_unknown_word(folder: Path) -> None:
     path.write_text(json.dumps(content))
 
 
+def _word_beyond_the_model(folder: Path) -> None:
+    path = folder / "model" / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"]["vocab"]["total"] = 4_742
+    path.write_text(json.dumps(content))
+
+
 MODELS = [
+    ("checkpoint extractive", _word_beyond_the_model, "the tokenizer has 4743 tokens"),
     ("checkpoint extractive", _no_unknown_word, "the tokenizer cannot be loaded"),
     ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "generation settings"),
     ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), None),

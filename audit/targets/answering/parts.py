@@ -16,7 +16,7 @@ from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.tokenizer import open_tokenizer
+from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
 
 VOCABULARIES = (
     "tokenizer.json",
@@ -118,8 +118,7 @@ def _lacking(error: BaseException) -> str | None:
 
 
 def _refuse_unknown_tokens(folder: AnyFolder, tokenizer: Any, n_vocabulary: int) -> None:
-    if len(tokenizer) > n_vocabulary:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_vocabulary}")
+    check_vocabulary(folder, tokenizer, n_vocabulary)
 
 
 def resolution_of(image_processor: Any) -> tuple[int, int] | None:

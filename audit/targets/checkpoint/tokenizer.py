@@ -95,6 +95,17 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
     return tokenizer
 
 
+def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
+    """Refuse a tokenizer with tokens, or numbers of them, that the model has no embedding of.
+
+    Raises:
+        TargetError: it has some.
+    """
+    n_spelled = max([len(tokenizer), *(number + 1 for number in tokenizer.get_vocab().values())])
+    if n_spelled > n_tokens:
+        raise TargetError(f"{folder}: the tokenizer has {n_spelled} tokens, the model {n_tokens}")
+
+
 def _check_convertible(folder: CheckpointFolder) -> None:
     """Refuse files of a slow tokenizer that no fast one can be made of.
 

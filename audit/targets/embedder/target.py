@@ -22,7 +22,7 @@ from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model, not_finite
 from audit.targets.checkpoint.resident import place
-from audit.targets.checkpoint.tokenizer import open_tokenizer
+from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
 from audit.targets.embedder.pooling import Reading, pooling_file, reading_of
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
@@ -153,8 +153,7 @@ def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | No
         )
     model = _encoder(folder)
     tokenizer = open_tokenizer(folder, ("pad", "unk"))
-    if len(tokenizer) > model.config.vocab_size:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {model.config.vocab_size}")
+    check_vocabulary(folder, tokenizer, model.config.vocab_size)
     reading = reading_of(folder.path, _longest(model.config, tokenizer))
     family = ENCODERS[model.config.model_type]
     card = folder.card(

@@ -26,7 +26,7 @@ from audit.targets.checkpoint.libraries import DAMAGE, one_line
 from audit.targets.checkpoint.loading import load_model, load_whole_model
 from audit.targets.checkpoint.quantised import method_of
 from audit.targets.checkpoint.resident import place
-from audit.targets.checkpoint.tokenizer import open_tokenizer
+from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
 from audit.targets.checkpoint.weights import score_exactly
 from audit.targets.extractive.layers import head_of
 from audit.targets.extractive.target import ExtractiveTarget
@@ -101,8 +101,7 @@ def load_extractive(
     else:
         model = _with_fresh_head(folder, model_class, fresh_head)
     tokenizer = open_tokenizer(folder, ("pad",), VOCABULARIES)
-    if len(tokenizer) > model.config.vocab_size:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {model.config.vocab_size}")
+    check_vocabulary(folder, tokenizer, model.config.vocab_size)
     inputs = _inputs_of(model, tokenizer)
     images = _images_of(folder, model.config) if inputs.n_appended else None
     reader = SpanReader(tokenizer, _longest(model, tokenizer, inputs.n_appended), inputs, images)
