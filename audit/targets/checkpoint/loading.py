@@ -17,7 +17,7 @@ from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.placing import is_spread
 from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.checkpoint.resident import place
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.tokenizer import check_vocabulary, load_tokenizer
 from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family, family_of
@@ -58,8 +58,7 @@ def load(
     refuse_training(folder, folder.config)  # attacks train encoders on pages
     model = load_whole_model(folder, family.heads[head])
     tokenizer = load_tokenizer(folder)
-    if len(tokenizer) > config.vocab_size:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}")
+    check_vocabulary(folder, tokenizer, config.vocab_size)
     encoder = Encoder(
         tokenizer,
         max_tokens=max_tokens_of(config, tokenizer),
