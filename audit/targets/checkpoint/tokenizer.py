@@ -101,9 +101,11 @@ def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
     Raises:
         TargetError: it has some.
     """
-    n_spelled = max([len(tokenizer), *(number + 1 for number in tokenizer.get_vocab().values())])
-    if n_spelled > n_tokens:
-        raise TargetError(f"{folder}: the tokenizer has {n_spelled} tokens, the model {n_tokens}")
+    if len(tokenizer) > n_tokens:
+        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_tokens}")
+    last = max(tokenizer.get_vocab().values(), default=0)
+    if last >= n_tokens:
+        raise TargetError(f"{folder}: a word of the tokenizer has the number {last}, the model {n_tokens} tokens")
 
 
 def _check_convertible(folder: CheckpointFolder) -> None:
