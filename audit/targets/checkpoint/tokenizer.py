@@ -103,9 +103,11 @@ def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
     """
     if len(tokenizer) > n_tokens:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_tokens}")
-    last = max(tokenizer.get_vocab().values(), default=0)
+    # What is put around a text is numbered in a place of its own.
+    around = tokenizer.backend_tokenizer.encode(_UNUSUAL).ids
+    last = max([*tokenizer.get_vocab().values(), *around], default=0)
     if last >= n_tokens:
-        raise TargetError(f"{folder}: a word of the tokenizer has the number {last}, the model {n_tokens} tokens")
+        raise TargetError(f"{folder}: a token of the tokenizer has the number {last}, the model {n_tokens} tokens")
 
 
 def _check_convertible(folder: CheckpointFolder) -> None:
