@@ -52,8 +52,13 @@ def refuse_pipes(folder: Path) -> None:
         UsageError: it has one.
     """
     for path in (folder, *folder.rglob("*")):
-        if path.exists() and not (path.is_file() or path.is_dir()):
+        if is_endless(path):
             raise UsageError(f"{path}: not a regular file", "take it away: it might never end")
+
+
+def is_endless(path: Path) -> bool:
+    """True for a pipe, a socket or a device: what reads it may wait for ever."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def read_toml(content: bytes) -> dict[str, Any]:

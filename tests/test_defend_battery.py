@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
-import nlu_models
 import pytest
+from scanned_worlds import make_utterances
 from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
 from audit.corpus import manifest
-from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
+from audit.corpus.documents import Corpus
 from audit.defenses import measured
 from audit.defenses.interface import RetrainedModel, TrainingDefense
 from audit.defenses.registry import DEFENSES, training_defenses
@@ -23,7 +23,6 @@ from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError, TrainingError
 from audit.training.dp.options import DpOptions
-from audit.training.nlu import NluRecipe, fit_nlu
 from audit.workflows.defend import placing
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -77,16 +76,7 @@ class Refusing(TrainingDefense):
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Utterances, and a model that was trained on some of them."""
     root = tmp_path_factory.mktemp("battery")
-    documents = nlu_models.documents()
-    documents += [nlu_models.play(f"h{number}", name, "heldout") for number, name in enumerate(NAMES)]
-    documents += [nlu_models.rate(f"g{number}", str(number), "heldout") for number in range(10, 14)]
-    documents += [nlu_models.play(f"o{number}", f"{name} x", "public") for number, name in enumerate(NAMES)]
-    recipe = TrainingRecipe(epochs=2, batch_size=8)
-    task = Task("intent-slots", nlu_models.TAGS)
-    manifest.write(root / "data", Manifest(1, "utterances", task, Membership("random"), recipe=recipe), documents)
-    data = manifest.load(root / "data")
-    (root / "model").mkdir()
-    fit_nlu(data.of("member"), (), NluRecipe(epochs=2, batch_size=8), root / "model", labels=nlu_models.TAGS)
+    make_utterances(root)
     return root
 
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from answering_checkpoints import make_donut
 from asked_pages import corpus
+from scanned_worlds import make_questions
 from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.engine.interface import SILENT
 from audit.record import Completed, Inapplicable, Skipped
 from audit.workflows import execution
@@ -22,7 +22,6 @@ from audit.workflows.scan import claim_folder, fill_references, read_outcomes
 from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
-RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
 
 
 def docaudit(*arguments):
@@ -33,18 +32,7 @@ def docaudit(*arguments):
 def place(tmp_path_factory):
     """A data set with questions, a model, a baseline and what both were trained from: random weights."""
     root = tmp_path_factory.mktemp("questions")
-    for seed, name in enumerate(("pretrained", "model", "baseline")):
-        make_donut(root / "data" / "references" / name, seed)
-    corpus(
-        root / "data",
-        members=10,
-        heldout=4,
-        public=4,
-        labels=("TOTAL",),
-        recipe=RECIPE,
-        references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
-    )
-    (root / "data" / "references" / "model").rename(root / "model")
+    make_questions(root)
     return root
 
 

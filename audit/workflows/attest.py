@@ -12,7 +12,7 @@ from audit import attestation as attestations
 from audit import policy as policies
 from audit.attestation import DATA_SET, FILE_NAME, Json
 from audit.errors import RecordError
-from audit.files import check_file, refuse_endless, write_output
+from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.declared import read_declared
 from audit.record import AuditRecord
@@ -137,8 +137,6 @@ def name_of(decision: Decision) -> str:
 
 def _hash(path: Path) -> str:
     try:
-        refuse_endless(path)
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.sha256(read_file(path)).hexdigest()
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from None

@@ -10,11 +10,13 @@ from pathlib import Path
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, UsageError
 from audit.files import EVIDENCE, check_folder
+from audit.report import trend
+from audit.report.files import ANNEX_NAME, CSV_NAME, HTML_NAME, PDF_NAME
 from audit.report.revealed import NAME
 
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"
-_REPORTS = ("report.html", "report.pdf", "annex.pdf", "measurements.csv", "trend.html", "trend.pdf")
+_REPORTS = (HTML_NAME, PDF_NAME, ANNEX_NAME, CSV_NAME, trend.HTML_NAME, trend.PDF_NAME)
 _OF_A_SCAN = (".lock", "record.json", "record.previous.json", "*/record.json")
 
 

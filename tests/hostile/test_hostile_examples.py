@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from hostile_edits import Edit
-from hostile_server import Server
 from hostile_surfaces import SURFACES, fresh, run
 
 NAMED = {surface.name: surface for surface in SURFACES}
@@ -18,12 +17,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and pidfd are Linux's"),
 ]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

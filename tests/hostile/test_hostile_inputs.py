@@ -9,7 +9,6 @@ import os
 import sys
 
 import pytest
-from hostile_server import Server
 from hostile_surfaces import SURFACES, Surface, attempt, fresh
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -20,12 +19,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and pidfd are Linux's"),
 ]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as running:
-        yield running
 
 
 def cases_of(surface: Surface) -> int:

@@ -45,7 +45,7 @@ def tokenizer_of(folder: AnyFolder, n_vocabulary: int) -> Any:
         TargetError: there is none, it has no token for padding or for the end, or has more tokens than the model.
     """
     tokenizer = open_tokenizer(folder, ("pad", "eos"), VOCABULARIES)
-    _refuse_unknown_tokens(folder, tokenizer, n_vocabulary)
+    check_vocabulary(folder, tokenizer, n_vocabulary)
     return tokenizer
 
 
@@ -115,10 +115,6 @@ def _pixels(settings: Any) -> Iterator[int]:
 def _lacking(error: BaseException) -> str | None:
     """The library that an error of transformers asks for, when it is not installed; None: the error is another."""
     return next((name for name in _VISION if name in str(error).lower() and find_spec(name) is None), None)
-
-
-def _refuse_unknown_tokens(folder: AnyFolder, tokenizer: Any, n_vocabulary: int) -> None:
-    check_vocabulary(folder, tokenizer, n_vocabulary)
 
 
 def resolution_of(image_processor: Any) -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.errors import TargetError
+from audit.files import is_endless
 from audit.targets.checkpoint.hints import (
     download_of,
     no_configuration,
@@ -78,7 +79,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
 
 def _refuse_pipes(folder: Path) -> None:
     """Refuse a folder with a pipe, a socket or a device, which whoever reads it would wait for."""
-    odd = sorted(path.name for path in folder.iterdir() if path.exists() and not (path.is_file() or path.is_dir()))
+    odd = sorted(path.name for path in folder.iterdir() if is_endless(path))
     if odd:
         raise TargetError(f"{folder}: {odd[0]} is not a regular file", "leave only the checkpoint's own files there")
 
