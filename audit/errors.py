@@ -35,6 +35,11 @@ class DocauditError(Exception):
         self.hint = hint
         super().__init__("; ".join(self.problems))
 
+    @property
+    def lines(self) -> list[str]:
+        """The problems, then the hint if there is one."""
+        return [*self.problems, *([self.hint] if self.hint else [])]
+
 
 class ManifestError(DocauditError):
     """The data set cannot be read as a manifest describes it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import re
+import tomllib
 
 # Before anything imports huggingface_hub: a test that would reach for the network fails instead.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -30,23 +32,53 @@ vision_operators.declare_when_imported()
 _make_command = typer.testing._get_command
 typer.testing._get_command = functools.cache(_make_command)
 
-# How long an example takes depends on what else the machine does. Each run draws others.
-settings.register_profile("docaudit", deadline=None, max_examples=50)
+# How long an example takes depends on what else the machine does. Each run draws others; the nights draw many.
+settings.register_profile("docaudit", deadline=None, max_examples=15)
+settings.register_profile("night", deadline=None, max_examples=250)
 settings.load_profile("docaudit")
 
 Checkpoints = Callable[..., Path]
 
+TESTS = Path(__file__).parent
+AT_NIGHT: dict[str, dict[str, str]] = tomllib.loads((TESTS / "at_night.toml").read_text())
+"""By file and test, in which `*` stands for anything: why it need not run at every push."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a slow test come first, so that no worker begins one when the others are nearly done."""
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what runs at night; files with a slow test come first, so that no worker begins one at the end."""
+    left = _mark_for_the_night(items)
+    if left and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"tests/at_night.toml: there is no test {', '.join(left)}")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
 
+def _mark_for_the_night(items: list[pytest.Item]) -> list[str]:
+    """Mark them, and return the names in `AT_NIGHT` that no test of a collected file has."""
+    of_file: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        of_file.setdefault(item.path.relative_to(TESTS).as_posix(), []).append(item)
+    left = []
+    for file in of_file.keys() & AT_NIGHT.keys():
+        for name in AT_NIGHT[file]:
+            pattern = re.compile(".*".join(re.escape(part) for part in name.split("*")))
+            found = [item for item in of_file[file] if pattern.fullmatch(item.name)]
+            for item in found:
+                item.add_marker(pytest.mark.night)
+            left += [] if found else [f"{file}::{name}"]
+    return sorted(left)
+
+
 def pytest_collection_finish() -> None:
-    """What is imported stays and tests leave little behind: garbage is sought seldom, and never there."""
-    gc.freeze()
+    """Tests leave little behind: garbage is sought seldom."""
     gc.set_threshold(100_000, 20, 20)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _older_objects_are_kept() -> None:
+    """What is imported stays: every training, which begins by seeking garbage, would seek it there for long."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import attested
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from hypothesis import settings
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -29,7 +30,8 @@ from audit.report.leaks import unlimited
 from audit.workflows.attest import attest, state
 from audit.workflows.verify import verify
 
-MUTATIONS = 200
+MUTATIONS = 4 * settings().max_examples
+"""More at night: see conftest.py."""
 NOT_DRAWN = "is not what this record draws under the policy that it declares, without measured countermeasures"
 
 

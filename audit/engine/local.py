@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from audit.engine.driver import drive
 from audit.engine.interface import Outcomes, Trial, WorkSource
 
-WIDTH = 32
+WIDTH = 64
 """Attempts in flight (ours): enough to fill a batch of the largest bucket, few enough to keep memory flat."""
 
 PATIENCE = 30.0

@@ -36,7 +36,7 @@ def main() -> int:
     try:
         write_record(OPTIONS.validate_json(sys.stdin.buffer.read()), sys.argv[1])
     except DocauditError as error:
-        sys.stderr.write("\n".join((*error.problems, error.hint)).strip() + "\n")
+        sys.stderr.write("\n".join(error.lines) + "\n")
         return error.exit_code
     return 0
 

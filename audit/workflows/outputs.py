@@ -71,7 +71,7 @@ def write_outputs(outputs: Outputs, draw: Callable[[str], str]) -> tuple[str | N
         try:
             drawn[name] = draw(name)
         except RenderError as error:
-            warnings += [*error.problems, error.hint]
+            warnings += error.lines
     for path, name in outputs.files.items():
         if name in drawn:
             write_output(path, drawn[name].encode())

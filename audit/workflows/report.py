@@ -171,7 +171,7 @@ def write_report(
         if reveal_from is not None:
             write_revealed(record, verdict, policy, out, reveal_from)
     except RenderError as error:
-        return [*error.problems, error.hint]
+        return error.lines
     return warnings
 
 

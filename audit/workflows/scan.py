@@ -103,7 +103,7 @@ def audit_checkpoint(
         try:
             warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
         except EngineError as error:
-            warnings = [*error.problems, *filter(None, [error.hint])]
+            warnings = error.lines
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")

@@ -190,7 +190,7 @@ def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> 
     try:
         warnings = trend.write(rows, sweep.axis, out) if rows else []
     except (RenderError, RecordError) as error:
-        warnings = [*error.problems, error.hint]
+        warnings = error.lines
     others = attacked_otherwise(results)
     if others:
         warnings.append(

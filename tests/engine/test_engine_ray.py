@@ -275,13 +275,27 @@ def scans(checkpoints: Any, tmp_path: Path) -> Scans:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_two_workers_give_the_local_record(here: Path, scans: Scans) -> None:
+    assert scans.record("ray", engine="ray", workers=2) == scans.record("local")
+
+
+@pytest.mark.usefixtures("cluster")
 def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, scans: Scans) -> None:
     local = scans.record("local")
     assert len(local[1]) >= 12
-    assert scans.record("ray", engine="ray", workers=2) == local
     progress = Murderer()
     assert scans.record("killed", progress, engine="ray", workers=2) == local
     assert progress.alive
+
+
+def work_elsewhere(scans: Scans, source: WorkSource) -> Any:
+    """The work as a worker opens it, from copies of the files."""
+    copies = scans.out / "copies"
+    for name, files in source.folders.items():
+        for path, place in files.items():
+            (copies / name / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(place, copies / name / path)
+    return pickle.loads(pickle.dumps(source.elsewhere))({name: copies / name for name in source.folders})
 
 
 def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
@@ -290,18 +304,20 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     )
     filled = scan.fill_references(opened, SILENT)
     source = execution.work_source(opened, opened.attacks[0], opened.target.rounded("bfloat16"), filled)
-    for name, files in source.folders.items():
-        for path, place in files.items():
-            copy = scans.out / "copies" / name / path
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place, copy)
-    work: Any = pickle.loads(pickle.dumps(source.elsewhere))(
-        {name: scans.out / "copies" / name for name in source.folders}
-    )
+    work = work_elsewhere(scans, source)
     target = work.case.target
     assert (target.card.dtype, target.batch_tokens) == ("bfloat16", 256)
     assert work.case.references.auxiliary.card.dtype == "float32"
     assert work.case.corpus.documents == opened.corpus.documents
+
+
+def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans: Scans) -> None:
+    opened = open_scan(ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}))
+    source = execution.work_source(opened, opened.attacks[0], opened.target, scan.fill_references(opened, SILENT))
+    with (scans.data / "documents.jsonl").open("a") as stream:
+        stream.write("\n")
+    with pytest.raises(EngineError, match="the data set has changed since the scan began"):
+        work_elsewhere(scans, source)
 
 
 @pytest.mark.usefixtures("cluster")

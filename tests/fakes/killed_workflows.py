@@ -172,7 +172,7 @@ WORKFLOWS = (
         "defend regularisation " + _DEFEND + " --reference pretrained={w}/model",
     ),
     Workflow("defend dp: documents", make_few_receipts, _PRIVATE + " --unit document", drawn=True),
-    Workflow("defend dp: providers", make_few_receipts, _PRIVATE + " --unit provider", drawn=True, gate=True),
+    Workflow("defend dp: providers", make_few_receipts, _PRIVATE + " --unit provider", drawn=True),
     Workflow(
         "defend dp: federated", make_few_receipts, _PRIVATE + " --clients {w}/clients.toml --local-steps 1", drawn=True
     ),

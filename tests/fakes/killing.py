@@ -37,7 +37,7 @@ data were those of a run that nobody disturbed (but for times and, in private tr
 file had been half written, nothing was left behind, the exit code was the signal's, and no step of a privacy budget
 was given back.
 
-`DOCAUDIT_WRITE_KILLS=1 pytest tests/hostile/test_kills.py -m matrix`"""
+`DOCAUDIT_WRITE_KILLS=1 pytest tests/hostile/test_kills.py -m night`"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a printed page shows: the sizes of its letters, and how far down it is filled."""
+"""What a printed page shows: its text, the sizes of its letters, and how far down it is filled."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from pypdf import PdfReader
 
 TOP, BOTTOM = 0.055, 0.945
 """Where the text of a page begins and ends, as shares of its height: the margins hold header and footer."""
+
+
+def texts(path: Path) -> list[str]:
+    """The text of each page of a PDF, lines and gaps as single spaces."""
+    with pypdfium2.PdfDocument(path) as document:
+        return [" ".join(page.get_textpage().get_text_range().split()) for page in document]
 
 
 def smallest_letters(path: Path) -> float:

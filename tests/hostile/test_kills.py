@@ -1,6 +1,6 @@
 """Whatever trains, scans or writes is killed at drawn moments, and goes on to what it would have been.
 
-Pull requests kill a few commands; `pytest tests/hostile/test_kills.py -m matrix` kills all of them with every signal.
+Pull requests kill a few commands; `pytest tests/hostile/test_kills.py -m night` kills all of them with every signal.
 With DOCAUDIT_WRITE_KILLS=1 in the environment what came of it is written down; DOCAUDIT_KILLS_SEED draws other moments.
 """
 
@@ -59,7 +59,7 @@ def test_a_killed_command_goes_on_as_if_nothing_had_happened(workflow, world, tm
     assert [failure for one in killed for failure in one.failures] == []
 
 
-@pytest.mark.matrix
+@pytest.mark.night
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda one: one.name)
 def test_every_workflow_goes_on_after_every_signal(workflow, world, tmp_path, done):
     done[workflow.name] = kill(workflow, world(workflow), tmp_path, len(SIGNALS))

@@ -23,7 +23,7 @@ from audit.attacks import BATTERY
 pytestmark = pytest.mark.usefixtures("few_steps", "few_candidates", "few_providers", "few_folds")
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "models.json"
 CASES = {case.id: case for case in cases()}
-ALL = [pytest.param(case, id=name, marks=() if name in COMMON else pytest.mark.matrix) for name, case in CASES.items()]
+ALL = [pytest.param(case, id=name, marks=() if name in COMMON else pytest.mark.night) for name, case in CASES.items()]
 
 
 def known() -> dict[str, Any]:

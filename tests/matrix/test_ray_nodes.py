@@ -17,7 +17,7 @@ from audit.engine.interface import Silent
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
 
-pytestmark = [pytest.mark.matrix, pytest.mark.slow]
+pytestmark = [pytest.mark.night, pytest.mark.slow]
 
 
 @pytest.fixture

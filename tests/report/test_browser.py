@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import example_records as examples
+import printed
 import pytest
 
 from audit.report.html import html
@@ -122,13 +123,11 @@ def test_no_other_script_runs_in_the_page(chromium: Any, report: str, tmp_path: 
 def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(
     chromium: Any, report: str, tmp_path: Path
 ) -> None:
-    from pypdf import PdfReader
-
     page, _, _ = opened(chromium, report)
     page.emulate_media(media="print")
     stamp = page.locator(".stamp").first
     assert stamp.evaluate("(part) => getComputedStyle(part).printColorAdjust") == "exact"
     assert not page.locator(".contents").is_visible()
     page.pdf(path=tmp_path / "printed.pdf")
-    text = "".join(one.extract_text() for one in PdfReader(tmp_path / "printed.pdf").pages)
+    text = "".join(printed.texts(tmp_path / "printed.pdf"))
     assert "excess_hamming.unique" in text

@@ -12,6 +12,7 @@ from typing import Any
 
 import example_records as examples
 import pytest
+from printed import texts
 from pypdf import PdfReader
 
 from audit.errors import EngineError, RenderError
@@ -23,10 +24,6 @@ from audit.report.recommend import recommend
 from audit.report.revealed import write_revealed
 
 pytestmark = pytest.mark.slow
-
-
-def texts(path: Path) -> list[str]:
-    return [" ".join(page.extract_text().replace("\u00a0", " ").split()) for page in PdfReader(path).pages]
 
 
 @pytest.fixture(scope="module")

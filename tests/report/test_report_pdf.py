@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import example_records as examples
+import printed
 import pytest
 from pdf_claims import elements, failures, marked
 from pypdf import PdfReader
@@ -126,7 +127,7 @@ def test_terms_and_definitions_stay_pairs_even_over_pages_and_columns(tmp_path: 
 def test_letters_that_no_font_has_are_written_as_numbers(tmp_path: Path) -> None:
     path = drawn(tmp_path, "<h1>model \ue000 \U000e0100\u9818\u53ce, ε ≤ 1 → 2</h1>")
     assert failures(path) == []
-    text = PdfReader(path).pages[0].extract_text()
+    text = printed.texts(path)[0]
     assert "[U+E000]" in text
     assert "ε ≤ 1 → 2" in text
     assert "\u9818" in text or "[U+9818]" in text

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import example_records as examples
+import printed
 import pytest
 from example_records import Stops
 from pdf_claims import failures
@@ -212,7 +213,7 @@ def test_the_page_holds_every_checkpoint_with_its_verdict_and_numbers_in_order(t
     assert "62 % 57 to 67" in two
     assert re.search(r"limit: at most 5 points .*60 points 57 to 63 violated", two)
     assert failures(tmp_path / "trend.pdf") == []
-    first, second, *_ = [" ".join(page.extract_text().split()) for page in PdfReader(tmp_path / "trend.pdf").pages]
+    first, second, *_ = printed.texts(tmp_path / "trend.pdf")
     assert "The last checkpoint that passes is checkpoint-150 (epoch 12)." in first
     assert "from epoch 16 on" in first
     assert "Figure 1." in second

@@ -79,7 +79,7 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
             "record.json": (out / "record.json").read_text(),
             "report.html": (out / "report.html").read_text(),
             "measurements.csv": (out / "measurements.csv").read_text(),
-            **{name: "\n".join(page.extract_text() for page in PdfReader(out / name).pages) for name in PDFS},
+            **{name: "\n".join(printed.texts(out / name)) for name in PDFS},
             "terminal": said,
         }
         for name, text in texts.items():
@@ -115,7 +115,7 @@ def test_every_decision_report_is_four_to_six_filled_pages_without_small_letters
 
 def test_the_pdf_says_what_the_record_says(scans):
     out, _, _ = scans[RECEIPTS, "model"]
-    first = PdfReader(out / "report.pdf").pages[0].extract_text()
+    first = printed.texts(out / "report.pdf")[0]
     assert "VIOLATED" in first.upper()
     attack, *_ = records.read(out).attacks
     found = next(item for item in attack.measurements if item.name == "pr.member.attack.unique")
