@@ -11,6 +11,7 @@ both sides of 0.5: under its mirror image a score shows members as well, with th
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -68,6 +69,7 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
     return float(_bounds(kind, expected, members, others, TAIL)[1][0])
 
 
+@cache
 def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
     """The chance that a model which leaks nothing passes `limit`: that the whole 95 % interval is within it.
 
@@ -121,6 +123,8 @@ def power(
     return float(likely.weight[_bounds(kind, likely, members, others, alpha)[0] > limit].sum())
 
 
+# Asked of every limit, in every plan and scan, with few different numbers.
+@cache
 def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
     """Number of units a side that a model which leaks nothing needs to pass `limit`; 2 % too many at most.
 
