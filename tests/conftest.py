@@ -48,7 +48,8 @@ AT_NIGHT: dict[str, dict[str, str]] = tomllib.loads((TESTS / "at_night.toml").re
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what runs at night; files with a slow test come first, so that no worker begins one at the end."""
     left = _mark_for_the_night(items)
-    if left and not any("::" in argument for argument in config.args):
+    whole_files = not config.getoption("lf", False) and not any("::" in argument for argument in config.args)
+    if left and whole_files:
         raise pytest.UsageError(f"tests/at_night.toml: there is no test {', '.join(left)}")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

@@ -17,7 +17,6 @@ import attested
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from hypothesis import settings
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -30,8 +29,7 @@ from audit.report.leaks import unlimited
 from audit.workflows.attest import attest, state
 from audit.workflows.verify import verify
 
-MUTATIONS = 4 * settings().max_examples
-"""More at night: see conftest.py."""
+MUTATIONS = 200
 NOT_DRAWN = "is not what this record draws under the policy that it declares, without measured countermeasures"
 
 

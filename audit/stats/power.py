@@ -69,7 +69,6 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
     return float(_bounds(kind, expected, members, others, TAIL)[1][0])
 
 
-@cache
 def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
     """The chance that a model which leaks nothing passes `limit`: that the whole 95 % interval is within it.
 

@@ -7,7 +7,6 @@ files, `warm` to run in this process instead, which imports what later children 
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
@@ -113,8 +112,6 @@ def _warm(request: dict[str, Any]) -> dict[str, Any]:
 
 def _in_child(request: dict[str, Any]) -> dict[str, Any]:
     sys.stdout.flush()
-    # A child that sought garbage among all that is imported would copy it.
-    gc.freeze()
     child = os.fork()
     if child == 0:
         try:

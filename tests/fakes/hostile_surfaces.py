@@ -188,7 +188,6 @@ _ASKED = ("--policy", "policy.toml")
 _IMAGES = ("data/images/*.png",)
 _BY_FORM = ("json", "markdown", "junit", "sarif", "openmetrics")
 _FORMS = tuple(("gate", "record.json", "--format", form, "--no-exit-code") for form in _BY_FORM)
-# Those first that import little: a process takes the longer to begin, the more was imported before it.
 SURFACES: tuple[Surface, ...] = (
     _data("data of receipts", seeds.receipts, 70),
     _data("data of questions", seeds.questions, 60),
@@ -220,26 +219,6 @@ SURFACES: tuple[Surface, ...] = (
     _record("record of canaries gated", seeds.canaried_record, 20, "gate", "record.json", "-v", *_ASKED),
     Surface("record in other formats", seeds.record, ("record.json",), _FORMS, 20, VERDICTS),
     _record("record compared", seeds.record, 30, "diff", "record.json", "other.json"),
-    Surface(
-        "folder of pages",
-        seeds.pages,
-        ("data/*.json", "data/*.png"),
-        (("init", "data", "--yes", "--task", "mlm"), ("inspect", "data")),
-        40,
-        out=("data/manifest.toml", "data/documents.jsonl"),
-    ),
-    *(
-        Surface(
-            f"names in {end}",
-            seeds.pages,
-            (f"members.{end}",),
-            (("init", "data", "--task", "mlm", "--members", f"members.{end}"),),
-            8,
-            out=("data/manifest.toml", "data/documents.jsonl"),
-        )
-        for end in ("txt", "csv", "json")
-    ),
-    *(_source(name, 8 if name in ("hf parquet", "tab official") else 12) for name in SOURCES),
     _record("record as a model card", seeds.answering_record, 20, "report", "record.json", "--model-card", *_ASKED),
     _record("record reported", seeds.record, 16, "report", "record.json", "--out", "out", "--dpia", out=("out",)),
     _record(
@@ -291,6 +270,26 @@ SURFACES: tuple[Surface, ...] = (
         (("scan", "model", "data", "--about", "about.toml", "--out", "out"),),
         15,
     ),
+    Surface(
+        "folder of pages",
+        seeds.pages,
+        ("data/*.json", "data/*.png"),
+        (("init", "data", "--yes", "--task", "mlm"), ("inspect", "data")),
+        40,
+        out=("data/manifest.toml", "data/documents.jsonl"),
+    ),
+    *(
+        Surface(
+            f"names in {end}",
+            seeds.pages,
+            (f"members.{end}",),
+            (("init", "data", "--task", "mlm", "--members", f"members.{end}"),),
+            8,
+            out=("data/manifest.toml", "data/documents.jsonl"),
+        )
+        for end in ("txt", "csv", "json")
+    ),
+    *(_source(name, 8 if name in ("hf parquet", "tab official") else 12) for name in SOURCES),
     *(
         _model(kind, 12)
         for kind in (

@@ -132,7 +132,7 @@ _DEFEND = "{w}/model {w}/data " + _QUICK
 _PRIVATE = "defend dp " + _DEFEND + " " + _START + " --epsilon 8 --steps 4 --train full"
 
 WORKFLOWS = (
-    Workflow("scan: fields", make_receipts, _AUXILIARY, gate=True),
+    Workflow("scan: fields", make_receipts, _AUXILIARY),
     Workflow("scan: whole battery on a tagger, public model trained", make_receipts, f"{_SCAN} {_START}"),
     Workflow("scan: answers", make_questions, _SCAN),
     Workflow("scan: intents and slots", make_utterances, _SCAN),
