@@ -34,9 +34,10 @@ from audit.attacks.membership.attack import N_ADAPTED
 from audit.attacks.membership.description import LIMITED
 from audit.attacks.membership.measures import LOW
 from audit.attacks.membership.scores import cluster
+from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import ALPHAS, Estimate
 from audit.policy import Limit, Policy, evaluate
-from audit.record import AuditRecord, Completed, CorpusCard, Environment, TargetCard, Timing
+from audit.record import AuditRecord, Completed
 from audit.stats.advantage import low_advantage
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
 from audit.stats.roc import auc_interval, tpr_at_fpr

@@ -8,9 +8,10 @@ from dataclasses import replace
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.description import POWER
 from audit.attacks.provider_membership.measures import Measured
+from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate
 from audit.policy import Outcome, Overall, evaluate, load
-from audit.record import AuditRecord, Completed, CorpusCard, Environment, TargetCard, Timing
+from audit.record import AuditRecord, Completed
 
 DEFAULT = load("default")
 POLICY = replace(

@@ -9,19 +9,10 @@ from unittest.mock import patch
 
 from audit.attacks import BATTERY
 from audit.attacks.interface import Findings
+from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Bound, Estimate
 from audit.policy import Decision, Policy, evaluate
-from audit.record import (
-    AttackResult,
-    AuditRecord,
-    Completed,
-    CorpusCard,
-    Environment,
-    Inapplicable,
-    Skipped,
-    TargetCard,
-    Timing,
-)
+from audit.record import AttackResult, AuditRecord, Completed, Inapplicable, Skipped
 from audit.stats import rates, resampling
 
 TASKS = {

@@ -18,6 +18,7 @@ from PIL import Image
 from stoppable_command import ENOUGH, StoppableCommand
 from typer.testing import CliRunner
 
+from audit import cards
 from audit import record as records
 from audit.cli import app
 from audit.engine.journal import Journal
@@ -92,7 +93,7 @@ def test_the_sheet_of_a_file_comes_before_that_of_the_manifest_and_a_wrong_one_i
     result = docaudit("scan", models["model"], data, "--out", out, "--only", "reconstruction", "--about", about)
     assert result.exit_code == 11, result.output
     record = records.read(out)
-    assert record.audit == records.AuditSheet(system="Invoices", release="internal", dpo="C. Name")
+    assert record.audit == cards.AuditSheet(system="Invoices", release="internal", dpo="C. Name")
     assert record.policy.name == "default"
 
 

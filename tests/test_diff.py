@@ -17,10 +17,11 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from audit import record as records
+from audit.cards import Bounds, TriedTrials
 from audit.cli import app
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
-from audit.record import Bounds, Completed, LeftOut, Skipped, TriedTrials
+from audit.record import Completed, LeftOut, Skipped
 from audit.report.scan_diff.formats import render, schema
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores

@@ -16,9 +16,10 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import record as records
+from audit.cards import Timing
 from audit.cli import app
 from audit.errors import EngineError, UsageError
-from audit.record import Completed, Timing
+from audit.record import Completed
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import Origin, open_journal
 from audit.workflows.unit_scores import read_scores

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from audit import cards
 from audit import record as records
 from audit.attacks.budget import FOLDS, SHARES, blocks, halves, sample, side_of
 from audit.cli import app, console
@@ -272,7 +273,7 @@ def test_a_scan_of_few_documents_says_before_what_it_can_decide_and_goes_on_with
     result, record = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 4)
     assert "no limit can be met: this is a first look" in flat(result.output)
     assert result.output.index("first look") < result.output.index("UNDECIDED")
-    assert record.bounds == records.Bounds(4, None, 1.0, (records.TriedTrials("membership", 4, 4),))
+    assert record.bounds == cards.Bounds(4, None, 1.0, (cards.TriedTrials("membership", 4, 4),))
     (journal,) = (tmp_path / "out" / "evidence").glob("journal-*.jsonl")
     first = Journal(journal).outcomes
     _, larger = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 8)

@@ -9,11 +9,12 @@ import example_private
 import example_records
 import pytest
 
+from audit.cards import PrivacyCard
 from audit.errors import RecordError
 from audit.measurements import ALPHAS, Bound, Estimate
 from audit.policy.guarantee import contradiction, follows
 from audit.policy.of_attacks import check_against_attacks
-from audit.record import AuditRecord, Completed, PrivacyCard
+from audit.record import AuditRecord, Completed
 
 
 def card(epsilon: float, noise: float, rate: float, steps: int) -> PrivacyCard:

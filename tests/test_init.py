@@ -10,13 +10,13 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
+from audit.cards import AuditSheet
 from audit.cli import app
 from audit.cli import init as command
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
 from audit.corpus.importers.guessing import guess_format
 from audit.errors import TargetError
-from audit.record import AuditSheet
 from audit.targets.checkpoint.recognising import recognise_task
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}

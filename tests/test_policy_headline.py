@@ -26,10 +26,11 @@ from test_policy import (
     waiver,
 )
 
+from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError
 from audit.policy import Counts, Policy, evaluate, load
 from audit.policy.identity import identify
-from audit.record import AuditRecord, DeclaredPolicy
+from audit.record import AuditRecord
 
 BATTERY = ("reconstruction", "membership")
 TOML = """schema = 1

@@ -14,9 +14,10 @@ from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
 from audit import policy as policies
 from audit.attacks import BATTERY
 from audit.attacks.canaries.attack import Canaries
+from audit.cards import Bounds, TriedTrials
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
-from audit.record import AuditRecord, Bounds, Inapplicable, TriedTrials
+from audit.record import AuditRecord, Inapplicable
 from audit.report.found import decides_most
 
 FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from audit import cards
 from audit import record as records
 from audit.errors import EngineError, RecordError
 from audit.files import write_atomically
@@ -447,4 +448,4 @@ def test_an_older_record_without_policy_sheet_and_file_hashes_is_still_read() ->
     text = json.loads(dumps(EXAMPLE))
     del text["policy"], text["audit"], text["target"]["files"]
     again = loads(json.dumps(text))
-    assert (again.policy, again.audit, again.target.files) == (None, records.AuditSheet(), {})
+    assert (again.policy, again.audit, again.target.files) == (None, cards.AuditSheet(), {})

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from audit import cards
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.cli import app, console
@@ -174,7 +175,7 @@ def training_run(tmp_path_factory):
 
 
 def without_times(record):
-    return replace(record, timing=records.Timing("", "", 0.0))
+    return replace(record, timing=cards.Timing("", "", 0.0))
 
 
 def journal(out):

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from audit.attacks import BATTERY
 from audit.attacks.interface import Protected, Provable
+from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy import Limit
 from audit.policy.guarantee import copies_of, group_of_canary
-from audit.record import Completed, PrivacyCard
+from audit.record import Completed
 from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, exposure, tpr
 
 NO_EPSILON = "nothing: coins and noise of the training can be drawn again"

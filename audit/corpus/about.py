@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from audit.cards import AuditSheet
 from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, text_problem
 from audit.errors import UsageError
 from audit.files import read_file, read_toml
-from audit.record import AuditSheet
 from audit.visible import holds_unseen
 
 KEY = "audit"

@@ -11,13 +11,13 @@ from pydantic import ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.cards import AuditSheet
 from audit.corpus.kinds import CATEGORIES as CATEGORIES
 from audit.corpus.kinds import SPLITS as SPLITS
 from audit.corpus.kinds import Category as Category
 from audit.corpus.kinds import Mask as Mask
 from audit.corpus.kinds import Split as Split
 from audit.corpus.kinds import TaskKind as TaskKind
-from audit.record import AuditSheet
 
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 Drawer = Literal["docaudit import", "docaudit init"]

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from audit.cards import CorpusCard
 from audit.corpus.answers import is_on_page
 from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_warnings
@@ -25,7 +26,6 @@ from audit.corpus.images import image_path, read_header
 from audit.corpus.naming import unknown_names
 from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.providers import AskedProviders, ProviderCounts, asked_providers, provider_counts, provider_warnings
-from audit.record import CorpusCard
 
 MIN_DOCUMENTS = 150  # members and held-out each: methods.md#statistics, "Power first"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from audit.cards import TargetCard
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.interface import A, Adaptation, PageViewQuery, Query, Target
 
 

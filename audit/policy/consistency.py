@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from audit import __version__
+from audit.cards import Bounds, CorpusCard, DeclaredPolicy, TargetCard, Timing
 from audit.errors import RecordError
 from audit.files import digest_of_files
 from audit.measurements import ALPHAS, Bound, Curve, DrawnPage, Estimate, Histogram, Measurement, ResultTable
-from audit.record import AttackResult, AuditRecord, Bounds, Completed, CorpusCard, DeclaredPolicy, TargetCard, Timing
+from audit.record import AttackResult, AuditRecord, Completed
 
 _Drawn = Histogram | Curve | DrawnPage | ResultTable
 LEVEL = 0.95

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError
 from audit.files import read_toml
 from audit.policy.limits import Origin, Policy
 from audit.policy.reading import POLICY, shipped_policies
 from audit.policy.rules import HINT, contradictions
-from audit.record import DeclaredPolicy
 
 
 def read_declared(declared: DeclaredPolicy) -> Policy:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
+from audit.cards import PrivacyCard
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed, PrivacyCard
+from audit.record import AuditRecord, Completed
 from audit.stats.dp_bounds import Guarantee, auc
 
 CANARIES, EPSILON = "canaries", "epsilon"

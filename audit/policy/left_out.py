@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from audit.cards import CorpusCard
 from audit.measurements import Unresolved
 from audit.policy.decision import Cause
-from audit.record import AuditRecord, CorpusCard
+from audit.record import AuditRecord
 
 MOST_DOCUMENTS = 0.1
 """Share of the member, or of the held-out, documents that a pass may do without (ours): leaks of all of these alone

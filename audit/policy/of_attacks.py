@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from audit import __version__
+from audit.cards import SCANNED_WITH, DeclaredPolicy, PrivacyCard
 from audit.errors import PolicyError, RecordError
 from audit.measurements import Estimate, Unresolved
 from audit.policy.guarantee import follows
 from audit.policy.reading import load, shipped_policies
-from audit.record import SCANNED_WITH, AuditRecord, Completed, DeclaredPolicy, PrivacyCard
+from audit.record import AuditRecord, Completed
 
 FIRST_TO_DECLARE = (
     "reconstruction",

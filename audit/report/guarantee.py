@@ -13,10 +13,11 @@ from typing import Literal
 from audit.attacks import BATTERY
 from audit.attacks.proven import Proof, prove
 from audit.attacks.reporting import AttackReport, Form, sentence_case
+from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON, contradiction
-from audit.record import AuditRecord, Completed, PrivacyCard
+from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 

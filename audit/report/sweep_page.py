@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.attacks import BATTERY
+from audit.cards import Timing
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
-from audit.record import AuditRecord, Completed, Timing
+from audit.record import AuditRecord, Completed
 from audit.report import numbers
 
 OTHER_REFERENCE = (

@@ -8,9 +8,9 @@ import platform
 import torch
 
 import audit
+from audit.cards import Environment
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.errors import UsageError
-from audit.record import Environment
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from audit.arrays import Floats, Ints
+from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.corpus.page_view import PageView
-from audit.record import TargetCard
 from audit.targets.encoded_page import Encoding
 
 A = TypeVar("A", covariant=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
+from audit.cards import NO_MODEL, TargetCard
 from audit.corpus.documents import Corpus
-from audit.record import NO_MODEL, TargetCard
 from audit.targets.interface import Query
 
 NONE_AUDITED = "no model was audited"

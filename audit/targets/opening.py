@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from audit.cards import SCANNED_WITH
 from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.record import SCANNED_WITH
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import is_adapter

@@ -16,10 +16,10 @@ from typing import TypedDict
 
 from audit.attacks.budget import blocks
 from audit.attacks.interface import Attack
+from audit.cards import Bounds, TriedTrials
 from audit.engine.interface import Json, Progress, Trial
 from audit.errors import EngineError
 from audit.files import write_atomically
-from audit.record import Bounds, TriedTrials
 from audit.targets.opening import Checkpoint
 from audit.training.references.resolve import LoadedReferences
 from audit.workflows.execution import collect_blocks

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from audit.attacks.interface import Attack, why_inapplicable
+from audit.cards import PrivacyCard
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, find_copies, without_copies
 from audit.defenses.interface import QueryDefense
 from audit.engine.interface import Trial
 from audit.errors import ManifestError
-from audit.record import PrivacyCard
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.interface import Target

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from audit.cards import ReferenceCard
 from audit.policy.identity import PREFIX
-from audit.record import AuditRecord, Completed, ReferenceCard
+from audit.record import AuditRecord, Completed
 from audit.report.conditions import conditions
 
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from audit.attacks.interface import Attack
+from audit.cards import TargetCard
 from audit.case import Case
 from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
@@ -28,7 +29,6 @@ from audit.engine.interface import Attempt, Engine, Json, Progress, Trial, Work,
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
-from audit.record import TargetCard
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.resident import RESIDENTS

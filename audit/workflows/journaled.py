@@ -10,11 +10,11 @@ from pathlib import Path
 
 import audit
 from audit.attacks.interface import Attack
+from audit.cards import TargetCard, Timing
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.engine.journal import Journal
 from audit.errors import EngineError
 from audit.files import write_atomically
-from audit.record import TargetCard, Timing
 from audit.targets.environment import device_words, instructions, packages, threads
 from audit.training.references.resolve import LoadedReferences
 from audit.workflows.setup import ScanSetup

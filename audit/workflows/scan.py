@@ -19,6 +19,7 @@ from audit import record as records
 from audit.attacks import BATTERY
 from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Attack, why_inapplicable
+from audit.cards import DeclaredPolicy
 from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
@@ -26,7 +27,7 @@ from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.errors import DocauditError, EngineError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
-from audit.record import AttackResult, AuditRecord, Completed, DeclaredPolicy, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report.revealed import write_owner
 from audit.targets.environment import environment
 from audit.targets.unread import count_questions

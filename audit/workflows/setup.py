@@ -15,6 +15,7 @@ from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
+from audit.cards import PrivacyCard
 from audit.case import References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
@@ -23,7 +24,6 @@ from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
 from audit.errors import UsageError
-from audit.record import PrivacyCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder

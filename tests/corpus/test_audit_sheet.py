@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import tiny
 
+from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
 from audit.corpus.about import EMPTY_SHEET, read_about
 from audit.errors import ManifestError, UsageError
-from audit.record import AuditSheet
 
 SHEET = """
 [audit]

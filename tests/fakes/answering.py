@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, ReferencePaths, Task, Word
-from audit.record import TargetCard
 from audit.targets.interface import Answer, AnswerLoss, Reply
 
 KEYS = {"total": "amount", "seller": "person", "place": "location", "number": "code"}

@@ -12,11 +12,12 @@ import example_records
 from audit import __version__
 from audit import record as records
 from audit.attacks import BATTERY
+from audit.cards import AuditSheet, DeclaredPolicy
 from audit.corpus.manifest import load as load_corpus
 from audit.files import digest_of_files
 from audit.policy import evaluate, load
 from audit.policy.declared import read_declared
-from audit.record import AuditRecord, AuditSheet, Completed, DeclaredPolicy, LeftOut
+from audit.record import AuditRecord, Completed, LeftOut
 from audit.report.files import write
 from audit.targets.checkpoint.content import hash_files
 

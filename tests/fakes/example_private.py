@@ -10,9 +10,10 @@ from example_answers import answering
 from example_records import Case, judged, mean
 
 from audit.attacks.membership import MembershipInference
+from audit.cards import PrivacyCard
 from audit.measurements import Diagnostic, Estimate
 from audit.policy import Limit, Policy
-from audit.record import AttackResult, Completed, PrivacyCard
+from audit.record import AttackResult, Completed
 
 LIMITS = (
     Limit("membership", "auc", "A document must not be told from others.", max=0.65),

@@ -7,6 +7,7 @@ import datetime as dt
 import math
 from statistics import NormalDist
 
+from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
 from audit.measurements import (
     ALPHAS,
     Bound,
@@ -20,19 +21,7 @@ from audit.measurements import (
     Unresolved,
 )
 from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
-from audit.record import (
-    AttackResult,
-    AuditRecord,
-    Completed,
-    CorpusCard,
-    Environment,
-    Failed,
-    Inapplicable,
-    ReferenceCard,
-    Skipped,
-    TargetCard,
-    Timing,
-)
+from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
 
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")

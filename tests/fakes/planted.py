@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from audit.cards import TargetCard
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
-from audit.record import TargetCard
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import BestTokens, CandidateLogits, Candidates, FillMask, TrainingLoss
 

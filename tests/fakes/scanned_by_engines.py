@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from audit import cards
 from audit import record as records
 from audit.engine.interface import SILENT, Progress
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
 
-TIMES = records.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
+TIMES = cards.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageDraw
 
+from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
 from audit.corpus.documents import (
     Category,
     Document,
@@ -24,7 +25,7 @@ from audit.corpus.documents import (
 )
 from audit.corpus.manifest import write
 from audit.measurements import Estimate, Measurement
-from audit.record import AttackResult, AuditRecord, CorpusCard, Environment, LeftOut, ReferenceCard, TargetCard, Timing
+from audit.record import AttackResult, AuditRecord, LeftOut
 
 FamilyName = Literal[
     "layoutlm",

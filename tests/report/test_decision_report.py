@@ -14,9 +14,10 @@ import pytest
 from example_records import Case
 from test_report_html import HOSTILE, Seen
 
+from audit.cards import AuditSheet
 from audit.measurements import Estimate
 from audit.policy import Limit, Policy
-from audit.record import AuditSheet, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import canvas, drawing
 from audit.report.decision import decision_view
 from audit.report.files import write

@@ -12,10 +12,11 @@ import pytest
 from example_records import Case
 
 from audit.attacks import BATTERY
+from audit.cards import NO_MODEL
 from audit.cli import console
 from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
-from audit.record import NO_MODEL, Completed, Skipped
+from audit.record import Completed, Skipped
 from audit.report.coverage import legal_view
 from audit.report.declared import documents_used, plausibility
 from audit.report.dpia import dpia

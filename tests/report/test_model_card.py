@@ -14,11 +14,12 @@ import yaml
 from huggingface_hub import ModelCard, ModelCardData, metadata_load
 from typer.testing import CliRunner
 
+from audit import cards
 from audit import policy as policies
 from audit import record as records
+from audit.cards import AuditSheet
 from audit.cli import app
 from audit.errors import UsageError
-from audit.record import AuditSheet
 from audit.report.model_card import TASKS, Source, model_card
 
 CASES = {**examples.CASES, "private": example_private.private}
@@ -144,6 +145,6 @@ def test_what_makes_no_card_is_refused(tmp_path: Path, options: list[str]) -> No
 
 def test_a_text_alone_has_no_model_card() -> None:
     record, verdict, _ = examples.violated()
-    alone = dataclasses.replace(record, target=dataclasses.replace(record.target, family=records.NO_MODEL))
+    alone = dataclasses.replace(record, target=dataclasses.replace(record.target, family=cards.NO_MODEL))
     with pytest.raises(UsageError, match="no model was audited"):
         model_card(alone, verdict)

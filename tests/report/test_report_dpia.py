@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
+from audit.cards import AuditSheet, DeclaredPolicy
 from audit.cli import app
 from audit.policy.limits import Origin
-from audit.record import AuditSheet, DeclaredPolicy
 from audit.report.dpia import dpia, escaped, policy_identity
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -12,9 +12,10 @@ from toy_attack import LossGap
 
 import audit.attacks
 import audit.report.attack_text
+from audit.cards import AuditSheet, Bounds, TriedTrials
 from audit.measurements import Coverage, Unresolved
 from audit.policy import Limit
-from audit.record import AuditSheet, Bounds, Completed, LeftOut, Skipped, TriedTrials
+from audit.record import Completed, LeftOut, Skipped
 from audit.report.coverage import CoverageRow, LegalView, coverage, legal_view, ratio, release
 from audit.report.html import html
 from audit.report.jinja import environment

@@ -12,9 +12,9 @@ import tiny
 from scipy import stats
 from sklearn.metrics import f1_score
 
+from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.measurements import ALPHAS, Estimate, Unresolved
-from audit.record import TargetCard
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName

@@ -29,10 +29,10 @@ import torch
 import transformers
 
 from audit.arrays import Floats, Ints
+from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.answering.layout import (
     BOX_SCALE,
     PageImages,

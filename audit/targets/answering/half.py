@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from audit.record import TargetCard
+from audit.cards import TargetCard
 from audit.targets.encoders.forward import DTYPES
 
 HALF = (torch.bfloat16, torch.float16)

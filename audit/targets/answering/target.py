@@ -13,10 +13,10 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from audit.arrays import Floats
+from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.answering.adapting import adapt_to_answer, asked_types
 from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.half import computing

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from audit.cards import TargetCard
 from audit.files import digest_of_files
-from audit.record import TargetCard
 from audit.targets.checkpoint.adapter import Adapter, assemble, base_folder, read_adapter
 from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, file_digest, files_of, is_adapter
 from audit.targets.checkpoint.quantised import method_of, refuse_training

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
+from audit.cards import PrivacyCard
 from audit.measurements import STRICT
-from audit.record import PrivacyCard
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 
 PRIVACY_FILE = "docaudit_privacy.json"
@@ -54,7 +54,7 @@ _LEFT_DOCUMENTS = "Documents that training did not take, beyond the bound of a u
 
 @strict_dataclass(frozen=True, config=STRICT)
 class StatedPrivacy:
-    """What `PRIVACY_FILE` holds; see `record.PrivacyCard` for all that is not named here.
+    """What `PRIVACY_FILE` holds; see `cards.PrivacyCard` for all that is not named here.
 
     Attributes:
         accountant_version: of Opacus, whose PRV accountant it is.

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 import transformers
 
+from audit.cards import TargetCard
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint

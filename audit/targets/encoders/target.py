@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats, Ints
+from audit.cards import TargetCard
 from audit.corpus.documents import Document
-from audit.record import TargetCard
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, share_right

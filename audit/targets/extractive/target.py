@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats
+from audit.cards import TargetCard
 from audit.corpus.answers import places_of
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
-from audit.record import TargetCard
 from audit.stats.distances import similarity
 from audit.targets.answering.adapting import asked_types
 from audit.targets.answering.half import computing, has_half_weights, in_float32

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats
+from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
-from audit.record import TargetCard
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import frozen

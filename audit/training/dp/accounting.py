@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
 
+from audit.cards import PrivacyCard
 from audit.errors import UsageError
-from audit.record import PrivacyCard
 
 ACCOUNTANT = "PRV"
 EPSILON_ERROR = 0.01

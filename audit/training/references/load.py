@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import (

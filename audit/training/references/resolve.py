@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from audit.cards import ReferenceCard
 from audit.case import References
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import Progress
 from audit.errors import UsageError
-from audit.record import ReferenceCard
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import config_of, page_images_of

@@ -1,0 +1,299 @@
+"""The cards of a record: what was audited, on which documents, where, when and within which bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from audit.measurements import STRICT
+
+SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
+    "question-answering": ("question-answering", "extractive-qa", "parsing"),
+    "extractive-qa": ("question-answering",),
+    "mlm": ("token-classification",),
+}
+"""By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
+questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
+learns the words of a page, whatever tags its fields have."""
+NO_MODEL = "no model"
+"""The family on the card of an audit of the text alone."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class TargetCard:
+    """What was audited, or a reference used for it.
+
+    Attributes:
+        name: the last part of the checkpoint's folder.
+        architecture: family and head, e.g. "LayoutLM, masked language model".
+        sha256: over the configuration, the tokenizer and the weights.
+        max_tokens: the longest page the model reads, special tokens included.
+        dtype: what it was loaded in.
+        epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
+        resolution: height and width in pixels of the page images it sees, when it sees some and they are all alike.
+        files: the sha256 of every file that decides what it does, by its path in the folder, as `sha256sum` prints it.
+        lifted: settings of its generation_config.json that would keep answers from being given, by name; the audit asks
+            without them.
+    """
+
+    name: str
+    family: str
+    task: str
+    architecture: str
+    parameters: int
+    vocabulary: int
+    max_tokens: int
+    sha256: str
+    device: str
+    dtype: str
+    epoch: float | None = None
+    step: int | None = None
+    resolution: tuple[int, int] | None = None
+    lifted: tuple[str, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def is_model(self) -> bool:
+        """False on the card of an audit of the text alone, whose family is `NO_MODEL`."""
+        return self.family != NO_MODEL
+
+
+@dataclass(frozen=True, config=STRICT)
+class PrivacyCard:
+    """The guarantee that the training of a model claims (methods.md#dp-training); a scan cannot verify it.
+
+    Attributes:
+        unit: whoever is protected as a whole.
+        adjacency: two data sets that the guarantee compares, in words.
+        n_units: N.
+        epsilon, delta: the guarantee; epsilon is None where coins or noise could be drawn again.
+        noise_multiplier: sigma: the noise of a sum has standard deviation sigma * max_norm.
+        max_norm: C.
+        sample_rate: q, the probability that a unit takes part in a step.
+        steps: taken, those that a killed run spent among them.
+        expected_units: q N, by which every noisy sum is divided.
+        per_unit: documents of a unit at most; None: all.
+        local_steps: passes over a unit's documents that make its contribution; 0: it is a gradient.
+        clients: parties of a federated training; None: a central one.
+        client_rate: the probability that a client takes part in a round.
+        accountant: with its version.
+        engine: how gradients of units were computed, and why.
+        preflight_error: the largest relative difference of a fast engine from the exact one; None: that one served.
+        optimizer: of noisy sums, with its learning rate.
+        trained: what was trained, in words.
+        trained_parameters, frozen_parameters: how many.
+        noise_source: where coins and noise came from.
+        not_covered: what the guarantee says nothing about, in sentences.
+        weights: sha256 of the weights that it is about.
+    """
+
+    unit: Literal["document", "provider"]
+    adjacency: str
+    n_units: int
+    epsilon: float | None
+    delta: float
+    noise_multiplier: float
+    max_norm: float
+    sample_rate: float
+    steps: int
+    expected_units: float
+    per_unit: int | None
+    local_steps: int
+    clients: int | None
+    client_rate: float
+    accountant: str
+    engine: str
+    preflight_error: float | None
+    optimizer: str
+    trained: str
+    trained_parameters: int
+    frozen_parameters: int
+    noise_source: str
+    not_covered: tuple[str, ...]
+    weights: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class ReferenceCard:
+    """A model that never saw the audited documents: its role, where it came from, and its card.
+
+    Attributes:
+        source: who named it; "adapter": it is the base that the audited adapter names.
+        recipe: how docaudit trained it.
+        corpus: name and sha256 of the data set it was trained on, when docaudit trained it on another than the audited.
+    """
+
+    role: str
+    source: Literal["manifest", "command line", "adapter", "trained"]
+    card: TargetCard
+    recipe: dict[str, Any] | None = None
+    corpus: str | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class CorpusCard:
+    """The data set: counts only.
+
+    Attributes:
+        fields: the fields marked for attack, by split and category.
+        questions: by split.
+        drawn: the day on which docaudit drew the membership, when it did; it says nothing of a model trained before.
+        drawn_by: the command that drew it.
+        checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
+        near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
+            all other counts are without them, and without the next.
+        unread: by split, the documents that were left out because they name labels or intents that the model lacks, or
+            because it points at words, and no answer to their questions stands on the page.
+        unread_questions: by split, the questions of other documents that were left out because the model points at
+            words of the page, and their answer does not stand there.
+    """
+
+    name: str
+    sha256: str
+    task: str
+    assigned: str
+    documents: dict[str, int]
+    fields: dict[str, dict[str, int]]
+    providers: int
+    images: int
+    checkpoint_chosen_on: Literal["member", "heldout", "public"] | None = None
+    questions: dict[str, int] = Field(default_factory=dict)
+    near_copies: dict[str, int] = Field(default_factory=dict)
+    unread: dict[str, int] = Field(default_factory=dict)
+    unread_questions: dict[str, int] = Field(default_factory=dict)
+    drawn: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
+    drawn_by: Literal["docaudit import", "docaudit init"] | None = None
+
+    @property
+    def draw(self) -> str:
+        """The draw of the membership in words; empty where docaudit did not draw it."""
+        return "" if self.drawn is None else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Environment:
+    """Where the audit ran, in general terms, and the versions that matter.
+
+    `batch_tokens` (padded tokens of a forward pass of the target, as a probe found them or the user asked),
+    `batches_lowered` (how often they were halved since, because memory ran out in this process) are given on GPUs,
+    where results depend on them in the last bits; `batch_rows` (samples of a forward pass) of every model that answers
+    questions. `ocr` is the program that proves that an answer is off a page, when it is there.
+    """
+
+    docaudit: str
+    python: str
+    system: str
+    device: str
+    threads: int
+    packages: dict[str, str]
+    batch_tokens: int | None = None
+    batches_lowered: int | None = None
+    batch_rows: int | None = None
+    ocr: str | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class Timing:
+    """All that differs between two runs of the same audit.
+
+    Attributes:
+        seconds: that this run took.
+        outcomes: of the trials of all attacks.
+        resumed: of these, how many were read from the journals of earlier runs.
+        oldest, newest: when the first and the last of these were computed; None where all are this run's own, or where
+            nothing says when the first one was.
+        same_policy: whether the runs that began these journals declared the record's policy, before any trial.
+    """
+
+    started: str
+    finished: str
+    seconds: float
+    outcomes: int = 0
+    resumed: int = 0
+    oldest: str | None = None
+    newest: str | None = None
+    same_policy: bool = False
+
+    @property
+    def origin(self) -> str:
+        """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
+        if self.oldest is None:
+            unknown = "read from the journal, which does not say when the first of them was computed"
+            return f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}" if self.resumed else ""
+        first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
+        when = f"on {first}" if first == last else f"from {first} to {last}"
+        return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
+
+
+@dataclass(frozen=True, config=STRICT)
+class TriedTrials:
+    """The trials of an attack under a bound: how many it left, and how many of these were tried in time."""
+
+    attack: str
+    planned: int
+    tried: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Bounds:
+    """What bounded the trials of a scan beside its budget; set before any outcome was seen.
+
+    Attributes:
+        documents: units of member and held-out documents together, at most; None: no bound.
+        seconds: for the attacks; None: no bound.
+        part: of the units of each side, what was expected to fit into that time.
+        trials: of every attack that was run; fewer tried than planned where the time was up between two blocks.
+    """
+
+    documents: int | None
+    seconds: float | None
+    part: float
+    trials: tuple[TriedTrials, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
+class DeclaredPolicy:
+    """The policy that was declared when the scan began (`Timing.started`), before any trial of it.
+
+    Attributes:
+        name: as its file has it.
+        sha256: of the file.
+        shipped: whether docaudit ships this very file.
+        toml: the whole file.
+    """
+
+    name: str
+    sha256: str
+    shipped: bool
+    toml: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class AuditSheet:
+    """The circumstances of an audit as its owner states them; None: not stated. docaudit verifies none of it.
+
+    Attributes:
+        system: that the model is part of.
+        controller: who answers for the processing of the documents.
+        purpose: of the system.
+        model_name, model_version: as the owner calls the model.
+        data_categories: of personal data in the documents of training.
+        release: to whom the model goes: its weights to everybody, its answers to strangers, or neither.
+        auditor: who ran the scan.
+        decides: who decides on the deployment.
+        dpo: the data-protection officer.
+    """
+
+    system: str | None = None
+    controller: str | None = None
+    purpose: str | None = None
+    model_name: str | None = None
+    model_version: str | None = None
+    data_categories: tuple[str, ...] = ()
+    release: Literal["open-weights", "api", "internal"] | None = None
+    auditor: str | None = None
+    decides: str | None = None
+    dpo: str | None = None
