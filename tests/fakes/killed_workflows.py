@@ -153,9 +153,12 @@ WORKFLOWS = (
     ),
     Workflow("train-baseline: tagger", make_receipts, "train-baseline {w}/data --out out --count 2 " + _START),
     Workflow(
-        "train-baseline: intents", make_utterances, "train-baseline {w}/data --out out --reference pretrained={w}/model"
+        "train-baseline: intents",
+        make_utterances,
+        "train-baseline {w}/data --out out --reference pretrained={w}/model",
+        gate=True,
     ),
-    Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START, gate=True),
+    Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START),
     Workflow("train-splits: answers", make_questions, "train-splits {w}/data --out out --count 2"),
     Workflow("tune-attack", make_totals, "tune-attack {w}/model {w}/data --out out/attack.toml --epochs 1 " + _START),
     Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),

@@ -113,7 +113,6 @@ COMMON = {
     "extractive-qa: LiLT",
     "question-answering: LLaVA",
     "question-answering: Qwen2/2.5",
-    "question-answering: BART",
     "intent-slots: slots and intents of utterances (ours)",
     "token-classification: LayoutLMv2 and LayoutXLM",
 }
