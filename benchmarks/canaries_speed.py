@@ -40,8 +40,9 @@ from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.targets.interface import TokenTarget
 from audit.targets.opening import check, encoder_of
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
+from audit.training.recipes import Recipe
 
 HERE = Path(__file__).parent
 Kind = Literal["intent-slots", "token-classification"]

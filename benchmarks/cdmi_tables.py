@@ -38,7 +38,8 @@ from audit.corpus.images import open_image
 from audit.corpus.importers.registry import FORMATS
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.training.encoders import Fitted, Recipe, fit
+from audit.training.encoders import Fitted, fit
+from audit.training.recipes import Recipe
 from audit.training.starting import starting_model
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan

@@ -44,7 +44,8 @@ from audit.training.dp.interface import DrawnUnit
 from audit.training.dp.learners.opening import open_learner
 from audit.training.dp.options import DpOptions
 from audit.training.dp.train import train_private
-from audit.training.encoders import Recipe, fit
+from audit.training.encoders import fit
+from audit.training.recipes import Recipe
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan

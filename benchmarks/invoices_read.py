@@ -40,8 +40,9 @@ from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.usefulness import held_out_anls
-from audit.training.answering import AnsweringRecipe, save_answering
+from audit.training.answering import save_answering
 from audit.training.extractive import fit_extractive, pointed_samples
+from audit.training.recipes import AnsweringRecipe
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
 

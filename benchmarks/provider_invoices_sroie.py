@@ -22,7 +22,8 @@ from audit.corpus.documents import Split
 from audit.corpus.importers.providers import ByProvider
 from audit.corpus.importers.receipt_questions import PHRASINGS
 from audit.corpus.importers.registry import FORMATS
-from audit.training.answering import AnsweringRecipe, samples_of
+from audit.training.answering import samples_of
+from audit.training.recipes import AnsweringRecipe
 
 SEED = 0
 SHARES: dict[Split, float] = {"member": 0.5, "heldout": 0.5}

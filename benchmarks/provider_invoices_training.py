@@ -10,7 +10,8 @@ from pathlib import Path
 
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.training.answering import AnsweringRecipe, fit_answering, save_answering
+from audit.training.answering import fit_answering, save_answering
+from audit.training.recipes import AnsweringRecipe
 
 
 @dataclass

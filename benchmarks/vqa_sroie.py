@@ -41,7 +41,8 @@ from audit.corpus.documents import Split, TrainingRecipe
 from audit.corpus.importers.receipt_questions import PHRASINGS
 from audit.corpus.importers.registry import FORMATS
 from audit.targets.answering.loading import load_answering
-from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
+from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.training.recipes import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 from audit.workflows.defend import measure_defense
 from audit.workflows.options import ScanOptions

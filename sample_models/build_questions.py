@@ -49,7 +49,8 @@ from audit.corpus.documents import (
 from audit.corpus.page_view import PageView
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
+from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.training.recipes import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 
 SEED = 20_244

@@ -13,7 +13,8 @@ import torch
 
 from audit.corpus.documents import Document
 from audit.targets.checkpoint.loading import load
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
+from audit.training.recipes import Recipe
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from audit.errors import UsageError
 from audit.record import Completed
 from audit.targets.checkpoint import placing
 from audit.targets.checkpoint.resident import RESIDENTS
-from audit.training.encoders import Recipe
+from audit.training.recipes import Recipe
 from audit.training.references.baselines import train_baseline
 from audit.workflows.setup import ScanOptions, open_scan
 

@@ -42,6 +42,14 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, tmp_path):
     assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.defenses.measured"} == set()
 
 
+def test_a_scan_that_trains_nothing_imports_nothing_that_trains():
+    program = "import sys, audit.workflows.scan; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "audit.targets.opening" in modules
+    assert modules & {"audit.training.trainer", "transformers.trainer", "datasets", "peft"} == set()
+
+
 def test_a_command_imports_no_other_command(tmp_path):
     records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
     modules = imported("gate", tmp_path / "record.json")

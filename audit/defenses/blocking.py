@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from audit.corpus.documents import Corpus, Document, Question, Split
     from audit.corpus.page_view import PageView
     from audit.corpus.removal.redact import Removal
-    from audit.training.answering import AnsweringRecipe
+    from audit.training.recipes import AnsweringRecipe
 
 NOT_PRESENT = "ANSWER NOT PRESENT"
 """What the model is taught to say; the paper's words."""

@@ -19,27 +19,11 @@ from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import files_of
-from audit.training.trainer import EpochWatch, MixedTrainer, Schedule, store, train
+from audit.training.recipes import AnsweringRecipe
+from audit.training.trainer import EpochWatch, MixedTrainer, store, train
 
 _SHARDS = "model.safetensors.index.json"
 _NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt", "system")
-
-
-@dataclass(frozen=True)
-class AnsweringRecipe(Schedule):
-    """How a question-answering model is fitted; a sample is a page and one question, for parsing a page.
-
-    Dropout is as the model's configuration says.
-
-    Attributes:
-        prompt, system: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must have been loaded
-            with them.
-    """
-
-    learning_rate: float = 5e-5
-    batch_size: int = 8
-    prompt: str | None = None
-    system: str | None = None
 
 
 def recipe_of(corpus: Corpus) -> AnsweringRecipe:

@@ -29,23 +29,13 @@ from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.page_images import PROCESSOR_FILES
 from audit.training.encoder_batches import Collator, Example, labelled
-from audit.training.trainer import EpochScore, EpochWatch, MixedTrainer, Schedule, store, train
+from audit.training.recipes import Recipe
+from audit.training.trainer import EpochScore, EpochWatch, MixedTrainer, store, train
 
 VALIDATION_MASK_SEED = 20_240_607
 """Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
 
 StateDict = dict[str, torch.Tensor]
-
-
-@dataclass(frozen=True)
-class Recipe(Schedule):
-    """How an encoder is fitted; a sample is a page.
-
-    Attributes:
-        mask_probability: the share of tokens predicted on a page (masked language models only).
-    """
-
-    mask_probability: float = 0.15
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.extractive.loading import TASK, is_extractive, may_point
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.extractive.windows import SpanReader, WindowSample
-from audit.training.answering import AnsweringRecipe
+from audit.training.recipes import AnsweringRecipe
 from audit.training.trainer import EpochWatch, MixedTrainer, train
 
 

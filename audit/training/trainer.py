@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +17,8 @@ from audit.private import PrivateFolder
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import not_finite
 from audit.targets.checkpoint.resident import RESIDENTS
+from audit.training.recipes import Schedule
 from audit.training.reproducible import reproducible
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How weights are fitted. The defaults are ours: they suit a pretrained checkpoint of the usual sizes.
-
-    Attributes:
-        epochs: passes over the samples.
-        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls linearly to 0.
-        batch_size: samples a step.
-        weight_decay: AdamW's.
-        warmup_share: in [0, 1).
-        seed: of the order of samples, of masks and of dropout.
-        bf16: matrix products in bfloat16 (weights stay float32); several times faster where the processor has it.
-    """
-
-    epochs: int = 20
-    learning_rate: float = 1e-4
-    batch_size: int = 16
-    weight_decay: float = 0.01
-    warmup_share: float = 0.1
-    seed: int = 0
-    bf16: bool = False
-
-    def as_json(self) -> dict[str, int | float | str | None]:
-        """The recipe for a record or a cache key; a record leaves out a prompt."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from audit.targets.interface import FillMask
 from audit.targets.opening import encoder_of, open_model
 from audit.targets.unread import find_unread, without_unread
 from audit.training.defaults import EPOCHS, SHARE
-from audit.training.encoders import Recipe
+from audit.training.recipes import Recipe
 from audit.training.references.public_model import fit_public_mlm
 from audit.training.references.resolve import pretrained_of
 from audit.training.references.shadow import Halves, fit_shadow, halves

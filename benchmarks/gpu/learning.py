@@ -23,7 +23,8 @@ from audit.measurements import Estimate
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls
-from audit.training.answering import AnsweringRecipe, samples_of
+from audit.training.answering import samples_of
+from audit.training.recipes import AnsweringRecipe
 from benchmarks.gpu.work import Json, NotTestedError, Work
 
 ROUND_SECONDS = 240.0

@@ -22,8 +22,9 @@ from audit.engine.driver import drive
 from audit.measurements import Unresolved
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
+from audit.training.recipes import Recipe
 
 pytestmark = pytest.mark.slow
 

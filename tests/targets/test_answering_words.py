@@ -26,7 +26,8 @@ from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
-from audit.training.answering import AnsweringRecipe, fit_answering, save_answering
+from audit.training.answering import fit_answering, save_answering
+from audit.training.recipes import AnsweringRecipe
 from audit.training.references.public_model import load_public, proposed_to, provide
 
 LONGEST = 16

@@ -24,7 +24,8 @@ from audit.targets.opening import target_of
 from audit.targets.parsing.loading import load_parsing
 from audit.targets.parsing.target import ParsingTarget
 from audit.targets.usefulness import usefulness
-from audit.training.answering import AnsweringRecipe, fit_answering, samples_of, save_answering
+from audit.training.answering import fit_answering, samples_of, save_answering
+from audit.training.recipes import AnsweringRecipe
 
 TEXT_PROMPT = "{text}\nJSON:"
 FAMILIES: dict[str, tuple[Callable[[Path], Path], str]] = {

@@ -31,8 +31,7 @@ from audit.targets.checkpoint.loading import load, load_model
 from audit.targets.opening import open_model
 from audit.training import adapters as module
 from audit.training.adapters import adapter_words, adapting, without_weights
-from audit.training.answering import AnsweringRecipe
-from audit.training.encoders import Recipe
+from audit.training.recipes import AnsweringRecipe, Recipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.splits import train_splits
 from audit.workflows.defend.placing import apply

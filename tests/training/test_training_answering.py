@@ -16,7 +16,8 @@ from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.interface import Answer, AnswerLoss
-from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
+from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.training.recipes import AnsweringRecipe
 
 RECIPE = AnsweringRecipe(epochs=3, learning_rate=1e-2, batch_size=4)
 

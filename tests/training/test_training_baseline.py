@@ -17,8 +17,8 @@ from audit.errors import EngineError, ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.loading import load
 from audit.targets.interface import Answer
-from audit.training.answering import AnsweringRecipe, samples_of
-from audit.training.encoders import Recipe
+from audit.training.answering import samples_of
+from audit.training.recipes import AnsweringRecipe, Recipe
 from audit.training.references import retrain
 from audit.training.references.baselines import material, train_baseline
 from audit.training.references.retrain import n_samples, recipe_for, repeated

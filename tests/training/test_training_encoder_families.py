@@ -22,7 +22,7 @@ from audit.targets.interface import BestClass
 from audit.training.dp.engines.exact import ExactEngine
 from audit.training.dp.learners.encoder import EncoderLearner
 from audit.training.dp.trained import choose_trained
-from audit.training.encoders import Recipe
+from audit.training.recipes import Recipe
 from audit.training.references.retrain import Retraining, retrain, under_head
 from audit.training.starting import starting_model
 

@@ -17,9 +17,10 @@ from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.extractive.loading import is_extractive, load_extractive
 from audit.targets.interface import Answer, AnswerLoss
-from audit.training.answering import AnsweringRecipe, save_answering
+from audit.training.answering import save_answering
 from audit.training.dp.learners.opening import open_learner
 from audit.training.extractive import PointedSample, fit_extractive, pointed_samples
+from audit.training.recipes import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.retrain import Retraining, retrain
 

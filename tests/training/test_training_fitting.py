@@ -11,7 +11,8 @@ from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.training.encoder_batches import Collator, Example
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
+from audit.training.recipes import Recipe
 
 MAX_TOKENS = tiny.POSITIONS - 1
 

@@ -17,7 +17,8 @@ from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import PixelScale
 from audit.targets.interface import FillMask, TagProbabilities
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
+from audit.training.recipes import Recipe
 from audit.training.references.public_model import fit_public_mlm
 from audit.training.references.resolve import complete, prepare, pretrained_of
 from audit.training.starting import starting_model

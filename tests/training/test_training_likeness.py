@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.training.answering import AnsweringRecipe
+from audit.training.recipes import AnsweringRecipe
 from audit.training.references.baselines import train_baseline
 from audit.training.references.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
 from audit.training.references.provenance import refuse_the_target

@@ -11,7 +11,8 @@ import tiny
 from audit.errors import EngineError, TargetError
 from audit.targets.checkpoint.loading import load
 from audit.targets.interface import FillMask
-from audit.training.encoders import Recipe
+from audit.training import encoders
+from audit.training.recipes import Recipe
 from audit.training.references import public_model
 from audit.training.references.public_model import fit_public_mlm
 
@@ -32,7 +33,7 @@ def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_pa
     def trained_again(*_, **__):
         raise AssertionError("trained although the cache holds it")
 
-    monkeypatch.setattr(public_model, "fit", trained_again)
+    monkeypatch.setattr(encoders, "fit", trained_again)
     assert fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE) == folder
 
 
@@ -84,7 +85,7 @@ def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for
         time.sleep(60)
 
     def train():
-        public_model.fit = begin
+        encoders.fit = begin
         fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)
 
     process = context.Process(target=train)

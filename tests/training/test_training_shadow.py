@@ -9,7 +9,8 @@ import torch
 from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.loading import load
-from audit.training.encoders import Fitted, Recipe
+from audit.training.encoders import Fitted
+from audit.training.recipes import Recipe
 from audit.training.references import shadow
 from audit.training.references.shadow import fit_shadow, halves
 

@@ -15,7 +15,8 @@ from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HEADS, page_losses
 from audit.targets.interface import BestLinks, TagProbabilities
 from audit.training.encoder_batches import Collator, labelled
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
+from audit.training.recipes import Recipe
 
 PAIRS = [(family, head) for family in ("layoutlm", "bros") for head in tiny.SPADE_HEADS]
 

@@ -25,7 +25,7 @@ from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
-from audit.training.encoders import Recipe, fit, save
+from audit.training.recipes import Recipe
 from audit.training.references.cache import made_once
 from audit.training.starting import starting_model
 
@@ -264,6 +264,9 @@ def _train(
     progress: Progress,
     page_images: PageImageReader | None,
 ) -> None:
+    # Imported here, as a scan that trains nothing starts sooner without.
+    from audit.training.encoders import fit, save
+
     model = starting_model(start, "mlm", seed=recipe.seed)
     tokenizer = load_tokenizer(start)
     encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)

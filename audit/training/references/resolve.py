@@ -25,7 +25,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint, open_model
 from audit.training.adapters import adapter_words
-from audit.training.encoders import Recipe
+from audit.training.recipes import Recipe
 from audit.training.references.load import (
     PROVIDE_BASELINES,
     PROVIDE_BASELINES_OF_ADAPTER,

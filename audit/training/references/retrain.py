@@ -29,10 +29,11 @@ from audit.targets.extractive.loading import load_extractive
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.opening import answering_of, open_model
 from audit.training.adapters import adapting, without_weights
-from audit.training.answering import AnsweringRecipe, fit_answering, recipe_of, samples_of, save_answering
-from audit.training.encoders import Recipe, fit, save
+from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.training.encoders import fit, save
 from audit.training.extractive import fit_extractive, pointed_samples, trains_pointing
 from audit.training.nlu import NluRecipe, fit_like
+from audit.training.recipes import AnsweringRecipe, Recipe
 from audit.training.starting import starting_model
 
 AnyRecipe = AnsweringRecipe | Recipe | NluRecipe

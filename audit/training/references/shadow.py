@@ -21,7 +21,8 @@ from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.target import EncoderTarget
-from audit.training.encoders import Recipe, fit, save
+from audit.training.encoders import fit, save
+from audit.training.recipes import Recipe
 from audit.training.references.cache import key_of, made_once
 from audit.training.starting import starting_model
 

@@ -13,56 +13,30 @@ from collections.abc import Hashable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit import __version__
 from audit.arrays import Bools
-from audit.corpus.documents import STRICT, Corpus, Document
+from audit.corpus.documents import Corpus, Document
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
 from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
-from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import write_atomically
 from audit.targets.checkpoint.content import files_of
 from audit.targets.environment import threads, use_threads
 from audit.targets.opening import open_model
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import content_of
+from audit.training.references.read_splits import FILE_NAME, Splits, folder_of, read_plan, read_splits
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 
-FILE_NAME = "splits.json"
 MIN_DOCUMENTS = 10
 """Fewer member documents, copies counted once, say nothing about membership (ours)."""
-
-
-@strict_dataclass(frozen=True, config=STRICT)
-class Splits:
-    """Which documents each model is trained on: the content of `splits.json`.
-
-    Attributes:
-        corpus: the data set's sha256.
-        key: over all that the models depend on.
-        members: for each model, the ids of its documents, in file order. Model i lies in `folder_of(i)`.
-    """
-
-    schema: Literal[1]
-    corpus: str
-    key: str
-    members: tuple[tuple[str, ...], ...]
-
-
-_splits_type = TypeAdapter(Splits)
-
-
-def folder_of(number: int) -> str:
-    """The name of a model's folder, beside `splits.json`."""
-    return f"model-{number:02}"
 
 
 def halves_of(n_units: int, count: int, seed: int) -> Bools:
@@ -174,50 +148,11 @@ def train_splits(
     return read_splits(out)
 
 
-def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
-    """The models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
-
-    Args:
-        folder: that of `train_splits`.
-        corpus: the data set that they are to have been trained on; None: any.
-
-    Raises:
-        ManifestError: there is no `splits.json`, it cannot be used, or it is of another data set.
-        TargetError: a model is missing.
-    """
-    splits = _read(folder)
-    if corpus is not None and splits.corpus != corpus.sha256:
-        raise ManifestError(
-            f"{folder}: these models were trained on another data set, or on this one before it was changed",
-            "train them anew: docaudit train-splits",
-        )
-    models = [(folder / folder_of(number), frozenset(members)) for number, members in enumerate(splits.members)]
-    missing = [path.name for path, _ in models if not path.is_dir()]
-    if missing:
-        raise TargetError(
-            f"{folder}: {len(missing)} of {len(models)} models are missing, the first is {missing[0]}",
-            "run the same docaudit train-splits again: it goes on where it was",
-        )
-    return models
-
-
-def _read(folder: Path) -> Splits:
-    path = folder / FILE_NAME
-    try:
-        return _splits_type.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise ManifestError(f"{folder}: no {FILE_NAME}", "train such models with: docaudit train-splits") from None
-    except OSError as error:
-        raise ManifestError(f"{path}: {error.strerror}") from None
-    except ValidationError:
-        raise ManifestError(f"{path}: not a list of the documents of split models") from None
-
-
 def _claim(out: Path, splits: Splits) -> None:
     """Write the plan, or find it there; remove what a killed training left unfinished."""
     path = out / FILE_NAME
     if path.exists():
-        if _read(out).key != splits.key:
+        if read_plan(out).key != splits.key:
             raise UsageError(
                 f"{out} holds split models of another data set, start, recipe, number or seed",
                 "choose another folder, or remove that one",
@@ -267,7 +202,7 @@ class _Elsewhere:
         """
         use_threads(self.threads)
         seen = (self.out / FILE_NAME).is_file()
-        splits = _read(self.out) if seen else None
+        splits = read_plan(self.out) if seen else None
         if splits is None or splits.key != self.key:
             raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
         corpus = load_corpus(folders["data"])

@@ -24,7 +24,6 @@ from audit.targets.opening import Checkpoint, open_model
 from audit.training.references.load import PROVIDE_EMBEDDER
 from audit.training.references.locate import REFERENCE_NAMES
 from audit.training.references.public_model import has_masked_head, proposed_to, provide
-from audit.training.references.retrain import n_samples, recipe_for
 from audit.workflows.checking import CheckedModel, check_model
 from audit.workflows.plan.clock import seconds_of
 from audit.workflows.setup import ScanSetup, usable_references
@@ -268,6 +267,9 @@ def _training(corpus: Corpus, count: int, pass_seconds: float | None) -> float |
     """Seconds of training so many models; None where it is not known."""
     if pass_seconds is None:
         return None
+    # Imported here, as a scan that trains nothing starts sooner without.
+    from audit.training.references.retrain import n_samples, recipe_for
+
     try:
         epochs = recipe_for(corpus).epochs
     except DocauditError:

@@ -8,13 +8,13 @@ from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.opening import answering_of
-from audit.training.answering import AnsweringRecipe
 from audit.training.dp.interface import Learner
 from audit.training.dp.learners.answering import AnsweringLearner
 from audit.training.dp.learners.encoder import EncoderLearner
 from audit.training.dp.learners.nlu import NluLearner, fresh_nlu
 from audit.training.extractive import trains_pointing
 from audit.training.nlu import NluRecipe
+from audit.training.recipes import AnsweringRecipe
 from audit.training.references.retrain import recipe_for, under_head
 
 
