@@ -1,3 +1,3 @@
 """docaudit: the privacy audit of document-understanding models."""
 
-__version__ = "0.13.1"
+__version__ = "0.13.2"

@@ -1,7 +1,8 @@
-"""How the house is built: files stay short, and the design page shows the layers that are checked."""
+"""How the house is built: short files, docstrings that begin with the thing, layers that the design page shows."""
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -14,6 +15,18 @@ def test_no_file_of_the_package_is_long() -> None:
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in (ROOT / "audit").rglob("*.py")}
     assert len(lines) > 300
     assert {str(path.relative_to(ROOT)): n for path, n in lines.items() if n > MOST_LINES} == {}
+
+
+def test_public_docstrings_begin_with_an_imperative_or_the_thing_itself() -> None:
+    said = [
+        text
+        for path in (ROOT / "audit").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and (text := ast.get_docstring(node))
+    ]
+    assert len(said) > 1000
+    indirect = [text for text in said if re.match(r"(what|how|whether|where|who)\b", text, re.IGNORECASE)]
+    assert len(indirect) / len(said) < 0.02
 
 
 def test_the_design_page_shows_the_layers_that_are_checked() -> None:
