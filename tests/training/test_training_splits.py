@@ -23,7 +23,7 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.training.recipes import AnsweringRecipe, Recipe
 from audit.training.references import splits as module
-from audit.training.references.read_splits import FILE_NAME, folder_of, read_splits
+from audit.training.references.split_models import FILE_NAME, folder_of, read_splits
 from audit.training.references.splits import halves_of, train_splits
 
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=3)

@@ -32,7 +32,7 @@ from audit.targets.opening import Checkpoint, target_of
 from audit.training.references.cache import UNFINISHED
 from audit.training.references.likeness import Drawn, distance_of_drawn, drawn_weights, refuse_a_near_copy
 from audit.training.references.provenance import adapter_of, refuse_the_target, refuse_unfit
-from audit.training.references.read_splits import read_splits
+from audit.training.references.split_models import read_splits
 
 Source = Literal["manifest", "command line", "adapter"]
 SAME_KIND = ("baselines", "pretrained", "splits")

@@ -32,8 +32,8 @@ from audit.targets.environment import threads, use_threads
 from audit.targets.opening import open_model
 from audit.training.references.cache import key_of, made_once
 from audit.training.references.provenance import content_of
-from audit.training.references.read_splits import FILE_NAME, Splits, folder_of, read_plan, read_splits
 from audit.training.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
+from audit.training.references.split_models import FILE_NAME, Splits, folder_of, read_plan, read_splits
 
 MIN_DOCUMENTS = 10
 """Fewer member documents, copies counted once, say nothing about membership (ours)."""
