@@ -212,6 +212,9 @@ def _limits() -> Iterator[str]:
             for limit in policy.limits
         ]
         yield from _table(("attack", "metric", "limit", "conditions", "rationale"), rows)
+        yield from ("Demands: questions that a pass must answer, by one of these attacks at least.", "")
+        demands = ([one.question, ", ".join(one.any_of), one.rationale] for one in policy.demands)
+        yield from _table(("question", "attacks", "rationale"), demands)
         yield from ("Gaps: attacks that these kinds of models cannot be put to, and that the policy does without.", "")
         yield from _table(
             ("attack", "tasks", "rationale"), ([gap.attack, ", ".join(gap.tasks), gap.rationale] for gap in policy.gaps)

@@ -517,12 +517,12 @@ def test_a_baseline_that_shares_no_limit_decides_nothing(tmp_path, policy):
     assert verdict.reason.startswith("no limit could be compared with the baseline; by the policy alone: passed")
 
 
-def test_a_policy_that_warns_lets_a_lost_number_through_and_no_regression(tmp_path, policy):
+def test_a_policy_that_warns_lets_neither_a_lost_number_nor_a_regression_through(tmp_path, policy):
     policy.write_text(POLICY.replace('name = "own"', 'name = "own"\nundecided = "warn"'))
     old, new = scan(reconstruction(0.1), membership(auc(0.5))), scan(reconstruction(0.1))
     new = replace(new, left_out=(LeftOut("membership", ("auc",), lacks="documents"),))
     verdict = gated(tmp_path / "lost", policy, old, new)
-    assert (verdict.overall, verdict.exit_code) == ("undecided", 0)
+    assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
     worse = scan(reconstruction(0.4), membership(auc(0.5)))
     assert gated(tmp_path / "worse", policy, old, worse).exit_code == 10
 

@@ -13,7 +13,7 @@ from test_planning import AUC, EXCESS, GIVEN, NET, checked, corpus, limit, pages
 
 from audit.cli.plan_tables import costs_table, limits_table
 from audit.corpus import manifest
-from audit.policy import Gap, Policy
+from audit.policy import Demand, Gap, Policy
 from audit.stats.power import pass_power
 from audit.workflows.plan import timing
 from audit.workflows.plan.cost import Cost, Time, at_most
@@ -131,6 +131,26 @@ def test_an_attack_that_models_of_a_task_go_without_blocks_nothing_where_the_pol
         assert len(joint(found).blocked) == blocked
     asked = planned(corpus(pages(150, 150)), EXCESS)
     assert [one.attack for one in joint(asked).blocked] == ["reconstruction"]
+
+
+def test_a_plan_says_what_a_pass_needs_to_be_able_to_ask():
+    made = corpus(pages(150, 150), "intent-slots")
+    canary = limit("canaries", "excess", max=0.2, required=False)
+    demand = Demand("what the model gives back", ("reconstruction", "canaries"), "r")
+    gaps = (Gap("reconstruction", ("intent-slots",), "r"),)
+    for demands, blocked in (((), []), ((demand,), ["canaries"])):
+        policy = checked(Policy(1, "mine", (AUC, EXCESS, canary), gaps=gaps, demands=demands))
+        found = plan_limits(made, policy, "standard", at_most(made, "standard"), {})
+        assert [one.attack for one in joint(found).blocked] == blocked
+    assert found.limits[2].reason == (
+        "the data set holds no canaries; a pass needs to show what the model gives back: reconstruction or canaries"
+    )
+    policy = checked(
+        Policy(
+            1, "mine", (AUC, EXCESS, canary), gaps=(*gaps, Gap("canaries", ("intent-slots",), "r")), demands=(demand,)
+        )
+    )
+    assert not joint(plan_limits(made, policy, "standard", at_most(made, "standard"), {})).blocked
 
 
 def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():

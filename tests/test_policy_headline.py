@@ -14,12 +14,10 @@ from test_policy import (
     INAPPLICABLE,
     LEAKY,
     OTHER_LEAKY,
-    OTHER_NO_DATA,
     OTHER_SAFE,
     SAFE,
     SECOND,
     TODAY,
-    WIDE,
     completed,
     judge,
     limit,
@@ -47,54 +45,15 @@ rationale = "because"
 def test_a_verdict_counts_what_became_of_its_limits() -> None:
     verdict = judge([INAPPLICABLE, OTHER_SAFE], limit(), SECOND, battery=BATTERY)
     assert verdict.counts == Counts(met=1, unexamined=1)
-    assert verdict.reason == verdict.counts.sentence == "1 of 2 limits met, 1 could not be examined"
+    assert verdict.counts.sentence == "1 of 2 limits met, 1 not examined"
+    assert verdict.reason == f"{verdict.counts.sentence}: reconstruction (not applicable)"
 
 
 def test_the_counts_name_the_worst_first() -> None:
     counts = Counts(met=3, waived=2, violated=1, undecided=4, unexamined=5)
-    assert counts.sentence == (
-        "1 of 15 limits violated, 4 undecided, 2 violated and waived, 3 met, 5 could not be examined"
-    )
+    assert counts.sentence == ("1 of 15 limits violated, 4 undecided, 2 violated and waived, 3 met, 5 not examined")
     assert (counts.limits, counts.examined) == (15, 6)
     assert Counts().sentence == "0 of 0 limits met"
-
-
-@pytest.mark.parametrize(
-    ("asked", "overall"), [(None, "passed"), (1, "passed"), (2, "undecided"), (0.5, "passed"), (0.51, "undecided")]
-)
-def test_a_policy_may_ask_for_coverage(asked: float | None, overall: str) -> None:
-    verdict = judge([INAPPLICABLE, OTHER_SAFE], limit(), SECOND, battery=BATTERY, min_examined=asked)
-    assert verdict.overall == overall
-    if overall == "undecided":
-        assert verdict.exit_code == 11
-        assert verdict.reason == (
-            "only 1 of 2 limits could be examined, and the policy asks for 2: 1 of 2 limits met, "
-            "1 could not be examined"
-        )
-
-
-def test_coverage_that_is_missing_excuses_no_violation_and_a_waived_limit_was_examined() -> None:
-    few = judge([INAPPLICABLE, OTHER_LEAKY], limit(), SECOND, battery=BATTERY, min_examined=2)
-    assert (few.overall, few.exit_code) == ("violated", 10)
-    waived = judge([completed(LEAKY)], waivers=(waiver(9),), min_examined=1)
-    assert waived.overall == "waived"
-    lost = judge([OTHER_NO_DATA, completed(WIDE)], limit(), SECOND, battery=BATTERY, min_examined=2)
-    assert lost.overall == "undecided"
-
-
-@pytest.mark.parametrize("asked", ["0", "2", "1.5", "0.0", "-1", '"all"'])
-def test_a_coverage_that_no_audit_can_have_is_refused(asked: str, tmp_path: Path) -> None:
-    path = tmp_path / "policy.toml"
-    path.write_text(f"min_examined = {asked}\n{TOML}")
-    with pytest.raises(PolicyError, match="min_examined"):
-        load(str(path))
-
-
-def test_a_share_is_told_from_a_number(tmp_path: Path) -> None:
-    path = tmp_path / "policy.toml"
-    for asked, kind in (("1", int), ("1.0", float)):
-        path.write_text(f"min_examined = {asked}\n{TOML}")
-        assert type(load(str(path)).min_examined) is kind
 
 
 def test_a_waived_verdict_has_a_stamp_of_its_own() -> None:

@@ -4,7 +4,7 @@ from audit.policy.counts import Counts
 from audit.policy.decision import EXIT_CODES, Cause, Decision, Outcome, Overall, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import PolicyIdentity
-from audit.policy.limits import Gap, Limit, Policy, Waiver
+from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver
 from audit.policy.reading import load, path_of
 from audit.policy.rules import check_lower_bounds, check_names, check_ranges, check_sides
 from audit.policy.verdict import SIGNIFICANCE, evaluate, today
@@ -16,6 +16,7 @@ __all__ = [
     "Cause",
     "Counts",
     "Decision",
+    "Demand",
     "Gap",
     "Limit",
     "Outcome",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from audit.policy.compared import Baseline, ComparedLimit
 from audit.policy.counts import count
 from audit.policy.decision import EXIT_CODES, Decision, Verdict
-from audit.policy.limits import Policy
 
 WORSE = "worse than in the baseline"
 REGRESSED = f"{WORSE}, beyond the interval of the change"
@@ -18,14 +17,13 @@ _NAMED = 3
 _REMEDY = "measure it as in the baseline, or choose another baseline"
 
 
-def hold_against_baseline(verdict: Verdict, policy: Policy, baseline: Baseline) -> Verdict:
+def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
     """Let what became worse violate its limit, and let nothing pass that the baseline measured and this scan did not.
 
     A waiver accepts the violation of a limit, not that it becomes worse.
 
     Args:
         verdict: by the policy alone.
-        policy: that it is by.
         baseline: what became of each limit.
     """
     changed = {(limit.attack, limit.metric): limit for limit in baseline.limits}
@@ -39,15 +37,14 @@ def hold_against_baseline(verdict: Verdict, policy: Policy, baseline: Baseline) 
         return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
     if lost or not baseline.compared:
         gone = f"{_counted(lost)} measured in the baseline and not in this record: {_named(lost)}"
-        return _undecided(verdict, policy, f"{gone if lost else UNCOMPARED}; {alone}")
+        return _undecided(verdict, f"{gone if lost else UNCOMPARED}; {alone}")
     return verdict
 
 
-def _undecided(verdict: Verdict, policy: Policy, reason: str) -> Verdict:
+def _undecided(verdict: Verdict, reason: str) -> Verdict:
     if verdict.overall == "violated":
         return verdict
-    warned = policy.undecided == "warn"
-    exit_code = verdict.exit_code or (0 if warned else EXIT_CODES["undecided"])
+    exit_code = verdict.exit_code or EXIT_CODES["undecided"]
     return replace(verdict, overall="undecided", exit_code=exit_code, reason=reason)
 
 

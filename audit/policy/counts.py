@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -41,30 +40,17 @@ class Counts:
 
     @property
     def sentence(self) -> str:
-        """The counts in words, the worst first: "2 of 8 limits met, 6 could not be examined"."""
+        """The counts in words, the worst first: "2 of 8 limits met, 6 not examined"."""
         named = {
             "violated": self.violated,
             "undecided": self.undecided,
             "violated and waived": self.waived,
             "met": self.met,
-            "could not be examined": self.unexamined,
+            "not examined": self.unexamined,
         }
         first, *others = [(count, words) for words, count in named.items() if count] or [(0, "met")]
         rest = "".join(f", {count} {words}" for count, words in others)
         return f"{first[0]} of {self.limits} limits {first[1]}{rest}"
-
-    def too_few(self, asked: int | float | None) -> str | None:
-        """Return why the policy's `min_examined` is not reached; None where it is, or nothing is asked.
-
-        Args:
-            asked: a number of limits, or a share of them.
-        """
-        if asked is None:
-            return None
-        needed = asked if isinstance(asked, int) else math.ceil(asked * self.limits)
-        if self.examined >= needed:
-            return None
-        return f"only {self.examined} of {self.limits} limits could be examined, and the policy asks for {needed}"
 
 
 def count(decisions: Sequence[Decision]) -> Counts:

@@ -48,6 +48,27 @@ class Limit:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Demand:
+    """A question of which a pass needs an answer, by one attack at least.
+
+    Attributes:
+        question: what the attacks ask, in a few words ("what the model gives back").
+        any_of: the attacks; where none was decided, the first that can be asked names the remedy.
+        rationale: why a pass needs the answer.
+    """
+
+    question: Written
+    any_of: Annotated[tuple[str, ...], Field(min_length=1)]
+    rationale: Written
+
+    @property
+    def sentence(self) -> str:
+        """The demand as a clause: what a pass needs to show, and by which attacks."""
+        named = " or ".join(attack.replace("_", " ") for attack in self.any_of)
+        return f"a pass needs to show {self.question}: {named}"
+
+
+@dataclass(frozen=True, config=STRICT)
 class Gap:
     """An attack that kinds of models cannot be put to, and that the policy does without for them.
 
@@ -105,12 +126,11 @@ class Policy:
     """What an owner accepts.
 
     Attributes:
-        undecided: "warn" lets an audit without a decision exit 0; the default fails closed.
+        undecided: "warn" lets an audit exit 0 that is undecided by width alone; the default fails closed.
         text: what limits on the documents' own text (`record.Completed.about_text`) do. They have a verdict of their
             own; with "fail" the exit code is that of the worse one of both.
         gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
-        min_examined: so many limits on the model, or such a share of them (a number with a point), must be met or
-            violated; with fewer an audit that would pass is undecided.
+        demands: questions that a pass must answer; one that the gaps permit to stay open altogether is none.
         origin: the file it was read from; `load` sets it, a file cannot.
     """
 
@@ -122,5 +142,5 @@ class Policy:
     text: Literal["report", "fail"] = "report"
     gaps: tuple[Gap, ...] = ()
     waivers: tuple[Waiver, ...] = ()
-    min_examined: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, le=1)] | None = None
+    demands: tuple[Demand, ...] = ()
     origin: Origin | None = None

@@ -48,7 +48,7 @@ def missing_result(
         case Completed():
             if any(item.name == limit.metric for item in result.measurements):
                 return None
-            return _undecided(limit, "the record lacks this number", "run the scan again", "unresolved")
+            return _undecided(limit, "the record lacks this number", "run the scan again", "unmeasured")
         case Inapplicable():
             return _inapplicable(record, policy, limit, result.reason)
         case Skipped():

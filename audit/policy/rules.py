@@ -42,10 +42,13 @@ def contradictions(policy: Policy, shipped: Collection[str]) -> list[str]:
             problems.append(f"limits.{index}: give either max or min")
         if limit.holds == "lower" and limit.max is None:
             problems.append(f"limits.{index}: holds: a lower bound is held against a max")
-    if isinstance(policy.min_examined, int) and policy.min_examined > len(policy.limits):
-        problems.append(
-            f"min_examined: {policy.min_examined} of {len(policy.limits)} limits; a share has a point, as 0.5"
-        )
+    limited = {limit.attack for limit in policy.limits}
+    problems += [
+        f"demands.{index}.any_of: no limit on {attack}"
+        for index, demand in enumerate(policy.demands)
+        for attack in demand.any_of
+        if attack not in limited
+    ]
     for index, one in enumerate(policy.waivers):
         problems += [f"waivers.{index}.{problem}" for problem in _waiver_problems(one)]
     problems += _repeated(policy)
@@ -80,6 +83,9 @@ def _text_problems(policy: Policy) -> Iterator[str]:
     for index, limit in enumerate(policy.limits):
         texts |= {f"limits.{index}.{name}": (getattr(limit, name), LONGEST_NAME) for name in ("attack", "metric")}
         texts[f"limits.{index}.rationale"] = limit.rationale, LONGEST_RATIONALE
+    for index, demand in enumerate(policy.demands):
+        texts[f"demands.{index}.question"] = demand.question, LONGEST_NAME
+        texts[f"demands.{index}.rationale"] = demand.rationale, LONGEST_RATIONALE
     texts |= {f"gaps.{index}.rationale": (gap.rationale, LONGEST_RATIONALE) for index, gap in enumerate(policy.gaps)}
     for place, (text, most) in texts.items():
         if len(text) > most:

@@ -10,7 +10,9 @@ from typing import Literal
 from audit.measurements import Estimate
 from audit.policy.consistency import check_consistency
 from audit.policy.counts import Counts, count
-from audit.policy.decision import EXIT_CODES, Cause, Decision, Overall, Verdict
+from audit.policy.decision import Cause, Decision, Overall, Verdict
+from audit.policy.demands import hold_demands, not_examined
+from audit.policy.exits import exit_code
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
 from audit.policy.limits import Limit, Policy
@@ -100,8 +102,9 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             decision = replace(decision, about_text=limit.metric in completed.about_text)
             decision = remedy_at_hand(record, decision)
         decisions.append(waive(decision, policy, today))
+    decisions, closed = hold_demands(record, policy, decisions)
     if record.target.is_model:
-        verdict = _verdict(policy, tuple(decisions), contradiction(record))
+        verdict = _verdict(policy, tuple(decisions), contradiction(record), closed)
     else:
         verdict = _verdict_on_text(policy, tuple(decisions))
     return replace(verdict, waivers=tuple(register(decisions, policy, today)), identity=identify(record, policy))
@@ -111,30 +114,30 @@ def _verdict_on_text(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict
     """The verdict where no model was audited: that of the limits on the text, which then always counts."""
     counts = count([decision for decision in decisions if decision.about_text])
     overall, reason = _overall(counts, "no limit of the policy could be checked on the text alone")
-    exit_code = 0 if overall == "undecided" and policy.undecided == "warn" else EXIT_CODES[overall]
-    reason = f"on the text alone, {reason}; no model was audited"
-    return Verdict(policy.name, overall, decisions, exit_code, reason, counts=counts)
+    code, uncovered = exit_code(policy, overall, [decision for decision in decisions if decision.about_text])
+    reason = f"on the text alone, {reason}; no model was audited{uncovered}"
+    return Verdict(policy.name, overall, decisions, code, reason, counts=counts)
 
 
-def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None) -> Verdict:
-    counts = count([decision for decision in decisions if not decision.about_text])
+def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None, closed: str) -> Verdict:
+    own = [decision for decision in decisions if not decision.about_text]
+    counts = count(own)
     others = [decision for decision in decisions if decision.about_text]
     overall, reason = _overall(counts, "no limit of the policy could be checked on this model")
-    few = counts.too_few(policy.min_examined)
-    if few is not None and overall in ("passed", "waived"):
-        overall, reason = "undecided", f"{few}: {reason}"
+    if overall in ("passed", "waived"):
+        reason = f"{reason}{': ' if counts.unexamined else ''}{not_examined(own)}{closed}"
     if contradicted is not None:
         overall, reason = "violated", f"{contradicted}; {reason}"
     text, text_reason = _overall(count(others), "no limit on the text could be checked") if others else (None, "")
     gating = [overall, *([text] if text is not None and policy.text == "fail" else [])]
     worst = min(gating, key=_WORST_FIRST.index)
-    exit_code = 0 if worst == "undecided" and policy.undecided == "warn" else EXIT_CODES[worst]
+    code, uncovered = exit_code(policy, worst, decisions if policy.text == "fail" else own)
     return Verdict(
         policy.name,
         overall,
         decisions,
-        exit_code,
-        reason,
+        code,
+        f"{reason}{uncovered}",
         text,
         text_reason,
         contradicted,

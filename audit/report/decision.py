@@ -120,7 +120,11 @@ def decision_view(
     outcome = decided(verdict)
     leaks, sheet = _leaks(record, verdict, texts), _sheet(record)
     head = [headline(record, verdict), explanation(record, verdict)]
-    taken = sum(len(text) // LETTERS for text in (title(record), *head, *beside))
+    # What passes names what was not examined; elsewhere the open limits say it.
+    counted = verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence
+    taken = sum(
+        len(text) // LETTERS for text in (title(record), *head, counted.removeprefix(verdict.counts.sentence), *beside)
+    )
     taken += len(beside) + sum(len(value) // CELL for _, value in sheet)
     shown = _that_fit(leaks, LINES - taken)
     return DecisionView(
@@ -131,7 +135,7 @@ def decision_view(
         stamp=verdict.stamp if outcome == verdict.overall else outcome.upper(),
         headline=head[0],
         explanation=head[1],
-        counts=f"{verdict.counts.sentence}{findings_outside(record, verdict)}",
+        counts=f"{counted}{findings_outside(record, verdict)}",
         leaks=shown,
         more_leaks=len(leaks) - len(shown),
         sheet=sheet,

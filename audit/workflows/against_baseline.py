@@ -57,7 +57,7 @@ def gate_against_baseline(
         tuple(_limits(verdict.decisions, found)),
         found.notes,
     )
-    return record, hold_against_baseline(verdict, chosen, held), found
+    return record, hold_against_baseline(verdict, held), found
 
 
 def _limits(decisions: Sequence[Decision], found: ScanDiff) -> list[ComparedLimit]:

@@ -15,6 +15,7 @@ from audit.errors import RecordError
 from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
 from audit.policy.declared import read_declared
+from audit.policy.exits import lets_through
 from audit.record import AuditRecord
 from audit.report.leaks import unlimited, within
 from audit.workflows.gate import check_meaning, read_record
@@ -124,8 +125,8 @@ def _kind(decision: Decision, policy: Policy) -> str | None:
     if decision.outcome == "passed":
         return "passedTests"
     reported = decision.about_text and policy.text == "report"
-    excused = decision.outcome == "undecided" and policy.undecided == "warn"
-    return "warnedTests" if decision.outcome == "waived" or reported or excused else "failedTests"
+    warned = decision.outcome == "waived" or reported or lets_through(policy, decision)
+    return "warnedTests" if warned else "failedTests"
 
 
 def name_of(decision: Decision) -> str:

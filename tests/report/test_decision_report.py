@@ -240,6 +240,16 @@ def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
     assert len(heading) <= 64
 
 
+def test_page_one_of_a_pass_names_what_was_not_examined() -> None:
+    absent = Limit("canaries", "excess", "Planted secrets.", max=0.2, required=False)
+    record = examples.passed()[0]
+    first = page_one(examples.judged(record, Policy(1, "p", (*examples.policy().limits, absent))))
+    assert "2 of 3 limits met, 1 not examined: canaries (" in first
+    first = page_one(examples.judged(examples.violated()[0], Policy(1, "p", (*examples.policy().limits, absent))))
+    assert "1 not examined: " not in first
+    assert "1 not examined" in first
+
+
 def test_page_one_tells_the_number_that_decides() -> None:
     found = examples.reconstruction(0.6)
     plain = next(one for one in found.measurements if isinstance(one, Estimate) and one.name == "excess_pr.unique")

@@ -19,6 +19,7 @@ from audit.attacks.interface import Units
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import Limit, Policy
+from audit.policy.demands import unanswered
 from audit.stats.power import CHANCE
 from audit.workflows.plan.cost import Cost
 from audit.workflows.plan.private import PrivatePlan
@@ -35,6 +36,10 @@ Outlook = Literal[
     "inapplicable",
     "no plan",
 ]
+
+
+WITHOUT = "; the policy does without it"
+"""What the reason of a limit ends with that the policy excuses for want of data."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,21 @@ def plan_limits(
         _plan_limit(limit, cost, one, alpha, blind.get(limit.attack), copied[limit.attack], limit.attack in gaps)
         for limit, cost, one in found
     )
+    limits = _hold_demands(policy, task, limits)
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
+
+
+def _hold_demands(policy: Policy, task: str, limits: tuple[LimitPlan, ...]) -> tuple[LimitPlan, ...]:
+    """Require what a demand of the policy needs, although the policy would do without it."""
+    excused = {one.attack for one in limits if one.reason.endswith(WITHOUT)}
+    asked = {one.attack for one in limits if not one.about_text and one.outcome != "inapplicable"} - excused
+    needed = {attack: demand.sentence for demand, attack in unanswered(policy, task, asked, excused) if attack}
+    return tuple(
+        replace(one, required=True, reason=f"{one.reason.removesuffix(WITHOUT)}; {needed[one.attack]}")
+        if one.attack in needed and one.reason.endswith(WITHOUT)
+        else one
+        for one in limits
+    )
 
 
 def _without(cost: Cost, permitted: bool) -> Cost:
@@ -191,7 +210,7 @@ def _plan_limit(
         blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
     outcome, reason = (blockers[0].outcome, "; ".join(one.reason for one in blockers)) if blockers else ("decides", "")
     if outcome == "lacks" and not limit.required and (cost.by_data or cost.lacks is None):
-        reason += "; the policy does without it"
+        reason += WITHOUT
     about_text = units is not None and units.about_text
     return LimitPlan(
         limit.attack, limit.metric, limit.max, outcome, reason, resolution, limit.required, blockers, about_text

@@ -1,0 +1,75 @@
+"""Questions that a policy wants answered before anything passes, and what a verdict leaves unexamined."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from audit.policy.decision import Decision
+from audit.policy.limits import Demand, Policy
+from audit.record import AuditRecord
+
+UNEXAMINED = ("inapplicable", "not run")
+
+
+def unanswered(
+    policy: Policy, task: str, asked: Collection[str], could_be: Collection[str]
+) -> Iterator[tuple[Demand, str | None]]:
+    """Yield the demands that no attack answers, each with the attack that would; None where the gaps permit them all.
+
+    Args:
+        policy: with demands and gaps.
+        task: of the model.
+        asked: attacks with a limit that was decided, or that is undecided already.
+        could_be: attacks that the policy excuses for what the data set does not hold.
+    """
+    permitted = {gap.attack for gap in policy.gaps if task in gap.tasks}
+    for demand in policy.demands:
+        if not {*demand.any_of} & {*asked}:
+            yield demand, next((name for name in demand.any_of if name in could_be and name not in permitted), None)
+
+
+def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decision]) -> tuple[list[Decision], str]:
+    """Leave undecided what a demand needs, and name the demands that nothing can answer.
+
+    Args:
+        record: the scan.
+        policy: that it is held against.
+        decisions: one for each limit.
+
+    Returns:
+        The decisions, and a clause for the headline, empty where every demand is answered or undecided.
+    """
+    if not record.target.is_model:
+        return [*decisions], ""
+    of_model = [one for one in decisions if not one.about_text]
+    asked = {one.limit.attack for one in of_model if one.outcome not in UNEXAMINED}
+    could_be = {one.limit.attack for one in of_model if one.outcome == "not run"}
+    needed, closed = {}, []
+    for demand, attack in unanswered(policy, record.target.task, asked, could_be):
+        if attack is None:
+            closed.append(f"no attack can ask a model of this kind {demand.question}, as the policy permits")
+        else:
+            needed[attack] = demand
+    held = [_leave_open(one, needed.get(one.limit.attack)) for one in decisions]
+    return held, "".join(f"; {clause}" for clause in closed)
+
+
+def _leave_open(decision: Decision, demand: Demand | None) -> Decision:
+    if demand is None or decision.outcome != "not run" or decision.about_text:
+        return decision
+    reason = f"{decision.reason}; {demand.sentence}"
+    return replace(decision, outcome="undecided", reason=reason, cause="unmeasured")
+
+
+def not_examined(decisions: Sequence[Decision]) -> str:
+    """Name the attacks with unexamined limits, briefly and in the policy's order; empty where all were examined."""
+    reasons: dict[str, str] = {}
+    for one in decisions:
+        if one.outcome in UNEXAMINED:
+            why = one.reason.removeprefix("skipped: ").removeprefix("this attack was not run: ")
+            reasons.setdefault(one.limit.attack, "not applicable" if one.outcome == "inapplicable" else why)
+    whole = {*reasons} - {one.limit.attack for one in decisions if one.outcome not in UNEXAMINED}
+    return ", ".join(
+        f"{attack.replace('_', ' ')}{'' if attack in whole else ' in part'} ({why})" for attack, why in reasons.items()
+    )
