@@ -53,6 +53,23 @@ class Estimate:
     bounds: tuple[Bound, ...] = ()
     kind: Literal["estimate"] = "estimate"
 
+    @property
+    def is_area(self) -> bool:
+        """Test whether 0.5 is chance, so that a number far under it shows as much as one far above (AUC, accuracy)."""
+        return self.null == 0.5 and self.null_kind == "chance"
+
+    def p_above(self, threshold: float) -> float:
+        """Return a one-sided p-value against "at most `threshold`": the smallest recorded level, 1 without any."""
+        return min((bound.alpha for bound in self.bounds if bound.lower > threshold), default=1.0)
+
+    def p_below(self, threshold: float) -> float:
+        """Return a one-sided p-value against "at least `threshold`": the smallest recorded level, 1 without any."""
+        return min((bound.alpha for bound in self.bounds if bound.upper < threshold), default=1.0)
+
+    def p_outside(self, low: float, high: float) -> float:
+        """Return a two-sided p-value against "between `low` and `high`"."""
+        return min(1.0, 2 * min(self.p_above(high), self.p_below(low)))
+
 
 @dataclass(frozen=True, config=STRICT)
 class Unresolved:
@@ -71,6 +88,37 @@ class Unresolved:
 
 
 Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Check:
+    """A test that can only leave limits undecided; all checks of a scan share 5 % (`audit.policy.checks`).
+
+    A check is reported whether or not it sees anything, so that Holm's rule counts all checks that were made.
+
+    Attributes:
+        name: unique within an attack.
+        p_value: one-sided, for a model that leaks nothing and data that are as declared.
+        cause: "confounded": something else can explain the numbers, and no violation is confirmed; "alarm": something
+            beside the limited numbers speaks for a leak, and no limit is passed; "wrong side": a number lies where
+            neither a leak nor chance puts it, and its limit is not passed.
+        reason: one sentence, printed when the check fires.
+        remedy: what would settle it.
+        metrics: the limited metrics that it bears on; empty: all of its attack.
+        p_adjusted: after Holm's rule over all checks of the scan; None before that.
+    """
+
+    name: str
+    p_value: float
+    cause: Literal["confounded", "alarm", "wrong side"]
+    reason: str
+    remedy: str
+    metrics: tuple[str, ...] = ()
+    p_adjusted: float | None = None
+
+    def bears_on(self, metric: str) -> bool:
+        """Test whether a limit on this metric is concerned."""
+        return not self.metrics or metric in self.metrics
 
 
 @dataclass(frozen=True, config=STRICT)

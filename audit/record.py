@@ -32,6 +32,7 @@ from audit.errors import RecordError
 from audit.files import read_file, write_atomically
 from audit.measurements import (
     STRICT,
+    Check,
     Count,
     Coverage,
     Curve,
@@ -62,7 +63,7 @@ class Completed:
             method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
-        alarms: what speaks for a leak beside the numbers that are limited, in sentences; with any, no limit is passed.
+        checks: tests that can only leave limits undecided, with their p-values (`audit.policy.checks`).
     """
 
     attack: str
@@ -84,7 +85,7 @@ class Completed:
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
-    alarms: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
     status: Literal["completed"] = "completed"
 
 
@@ -158,6 +159,7 @@ class AuditRecord:
         bounds: what bounded the trials beside the budget, when something did.
         policy: declared before the first trial; None in records of older versions.
         audit: the circumstances, as the owner states them.
+        checks: tests on the whole scan that can only leave limits undecided; they bear on every attack.
     """
 
     schema_version: Literal[1]
@@ -178,6 +180,7 @@ class AuditRecord:
     bounds: Bounds | None = None
     policy: DeclaredPolicy | None = None
     audit: AuditSheet = AuditSheet()
+    checks: tuple[Check, ...] = ()
 
     @property
     def subject(self) -> str:

@@ -29,9 +29,10 @@ from numpy.random import Generator
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of, truth_of
-from audit.attacks.canaries.summary import ALARM_LEVEL, alarms_of
+from audit.attacks.canaries.summary import checks_of
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.measurements import Estimate
+from benchmarks.simulated_audits import fired
 
 LIMITS: Mapping[str, float] = MappingProxyType({"excess": 0.20, "excess_top3": 0.20, "excess_exposure": 2.0})
 MEASURES = MappingProxyType({"excess": excess_of, "excess_top3": excess_top3_of, "excess_exposure": excess_exposure_of})
@@ -110,14 +111,15 @@ def audit(n: int, leak: tuple[str, float] | None, rng: Generator) -> dict[str, A
         assert isinstance(found, Estimate)
         estimates[metric] = found
     privacy = measure_privacy(drawn, drawn.canaries, outcomes, rng, DELTA)
-    alarms = alarms_of((*estimates.values(), *privacy.measurements), REPEAT, DELTA)
+    everything = (*estimates.values(), *privacy.measurements)
+    alarms = [check.name for check in fired(checks_of(everything, privacy.p_value, REPEAT, DELTA))]
     p_values = {metric: p_value(estimates[metric], limit) for metric, limit in LIMITS.items()}
     within = {metric: estimates[metric].high <= limit for metric, limit in LIMITS.items()}
     violated = confirmed([*p_values.values()])
     return {
         "confirmed": [metric for metric, p in p_values.items() if p <= SIGNIFICANCE],
         "within": [metric for metric, inside in within.items() if inside],
-        "alarms": ["epsilon" if "epsilon" in alarm else "exposure" for alarm in alarms],
+        "alarms": alarms,
         "outcome": "violated" if violated else "passed" if all(within.values()) and not alarms else "undecided",
         "values": {metric: estimate.value for metric, estimate in estimates.items()},
     }
@@ -147,7 +149,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     began = time.process_time()
-    found: dict[str, Any] = {"limits": dict(LIMITS), "alarm_level": ALARM_LEVEL, "no_leak": {}, "planted": {}}
+    found: dict[str, Any] = {"limits": dict(LIMITS), "no_leak": {}, "planted": {}}
     for n in SIZES:
         audits = [audit(n, None, np.random.default_rng([n, run])) for run in range(options.runs)]
         found["no_leak"][f"{n} canaries"] = result = summary(audits)

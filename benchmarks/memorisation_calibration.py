@@ -28,10 +28,11 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.description import GAP
-from audit.attacks.memorisation.fairness import MAX_ANLS_GAP, confounded, control_contexts, weaknesses
+from audit.attacks.memorisation.fairness import MAX_ANLS_GAP, checks, control_contexts, weaknesses
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.targets.utility import estimate
+from benchmarks.simulated_audits import fired
 
 LIMIT, SIGNIFICANCE = 0.05, 0.05
 QUESTIONS = 2
@@ -119,15 +120,15 @@ def audit(setting: Setting, seed: int) -> dict[str, Measurement]:
 
 def decided(setting: Setting, measured: Mapping[str, Measurement]) -> str:
     """The verdict on net alone, in a word: "violated", "passed", or why undecided."""
-    unequal = confounded([*measured.values()], UNCHECKED)
-    if unequal is not None:
+    found = fired(checks([*measured.values()], UNCHECKED))
+    if any(check.cause == "confounded" for check in found):
         return "confounded"
     names = ["net" if context == "exact" else f"net.{context}" for context in setting.contexts]
     methods = [item for name in names if isinstance(item := measured[name], Estimate)]
     reached = min(min((b.alpha for b in item.bounds if b.lower > LIMIT), default=1.0) for item in methods)
     if reached * len(methods) <= SIGNIFICANCE:
         return "violated"
-    if weaknesses([*measured.values()], UNCHECKED):
+    if found or weaknesses([*measured.values()], UNCHECKED):
         return "not shown"
     return "passed" if all(item.high <= LIMIT for item in methods) else "wide"
 
@@ -153,7 +154,7 @@ def called_unequal(setting: Setting, audits: int) -> dict[str, int]:
         rng = np.random.default_rng([seed, setting.pages, round(100 * setting.correlation)])
         pair = agreeing(setting, (alone, alone + setting.stronger), rng)
         gap = estimate(GAP, shares.net(*pair, documents, rng, alphas=ALPHAS), "questions", 0.0, "chance")
-        unequal = confounded([control, gap], UNCHECKED) is not None
+        unequal = "unequal baseline" in {check.name for check in fired(checks([control, gap], UNCHECKED))}
         counts["unequal"] += unequal
         counts["not shown"] += not unequal and bool(weaknesses([control, gap], UNCHECKED))
         counts["over 2 points"] += abs(gap.value) > MAX_ANLS_GAP

@@ -49,6 +49,7 @@ from audit.stats.power import power
 from audit.stats.roc import auc_interval
 from benchmarks.provider_simulated import N_SEEDS, Setting, leaking, planted, simulated
 from benchmarks.provider_verdicts import LIMITS, decided
+from benchmarks.simulated_audits import fired
 
 ALPHA = 0.05
 CHANCE = 0.5
@@ -109,7 +110,7 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
         passed.update(limit for limit, (outcome, _) in outcomes.items() if outcome in ("passed", "not run"))
         passed["all limits"] += overall == "passed"
         violated["any limit"] += overall == "violated"
-        alarms["alarm: known for certain"] += bool(found.findings.alarms)
+        alarms["alarm: known for certain"] += bool(fired(found.findings.checks))
     return {
         "setting": asdict(setting),
         "audits": audits,

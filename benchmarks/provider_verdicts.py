@@ -35,7 +35,7 @@ def decided(found: Measured) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
         found.findings.measurements,
         power=POWER,
         methods={**found.findings.methods},
-        alarms=found.findings.alarms,
+        checks=found.findings.checks,
     )
     record = AuditRecord(
         1,

@@ -185,7 +185,7 @@ def old_verdict(leak: Leak, found: Findings, policy: str) -> str:
         for name, top in OLD[policy].items()
         if name.startswith(leak.attack)
     )
-    bare = replace(found, methods={}, alarms=(), weaknesses=(), confounded=None, coverage=())
+    bare = replace(found, methods={}, checks=(), weaknesses=(), confounded=None, coverage=())
     decisions = decisions_of(leak.kind, {leak.attack: bare}, Policy(1, policy, limits))
     return worst([decision.outcome for decision in decisions.values()])
 

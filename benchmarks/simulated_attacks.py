@@ -151,10 +151,9 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     n = int(member.sum())
     return Findings(
         tuple(measured),
-        confounded=gated.looks_trained_on(measured),
         methods=held,
         coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
-        alarms=gated.alarms(measured),
+        checks=gated.checks(measured),
     )
 
 
@@ -197,11 +196,12 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         outside=np.full(n, np.nan),
     )
     measured = measure_questions(table, 100, 0.5, np.zeros(n), rng, SILENT)
-    blind: Any = SimpleNamespace(confounded=None, told_apart=False)
+    blind: Any = SimpleNamespace(confounded=None, checks=())
     total = int(member.sum())
     return Findings(
         measured,
-        confounded=fairness.confounded(measured, blind),
+        confounded=fairness.confounded(measured),
+        checks=fairness.checks(measured, blind),
         weaknesses=fairness.weaknesses(measured, blind),
         methods={"net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts)},
         coverage=tuple(Coverage(name, total, total, "questions") for name in ("all", "person")),
@@ -323,7 +323,7 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     delta = Canaries().delta
     privacy = measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
     everything = (*measured, *privacy.measurements)
-    return Findings(everything, alarms=summary.alarms_of(everything, 10, delta))
+    return Findings(everything, checks=summary.checks_of(everything, privacy.p_value, 10, delta))
 
 
 def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Findings:

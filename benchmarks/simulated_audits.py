@@ -10,10 +10,12 @@ from unittest.mock import patch
 from audit.attacks import BATTERY
 from audit.attacks.interface import Findings
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
-from audit.measurements import Bound, Estimate
+from audit.measurements import Bound, Check, Estimate
 from audit.policy import Decision, Policy, evaluate
+from audit.policy.checks import LEVEL
 from audit.record import AttackResult, AuditRecord, Completed, Inapplicable, Skipped
 from audit.stats import rates, resampling
+from audit.stats.multiplicity import holm
 
 TASKS = {
     "tagger": "token-classification",
@@ -33,6 +35,12 @@ def fewer_resamples(n: int) -> Iterator[None]:
         yield
 
 
+def fired(checks: Sequence[Check]) -> list[Check]:
+    """Return the checks that fire where a scan makes no others."""
+    adjusted = holm({check.name: check.p_value for check in checks})
+    return [check for check in checks if adjusted[check.name] <= LEVEL]
+
+
 def completed(attack: str, found: Findings) -> Completed:
     """An attack that measured this."""
     kind = next(one for one in BATTERY if one.name == attack)
@@ -47,7 +55,7 @@ def completed(attack: str, found: Findings) -> Completed:
         methods=dict(found.methods),
         coverage=found.coverage,
         about_text=found.about_text,
-        alarms=found.alarms,
+        checks=found.checks,
     )
 
 

@@ -20,7 +20,7 @@ from audit import record as records
 from audit.cards import Bounds, TriedTrials
 from audit.cli import app
 from audit.errors import RecordError
-from audit.measurements import Estimate, Unresolved
+from audit.measurements import Check, Estimate, Unresolved
 from audit.record import Completed, LeftOut, Skipped
 from audit.report.scan_diff.formats import render, schema
 from audit.stats.multiplicity import holm
@@ -241,12 +241,15 @@ def test_a_method_that_is_missing_in_new_is_told(tmp_path, policy):
     assert verdict.exit_code == 11
 
 
+ALARM = Check("epsilon", 0.001, "alarm", "epsilon is over 0", "train again", p_adjusted=0.001)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"ablations": ("half of the candidates",)}, "NEW: the attacker was weakened: half of the candidates"),
         ({"confounded": "splits differ in time"}, "NEW: splits differ in time"),
-        ({"alarms": ("epsilon is over 0",)}, "NEW: epsilon is over 0"),
+        ({"checks": (ALARM,)}, "NEW: epsilon is over 0"),
     ],
 )
 def test_less_found_by_a_weaker_attacker_is_not_better(tmp_path, more, said):

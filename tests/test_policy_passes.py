@@ -27,7 +27,7 @@ from test_policy import (
 
 from audit.cli import console
 from audit.errors import RecordError
-from audit.measurements import ALPHAS, Bound, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Bound, Check, Coverage, Estimate, Measurement, Unresolved
 from audit.policy import Policy, evaluate, load
 from audit.record import Completed, LeftOut
 
@@ -195,7 +195,9 @@ def test_an_inapplicable_attack_needs_a_gap_in_the_policy() -> None:
 
 def test_an_alarm_keeps_its_attack_from_passing() -> None:
     # A one-run bound on epsilon at its cap stood in the record beside "passed".
-    found = replace(completed(SAFE), alarms=("epsilon is at least 2.32",))
+    found = replace(
+        completed(SAFE), checks=(Check("epsilon", 0.001, "alarm", "epsilon is at least 2.32", "train again"),)
+    )
     (decision,) = judge([found]).decisions
     assert (decision.outcome, decision.reason) == ("undecided", "epsilon is at least 2.32")
     assert judge([replace(found, measurements=(LEAKY,))]).overall == "violated"

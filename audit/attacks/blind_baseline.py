@@ -24,7 +24,7 @@ from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.measurements import ALPHAS, Diagnostic, Measurement, Unresolved
+from audit.measurements import ALPHAS, Check, Diagnostic, Measurement, Unresolved
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
 from audit.stats.clusters import join_groups
 from audit.targets.utility import estimate
@@ -72,6 +72,7 @@ BLOCKS = {
     TOGETHER: "by everything together",
 }
 """What tells them apart, in words, by block of `corpus.describe`."""
+REDRAW = "divide the documents by lot, or keep others of the same kind and time aside, and scan again"
 _PAGE = re.compile(r"(.+)[-_.]p?\d+")
 
 
@@ -82,17 +83,23 @@ class Blind:
     Attributes:
         estimate: the measurement `blind_auc`.
         diagnostics: `blind_p`, `blind_power`, and the AUC of each kind of features.
-        told_apart: whether a difference was found.
-        confounded: why membership results decide nothing, in a sentence for `Findings.confounded`; None when they can.
+        checks: the test for a difference; empty where none could be made.
+        confounded: why membership results decide nothing where the test has too little power and documents were not
+            assigned by lot, in a sentence for `Findings.confounded`; None otherwise.
         weakness: that the check could not have found much, in a sentence, where the comparison rests on a random
             assignment instead. It is in the meaning of `blind_power` too, and no weakness of the attacker.
     """
 
     estimate: Measurement
     diagnostics: tuple[Diagnostic, ...]
-    told_apart: bool
+    checks: tuple[Check, ...]
     confounded: str | None
     weakness: str | None
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the test alone finds a difference; the scan's verdict counts all of its checks."""
+        return any(check.p_value <= SIGNIFICANT for check in self.checks)
 
 
 _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
@@ -280,21 +287,18 @@ def _of_first(strata: Ints, units: Ints) -> Ints:
 def _unchecked(smaller: int, assigned: Assignment, unit: Unit) -> Blind:
     reason = f"too few {unit}s of a side to look for differences without the model"
     diagnostics, confounded, weakness = _judged_power(0.0, _rarely(0.0, unit), assigned, unit)
-    return Blind(Unresolved(NAME, reason, smaller, MIN_UNITS), diagnostics, False, confounded, weakness)
+    return Blind(Unresolved(NAME, reason, smaller, MIN_UNITS), diagnostics, (), confounded, weakness)
 
 
 def _alike(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
     diagnostics, confounded, weakness = _judged_power(check.power, ALIKE, assigned, unit)
-    return Blind(Unresolved(NAME, ALIKE, check.auc.n), diagnostics, False, confounded, weakness)
+    return Blind(Unresolved(NAME, ALIKE, check.auc.n), diagnostics, (), confounded, weakness)
 
 
 def _found(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
     if not check.by_block:
         return _alike(check, assigned, unit)
     diagnostics, confounded, weakness = _judged_power(check.power, _rarely(check.power, unit), assigned, unit)
-    told_apart = check.p_value <= SIGNIFICANT
-    if told_apart:
-        confounded = _told_apart(check, unit)
     shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
     by_block = tuple(
         Diagnostic(f"{NAME}.{name}", value, f"the AUC without the model {BLOCKS[name]}")
@@ -303,7 +307,7 @@ def _found(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
     return Blind(
         estimate(NAME, check.auc, f"{unit}s", check.chance, "chance"),
         (Diagnostic("blind_p", check.p_value, shuffled), *diagnostics, *by_block),
-        told_apart,
+        (Check("blind", check.p_value, "confounded", _told_apart(check, unit), REDRAW),),
         confounded,
         weakness,
     )

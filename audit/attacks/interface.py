@@ -16,7 +16,7 @@ from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.measurements import Count, Coverage, Curve, Diagnostic, DrawnPage, Histogram, Measurement, ResultTable
+from audit.measurements import Check, Count, Coverage, Curve, Diagnostic, DrawnPage, Histogram, Measurement, ResultTable
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import Query, Target
@@ -45,7 +45,7 @@ class Findings:
     methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
-    alarms: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)

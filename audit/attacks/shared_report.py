@@ -8,6 +8,8 @@ BLIND_AUC = "blind_auc"
 """The measurement; the diagnostics are `blind_p`, `blind_power` and `blind_auc.<block>`."""
 LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
+RETRAIN = "train again without this leak, and scan again"
+"""What settles a check that shows a leak."""
 RATES = {"10": 0.1, "1": 0.01}
 """The false-positive rates that are looked at, in per cent and as shares."""
 BLOCKS = {
@@ -33,7 +35,8 @@ BLIND_PART = ReportPart("The same without the model (blind check)", text="blind_
 BLIND_ROW = TableRow("Without the model (blind check)", instead={"auc": BLIND_AUC})
 BLIND_GLOSSARY = {
     "Blind check": "The attempt to tell what was used for training from what was not by the documents alone, without "
-    "the model. When it succeeds (p of 5 % or less), the two kinds differ in themselves and an attack's success "
+    "the model. When it succeeds (p of 5 % or less, shared by all checks of a scan), the two kinds differ in "
+    "themselves, and an attack's success "
     "proves nothing.",
 }
 

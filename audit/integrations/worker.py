@@ -11,7 +11,7 @@ from audit.integrations.quick_audit import OPTIONS
 from audit.workflows.folders import claim_folder, protect
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
-from audit.workflows.scan import declare, run_scan
+from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
 
 
@@ -21,14 +21,14 @@ def write_record(options: ScanOptions, policy: str) -> None:
     Raises:
         DocauditError: the audit could not start, or could not go on.
     """
-    declared = declare(load_policy(policy))
+    declared = load_policy(policy)
     opened = open_scan(options)
     if options.cache is not None:
         # Models trained on the data set, which is why it is as private as what an audit finds.
         options.cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         protect(options.cache.parent)
     with claim_folder(options.out, options.evidence):
-        records.write(run_scan(opened, SILENT, declared=declared), options.out / "record.json")
+        records.write(run_scan(opened, SILENT, policy=declared), options.out / "record.json")
 
 
 def main() -> int:

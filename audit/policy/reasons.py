@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from audit.measurements import Estimate, Unresolved
+from audit.policy.checks import AGAIN, against_pass, fires
 from audit.policy.decision import Cause, Decision
 from audit.policy.left_out import left_untried, too_much_unread, untried
 from audit.policy.limits import Limit, Policy
@@ -18,10 +19,6 @@ ALL = "scan all documents: no --documents, no --time, --budget standard"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
-AGAIN = "mend that and scan again"
-WRONG_SIDE = 0.025
-"""One-sided level at which a number is on the wrong side of its null, over all methods of a question (ours: that of a
-two-sided interval of 95 %)."""
 USEFUL = {
     "anls": "held-out ANLS",
     "entity_f1": "held-out entity F1",
@@ -149,6 +146,9 @@ def against_model(record: AuditRecord) -> Reason | None:
     useless = not_useful(record)
     if useless is not None:
         return useless, "ask the model as it was trained, and scan again", "useless"
+    alarm = next((check for check in record.checks if check.cause == "alarm" and fires(check)), None)
+    if alarm is not None:
+        return alarm.reason, alarm.remedy, "alarm"
     return too_much_unread(record.corpus)
 
 
@@ -165,9 +165,8 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
         lambda: _too_weak(limit, power_of(result)),
         lambda: _weakened(result),
         lambda: whole,
-        lambda: (result.alarms[0], "train again without this leak, and scan again", "alarm") if result.alarms else None,
+        lambda: _checked(limit, result),
         lambda: _covers_little(limit, result),
-        lambda: _wrong_side(limit, methods),
     )
     return next((given for reason in reasons if (given := reason()) is not None), None)
 
@@ -202,6 +201,13 @@ def _too_weak(limit: Limit, power: Estimate | None) -> Reason | None:
     return None
 
 
+def _checked(limit: Limit, result: Completed) -> Reason | None:
+    check = against_pass(result, limit.metric)
+    if check is None:
+        return None
+    return check.reason, check.remedy, "alarm" if check.cause == "alarm" else "confounded"
+
+
 def _weakened(result: Completed) -> Reason | None:
     if not result.ablations:
         return None
@@ -226,45 +232,3 @@ def _covers_little(limit: Limit, result: Completed) -> Reason | None:
                 "uncovered",
             )
     return None
-
-
-def _wrong_side(limit: Limit, methods: Mapping[str, Estimate]) -> Reason | None:
-    """That a number lies on the side of its null where no leak and no chance puts it."""
-    if limit.max is None:
-        return None
-    for measured in methods.values():
-        if _below_null(measured, WRONG_SIDE / len(methods)):
-            shown = f"{measured.value:.3f} [{measured.low:.3f}, {measured.high:.3f}]"
-            if is_area(measured):
-                return (
-                    f"an area under chance tells members as well: {shown}, chance is 0.5; are the splits right?",
-                    AGAIN,
-                    "confounded",
-                )
-            return (
-                f"less on documents of training than on held-out ones: {shown}; the held-out documents look trained on",
-                "see which documents the model was trained on, and scan again",
-                "confounded",
-            )
-    return None
-
-
-def _below_null(measured: Estimate, level: float) -> bool:
-    if measured.null is None or measured.null_kind not in ("held-out", "chance"):
-        return False
-    # A null that was measured on held-out documents is as uncertain as the number itself: then it is 0.
-    null = min(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null
-    uppers = list(_uppers(measured, level))
-    return (max(uppers) if uppers else measured.high) < null
-
-
-def _uppers(measured: Estimate, level: float) -> Iterator[float]:
-    """The upper bound at the largest recorded level that is small enough, when there is one."""
-    small = [bound for bound in measured.bounds if bound.alpha <= level]
-    if small:
-        yield max(small, key=lambda bound: bound.alpha).upper
-
-
-def is_area(measured: Estimate) -> bool:
-    """Test whether 0.5 is chance, so that a number far under it shows as much as one far above (AUC, accuracy)."""
-    return measured.null == 0.5 and measured.null_kind == "chance"

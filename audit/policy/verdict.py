@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from audit.measurements import Estimate
+from audit.policy.checks import AGAIN, settle
 from audit.policy.consistency import check_consistency
 from audit.policy.counts import Counts, count
 from audit.policy.decision import Cause, Decision, Overall, Verdict
@@ -17,14 +18,12 @@ from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
 from audit.policy.limits import Limit, Policy
 from audit.policy.reasons import (
-    AGAIN,
     MORE,
     MORE_PROVIDERS,
     TOO_FEW,
     Reason,
     against_model,
     hindrance,
-    is_area,
     missing_result,
     power_of,
     remedy_at_hand,
@@ -74,6 +73,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         RecordError: the record contradicts itself.
     """
     check_consistency(record)
+    record = settle(record, policy.limits)
     today = max(today, finished_on(record))
     results = {result.attack: result for result in (*record.attacks, *record.left_out)}
     # An attack that an older scan left out gave no list of metrics: its limits are taken at their word.
@@ -90,6 +90,8 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         }
     )
     whole = against_model(record)
+    checks = [*record.checks, *(check for one in record.attacks if isinstance(one, Completed) for check in one.checks)]
+    remedies = {check.reason: check.remedy for check in checks}
     decisions = []
     for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
         decision = missing_result(record, policy, limit, results.get(limit.attack))
@@ -98,7 +100,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             completed = results[limit.attack]
             assert isinstance(completed, Completed)
             few = unresolved(record, policy, limit, completed)
-            decision = _decide(limit, completed, methods, own, whole) if few is None else few
+            decision = _decide(limit, completed, methods, own, whole, remedies) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
             decision = remedy_at_hand(record, decision)
         decisions.append(waive(decision, policy, today))
@@ -164,14 +166,11 @@ def _p_values(limit: Limit, measured: Estimate) -> dict[Side, float]:
     limit.
     """
     if limit.min is not None:
-        return {"limit": min((bound.alpha for bound in measured.bounds if bound.upper < limit.min), default=1.0)}
+        return {"limit": measured.p_below(limit.min)}
     assert limit.max is not None
-    top = limit.max
-    p_values: dict[Side, float] = {
-        "limit": min((bound.alpha for bound in measured.bounds if bound.lower > top), default=1.0)
-    }
-    if is_area(measured):
-        p_values["mirror"] = min((bound.alpha for bound in measured.bounds if bound.upper < 1 - top), default=1.0)
+    p_values: dict[Side, float] = {"limit": measured.p_above(limit.max)}
+    if measured.is_area:
+        p_values["mirror"] = measured.p_below(1 - limit.max)
     return p_values
 
 
@@ -181,6 +180,7 @@ def _decide(
     methods: Mapping[str, Estimate],
     confirmed: Mapping[tuple[str, Side], float],
     whole: Reason | None,
+    remedies: Mapping[str, str],
 ) -> Decision:
     about_text = limit.metric in result.about_text
     name, side = min(confirmed, key=lambda key: (confirmed[key], -_reach(limit, methods[key[0]])))
@@ -193,7 +193,8 @@ def _decide(
         return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
     if result.confounded is not None and not about_text:
-        return undecided(result.confounded, MORE if TOO_FEW in result.confounded else AGAIN, "confounded")
+        remedy = MORE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
+        return undecided(result.confounded, remedy, "confounded")
     if p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
     against = hindrance(limit, result, methods, None if about_text else whole)
@@ -216,14 +217,14 @@ def _within(limit: Limit, measured: Estimate) -> bool:
     if limit.max is None:
         assert limit.min is not None
         return measured.low >= limit.min
-    return measured.high <= limit.max and (not is_area(measured) or measured.low >= 1 - limit.max)
+    return measured.high <= limit.max and (not measured.is_area or measured.low >= 1 - limit.max)
 
 
 def _reach(limit: Limit, measured: Estimate) -> float:
     """How far the interval reaches towards and over the limit; larger = worse."""
     if limit.max is None:
         return -measured.low
-    return max(measured.high, 1 - measured.low) if is_area(measured) else measured.high
+    return max(measured.high, 1 - measured.low) if measured.is_area else measured.high
 
 
 def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:

@@ -10,8 +10,9 @@ from audit.attacks import BATTERY
 from audit.attacks.description import Description, describe
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Verdict
+from audit.policy.checks import AGAIN
 from audit.policy.left_out import bounded
-from audit.policy.reasons import AGAIN, ALL, MORE, is_area
+from audit.policy.reasons import ALL, MORE
 from audit.record import AuditRecord, Completed
 from audit.report.numbers import between, interval, reached, show
 
@@ -62,7 +63,7 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     form = kind.report.form(measured.name)
     counted = kind.report.counted(measured.name)
     value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
-    chance = ", 0.5 is guessing" if is_area(measured) else ""
+    chance = ", 0.5 is guessing" if measured.is_area else ""
     label = kind.report.label(measured.name)
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
 
@@ -139,7 +140,7 @@ def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
     if decision.cause != "wide" or measured is None or limit is None:
         return None
     value, low, high = measured.value, measured.low, measured.high
-    if is_area(measured) and value < 0.5:
+    if measured.is_area and value < 0.5:
         value, low, high = 1 - value, 1 - high, 1 - low
     gap, half = abs(limit - value), high - value if value <= limit else value - low
     times = (half / gap) ** 2 if gap > 0 else math.inf

@@ -10,7 +10,6 @@ from audit.attacks import BATTERY
 from audit.attacks.description import Description, describe
 from audit.measurements import Estimate
 from audit.policy import Verdict
-from audit.policy.reasons import is_area
 from audit.record import AuditRecord, Completed
 from audit.report.found import finding_sentence
 from audit.report.numbers import show
@@ -120,7 +119,7 @@ def _reach(attack: str, measured: Estimate, level: float) -> float:
     # A null that was measured on held-out documents is as uncertain as the number itself: under 0 it counts as 0.
     null = max(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null
     beyond = _lower(measured, level) - null
-    if is_area(measured):
+    if measured.is_area:
         beyond = max(beyond, null - _upper(measured, level))
     kind = _KINDS.get(attack)
     most = None if kind is None else kind.upper(measured.name)

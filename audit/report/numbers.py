@@ -9,7 +9,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from audit.attacks.reporting import Form
 from audit.measurements import Estimate
-from audit.policy.reasons import is_area
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
@@ -89,7 +88,7 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     least and are rounded outwards: there the last digit is the difference between telling surely and telling well.
     """
     low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
-    outwards = form == "number" and is_area(estimate)
+    outwards = form == "number" and estimate.is_area
     least = AREA_DECIMALS if outwards else 0
     return (
         _end(

@@ -16,7 +16,7 @@ from audit.files import EVIDENCE
 from audit.measurements import Estimate, Measurement
 from audit.policy import SIGNIFICANCE, Policy
 from audit.policy.limits import Limit
-from audit.policy.reasons import against_model, hindrance, is_area, power_of
+from audit.policy.reasons import against_model, hindrance, power_of
 from audit.record import AuditRecord, Completed
 from audit.report.scan_diff.result import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.multiplicity import holm
@@ -138,7 +138,7 @@ def _of_attack(
         one, other = (None if result is None else measurement(result, metric) for result in results)
         if one is None and other is None:
             continue
-        if any(isinstance(item, Estimate) and is_area(item) for item in (one, other)):
+        if any(isinstance(item, Estimate) and item.is_area for item in (one, other)):
             good = "nearer to chance"
         row = MetricChange(attack, metric, tuple(limits), good, one, other)
         rows.append(_with_difference(row, (scores[0].get(metric), scores[1].get(metric)), records))

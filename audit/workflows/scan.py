@@ -27,6 +27,7 @@ from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.errors import DocauditError, EngineError, ManifestError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
+from audit.policy.checks import settle
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report.revealed import write_owner
 from audit.targets.environment import environment
@@ -99,7 +100,7 @@ def audit_checkpoint(
             for line in outlook(opened, policy, bound.opened.part):
                 tell(line)
         progress.plan("scan", expected_seconds(bound))
-        record = run_scan(opened, progress, bound, declare(policy))
+        record = run_scan(opened, progress, bound, policy)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
@@ -119,7 +120,7 @@ def declare(policy: Policy) -> DeclaredPolicy | None:
 
 
 def run_scan(
-    opened: ScanSetup, progress: Progress, bound: Bound | None = None, declared: DeclaredPolicy | None = None
+    opened: ScanSetup, progress: Progress, bound: Bound | None = None, policy: Policy | None = None
 ) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
@@ -131,6 +132,7 @@ def run_scan(
     """
     started, clock = now(), time.monotonic()
     bound = bound_scan(opened, progress) if bound is None else bound
+    declared = None if policy is None else declare(policy)
     bound.origin.policy = None if declared is None else declared.sha256
     opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
@@ -166,7 +168,7 @@ def run_scan(
         audit=replace(opened.corpus.manifest.audit, **options.about),
     )
     write_owner(record, options.evidence)
-    return record
+    return settle(record, () if policy is None else policy.limits)
 
 
 def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:
@@ -279,7 +281,7 @@ def _measure(
         methods=dict(findings.methods),
         coverage=findings.coverage,
         about_text=findings.about_text,
-        alarms=findings.alarms,
+        checks=findings.checks,
     )
     write_scores(options.evidence, result, attack.paired_scores(case, trials, outcomes))
     return result

@@ -76,13 +76,15 @@ def test_a_split_by_date_is_caught_and_the_same_receipts_split_at_random_are_not
     middle = sorted(day for day, _, _ in drawn)[100]
     for assigned in ("random", "by-date", "official"):
         caught = by_document(corpus(drawn, [day < middle for day, _, _ in drawn], assigned))
-        assert caught.confounded.startswith("documents trained on and held-out documents " + TELLING)
-        assert "best by what they say" in caught.confounded
-        assert "p = 0.002" in caught.confounded
+        (check,) = caught.checks
+        assert check.reason.startswith("documents trained on and held-out documents " + TELLING)
+        assert "best by what they say" in check.reason
+        assert "p = 0.001" in check.reason
         assert caught.estimate.low > 0.8
-        assert diagnostics(caught)["blind_p"] == pytest.approx(1 / 501)
+        assert diagnostics(caught)["blind_p"] == pytest.approx(1 / 1001)
     passed = by_document(corpus(drawn, halves(200)))
     assert passed.confounded is None
+    assert not passed.told_apart
     assert passed.weakness is None
     assert diagnostics(passed)["blind_p"] > 0.05
     assert diagnostics(passed)["blind_power"] > 0.8
@@ -90,7 +92,7 @@ def test_a_split_by_date_is_caught_and_the_same_receipts_split_at_random_are_not
     assert (passed.estimate.name, passed.estimate.n, passed.estimate.unit) == ("blind_auc", 200, "documents")
     assert passed.estimate.low < passed.estimate.null < passed.estimate.high
     # Not by the word of the manifest, but by what the documents show: another date says nothing.
-    assert by_document(corpus(drawn, halves(200), "by-date")).confounded is None
+    assert not by_document(corpus(drawn, halves(200), "by-date")).told_apart
 
 
 def test_providers_split_by_their_look_are_caught_by_provider():
@@ -100,9 +102,11 @@ def test_providers_split_by_their_look_are_caught_by_provider():
     marked = [(day, shop, (*words, Word("VAT" if old_till[shop] else "GST"))) for day, shop, words in drawn]
     whole = corpus(marked, [False] * 240, "by-provider")
     caught = by_provider(whole, old_till)
-    assert caught.confounded.startswith("providers trained on and providers not trained on " + TELLING)
+    assert caught.told_apart
+    assert caught.checks[0].reason.startswith("providers trained on and providers not trained on " + TELLING)
     assert (caught.estimate.n, caught.estimate.unit) == (len(shops), "providers")
     by_lot = dict(zip(shops, halves(len(shops)), strict=True))
+    assert not by_provider(whole, by_lot).told_apart
     assert by_provider(whole, by_lot).confounded is None
 
 

@@ -31,6 +31,7 @@ from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate
 from audit.record import Completed
+from benchmarks.simulated_audits import fired
 
 BITS = 2.0
 """A limit on the excess of exposure."""
@@ -51,7 +52,7 @@ def lower(estimate, alpha=0.05):
 def verdict(findings, *limits):
     """Of limits (metric, max) on the canary attack."""
     result = Completed(
-        "canaries", Canaries.metrics, {}, findings.measurements, power=Canaries.power, alarms=findings.alarms
+        "canaries", Canaries.metrics, {}, findings.measurements, power=Canaries.power, checks=findings.checks
     )
     held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
     policy = Policy(1, "canaries", held)
@@ -71,7 +72,7 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     assert verdict(findings, ALL[0]).overall == "undecided"  # for an alarm speaks for a leak
     assert verdict(findings, *ALL).overall == "violated"
     assert lower(measured(findings, "excess_exposure"), 0.01) > BITS
-    of_coins, of_exposure = findings.alarms
+    of_coins, of_exposure = (check.reason for check in fired(findings.checks))
     assert "epsilon is at least" in of_coins
     assert "for the 10 copies of a canary together (at delta 1e-05, 95 % confidence)" in of_coins
     assert "bits (99 % confidence)" in of_exposure
@@ -92,7 +93,7 @@ def test_a_model_that_was_stopped_early_is_no_longer_passed(tmp_path):
     assert measured(findings, "excess").high <= LIMIT
     assert verdict(findings, ALL[0]).overall == "undecided"  # within, and an alarm speaks for a leak
     assert verdict(findings, *ALL).overall == "violated"
-    assert len(findings.alarms) == 2
+    assert len(fired(findings.checks)) == 2
 
 
 class Second:
@@ -117,7 +118,7 @@ def test_a_model_that_holds_every_secret_second_is_found_through_the_whole_attac
     assert measured(findings, "excess").value == 0.0
     assert measured(findings, "top3").value == 1.0
     assert measured(findings, "excess_top3").value > 0.9
-    assert len(findings.alarms) == 2
+    assert len(fired(findings.checks)) == 2
     assert verdict(findings, *ALL).overall == "violated"
 
 
@@ -125,7 +126,7 @@ def test_a_few_secrets_that_come_out_first_raise_no_alarm_of_themselves(tmp_path
     drawn = canary_set(64, 4, seed=8)
     rng = np.random.default_rng(3)
     findings = findings_of(tmp_path, drawn, outcomes_of(drawn, rng, 0.0, n_references=OF_PINS))
-    assert findings.alarms == ()
+    assert fired(findings.checks) == []
     assert verdict(findings, *ALL).overall == "passed"
 
 
@@ -169,7 +170,7 @@ def test_the_power_is_that_of_the_canary_that_could_show_least(tmp_path):
     assert measured(findings_of(tmp_path, drawn, found), "most_bits").value == pytest.approx(math.log2(100))
     none = findings_of(tmp_path, drawn, [Outcome("split")] * 6)
     assert isinstance(measured(none, "most_bits"), Unresolved)
-    assert none.alarms == ()
+    assert none.checks == ()
 
 
 def test_canaries_without_references_leave_what_is_ranked_unresolved(tmp_path):

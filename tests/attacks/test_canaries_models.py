@@ -25,6 +25,7 @@ from audit.targets.opening import target_of
 from audit.training.encoders import fit, save
 from audit.training.nlu import NluRecipe, fit_nlu
 from audit.training.recipes import Recipe
+from benchmarks.simulated_audits import fired
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +107,7 @@ def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_contro
     assert found.low > control.high
     assert control.low < control.null < control.high + 0.5
     assert measured(findings, "excess_exposure").low > 2
-    assert any("bits" in alarm for alarm in findings.alarms)  # so few coins need not show an epsilon
+    assert any(check.name == "exposure" for check in fired(findings.checks))  # so few coins need not show an epsilon
 
 
 def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, checkpoints):

@@ -43,6 +43,7 @@ from benchmarks.provider_calibration import CERTAIN, LIMITS, SETTINGS, UNEQUAL, 
 from benchmarks.provider_invoices_permuted import rerun
 from benchmarks.provider_simulated import Setting, answered, leaking, simulated
 from benchmarks.provider_verdicts import decided
+from benchmarks.simulated_audits import fired
 
 pytestmark = pytest.mark.slow
 
@@ -596,7 +597,7 @@ def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
         "balanced_accuracy.apk_ensemble",
     }
     assert confirmed(found, "low_fpr_advantage", 0.2) == {"low_fpr_advantage.memory_similarity"}
-    assert "some companies are known for certain" in found.findings.alarms[0]
+    assert "some companies are known for certain" in fired(found.findings.checks)[0].reason
     overall, outcomes = decided(found)
     assert overall == "violated"
     assert {outcome for outcome, _ in outcomes.values()} == {"violated"}
@@ -635,9 +636,9 @@ def test_a_few_that_are_known_for_certain_raise_an_alarm():
     assert certain.value == pytest.approx(0.27, abs=0.05)
     assert certain.low > 0.15
     assert diagnostics(found)["low_fpr"] == 0.1
-    assert len(found.findings.alarms) == 1
+    assert len(fired(found.findings.checks)) == 1
     assert "passed" not in {outcome for outcome, _ in decided(found)[1].values()}
-    assert measured(table).findings.alarms == ()
+    assert fired(measured(table).findings.checks) == []
 
 
 def test_too_few_providers_out_leave_certainty_unresolved():

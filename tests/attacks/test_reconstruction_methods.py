@@ -15,6 +15,7 @@ from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnow
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.measurements import Estimate, Unresolved
 from audit.targets.interface import Candidates
+from benchmarks.simulated_audits import fired
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidd
     assert findings.methods["excess_pr.unique"] == ("excess_pr.unique", "excess_pr.unique.lowest_loss")
     assert {name.partition(".")[0] for name in findings.methods} == {"excess_pr", "excess_hamming"}
     assert findings.confounded is None
-    alone = replace(findings, methods={}, alarms=())
+    alone = replace(findings, methods={}, checks=())
     limits = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), alone).decisions}
     assert limits["excess_pr.unique"] == "passed"
     assert verdict(Reconstruction(), findings).exit_code == 10
@@ -74,7 +75,7 @@ def test_an_ignorant_classifier_shows_no_excess_by_any_method():
     for method in ("", ".lowest_loss"):
         found = measured(findings, f"excess_pr.unique{method}")
         assert found.low <= 0 <= found.high < 0.05
-    assert findings.alarms == ()
+    assert fired(findings.checks) == []
 
 
 @pytest.mark.parametrize("task", ["mlm", "token-classification"])
@@ -233,7 +234,7 @@ def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(le
         assert measured(findings, name).value > 0.4, name
     assert measured(findings, "excess_pr.all").value == 0
     assert measured(findings, "excess_pr.all").n == 120
-    assert [alarm.partition(" are ")[0] for alarm in findings.alarms] == [
+    assert [check.reason.partition(" are ")[0] for check in fired(findings.checks)] == [
         "fields too long to be attacked whole",
         "fields of one or two word pieces",
     ]

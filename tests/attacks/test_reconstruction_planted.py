@@ -55,7 +55,7 @@ def verdict(attack, findings, policy="default"):
         confounded=findings.confounded,
         methods=dict(findings.methods),
         coverage=findings.coverage,
-        alarms=findings.alarms,
+        checks=findings.checks,
     )
     chosen = policies.load(policy)
     own = tuple(limit for limit in chosen.limits if limit.attack == attack.name)

@@ -50,7 +50,7 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Completed:
         histograms=findings.histograms,
         power=attack.power,
         ablations=findings.weaknesses,
-        alarms=findings.alarms,
+        checks=findings.checks,
     )
 
 

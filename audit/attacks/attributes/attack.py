@@ -186,6 +186,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             blind.diagnostics,
             categories=tuple(sorted({*table.category.tolist()} & {*CATEGORIES})),
             confounded=blind.confounded,
+            checks=blind.checks,
             methods=gated_methods(table),
             coverage=coverage(everything),
             weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),

@@ -17,7 +17,7 @@ from audit.attacks.canaries.measures import PROVABLE, UNIT, histograms, measure_
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.paired import paired_by_canary
-from audit.attacks.canaries.summary import alarms_of, counts_of, diagnostics_of, weaknesses_of
+from audit.attacks.canaries.summary import checks_of, counts_of, diagnostics_of, weaknesses_of
 from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
 from audit.attacks.measuring import compare_losses
@@ -220,7 +220,7 @@ class Canaries(CanariesDescription, Attack):
             (*diagnostics_of(found), *privacy.diagnostics),
             histograms(table),
             weaknesses=weaknesses_of(tried, found),
-            alarms=alarms_of(everything, drawn.repeat, self.delta),
+            checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

@@ -20,6 +20,7 @@ from audit.attacks.canaries.outcomes import Outcome
 from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.measurements import Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.stats.epsilon import CONFIDENCE, EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
+from audit.stats.guesses import p_value
 from audit.stats.trade_off import gaussian_epsilon, gaussian_mu
 
 EPSILON, RECORD, GAUSSIAN = "epsilon", "epsilon.record", "epsilon.gaussian"
@@ -33,11 +34,16 @@ ABOVE = "the upper end is the most that so many canaries can show, no bound on e
 
 @dataclass(frozen=True)
 class Privacy:
-    """What one run shows, for `Findings`."""
+    """Bounds on epsilon from one run, for `Findings`.
+
+    Attributes:
+        p_value: one-sided, against epsilon 0; None without a bound.
+    """
 
     measurements: tuple[Measurement, ...]
     counts: tuple[Count, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    p_value: float | None = None
 
 
 def measure_privacy(
@@ -63,7 +69,8 @@ def measure_privacy(
     bound = epsilon_bound(scores, coins, rng, delta=delta)
     if bound is None:
         return _missing("too few canaries to show anything", len(coins), needed_canaries(delta))
-    return Privacy(_estimates(bound, drawn.repeat), _counts(bound), _diagnostics(bound, drawn.repeat))
+    p_zero = p_value(bound.n_evaluated, bound.n_guesses, bound.n_right, epsilon=0.0, delta=delta)
+    return Privacy(_estimates(bound, drawn.repeat), _counts(bound), _diagnostics(bound, drawn.repeat), p_zero)
 
 
 def scores_of(outcomes: Sequence[Outcome]) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:

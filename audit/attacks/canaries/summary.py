@@ -1,4 +1,4 @@
-"""Counts and diagnostics of the canary attack, its weaknesses, and alarms that speak for a leak."""
+"""Counts and diagnostics of the canary attack, its weaknesses, and checks that speak for a leak."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from audit.attacks.canaries.epsilon import EPSILON
 from audit.attacks.canaries.outcomes import REASONS, Outcome
+from audit.attacks.shared_report import RETRAIN
 from audit.corpus.canaries.schema import Canary, CanarySet
-from audit.measurements import Count, Diagnostic, Estimate, Measurement
+from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement
 
-ALARM_LEVEL = 0.01
-"""One-sided level of the bound on the excess of exposure (ours): it is one more look at the canaries beside the limits
-and the bound on epsilon, and a model that gives nothing away should seldom be stopped by it."""
+SHOWN_LEVEL = 0.01
+"""One-sided level of the bound on the excess of exposure that the sentence of its check names."""
 
 
 def counts_of(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
@@ -101,32 +101,38 @@ def _of_search(included: Sequence[Outcome]) -> Iterator[str]:
         )
 
 
-def alarms_of(measured: Sequence[Measurement], repeat: int, delta: float) -> tuple[str, ...]:
-    """Return what speaks for a leak although no limit on a share may say so; with any, no limit is passed.
+def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: int, delta: float) -> tuple[Check, ...]:
+    """Test what speaks for a leak although no limit on a share may say so (`audit.policy.checks`).
 
     Args:
         measured: everything that was measured.
+        epsilon_p: the p-value against epsilon 0; None where there is no bound.
         repeat: copies of a canary that was put in.
         delta: at which the bound on epsilon holds.
     """
     estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
-    return (*_of_coins(estimates.get(EPSILON), repeat, delta), *_of_exposure(estimates.get("excess_exposure")))
+    return (
+        *_of_coins(estimates.get(EPSILON), epsilon_p, repeat, delta),
+        *_of_exposure(estimates.get("excess_exposure")),
+    )
 
 
-def _of_coins(epsilon: Estimate | None, repeat: int, delta: float) -> Iterator[str]:
-    if epsilon is not None and epsilon.low > 0:
+def _of_coins(epsilon: Estimate | None, p_value: float | None, repeat: int, delta: float) -> Iterator[Check]:
+    if epsilon is not None and p_value is not None:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
-        yield (
+        reason = (
             "which canaries were planted can be told from the model, so that the training did not keep it to itself: "
             f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % "
             "confidence)"
         )
+        yield Check("epsilon", p_value, "alarm", reason, RETRAIN)
 
 
-def _of_exposure(excess: Estimate | None) -> Iterator[str]:
-    lower = next((bound.lower for bound in excess.bounds if bound.alpha == ALARM_LEVEL), 0.0) if excess else 0.0
-    if lower > 0:
-        yield (
+def _of_exposure(excess: Estimate | None) -> Iterator[Check]:
+    if excess is not None:
+        lower = next((bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low)
+        reason = (
             "the model holds planted secrets likelier than those that were never planted: on average by at least "
-            f"{lower:.2g} bits ({100 * (1 - ALARM_LEVEL):.0f} % confidence)"
+            f"{lower:.2g} bits ({100 * (1 - SHOWN_LEVEL):.0f} % confidence)"
         )
+        yield Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN)

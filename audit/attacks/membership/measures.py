@@ -18,14 +18,12 @@ from audit.attacks.membership.scores import PRIMARIES, ScoredDocuments
 from audit.attacks.score_figures import ScoreComparison, draw_roc
 from audit.attacks.shared_report import LOW, RATES
 from audit.engine.interface import Progress
-from audit.measurements import Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import ALPHAS, Check, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.roc import auc_interval
 
 NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few documents"."""
 _DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
-_KNOWN_ALPHA = 0.005
-"""One-sided (ours): a reference that saw neither is taken for one that did in one audit of 200."""
 QUANTITIES = {
     "calibrated": "loss of models that never saw the document minus loss of this one, nats",
     "loss": "minus the loss, nats",
@@ -115,27 +113,28 @@ def _curves(scored: ScoredDocuments) -> tuple[Curve, ...]:
     return (Curve("roc", "share of held-out documents called members", "share of members called members", series),)
 
 
-def reference_knows_members(scored: ScoredDocuments) -> str | None:
-    """Return why the reference looks trained on the audited documents; None when it does not, or there is none.
+def reference_knows_members(scored: ScoredDocuments) -> tuple[Check, ...]:
+    """Test whether the reference looks trained on the audited documents; empty where there is none.
 
-    Its own loss must tell member from held-out documents no better than chance. One that knows the members takes away
-    from the model's score what the model knows.
+    A reference that saw neither split tells member from held-out documents no better than chance by its own loss. One
+    that knows the members takes away from the model's score what the model knows.
 
     Args:
         scored: the documents with their scores.
     """
     if not {"loss", "calibrated"} <= scored.columns.keys():
-        return None
+        return ()
     members, heldout = (_reference(scored, member=side) for side in (True, False))
     if not (len(members) and len(heldout)):
-        return None
-    found = auc_interval(members, heldout, alphas=(_KNOWN_ALPHA,))
-    if found.bounds[0][1] <= 0.5:
-        return None
-    return (
+        return ()
+    found = auc_interval(members, heldout, alphas=ALPHAS)
+    p_value = min((alpha for alpha, low, _ in found.bounds if low > 0.5), default=1.0)
+    reason = (
         "the reference looks trained on the audited documents, or these differ in themselves: its own loss tells member"
         f" from held-out ones, AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
     )
+    remedy = "give a reference that saw neither side (docaudit references), and scan again"
+    return (Check("reference knows members", p_value, "confounded", reason, remedy),)
 
 
 def _reference(scored: ScoredDocuments, *, member: bool) -> Floats:

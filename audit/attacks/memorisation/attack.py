@@ -15,7 +15,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import GATED, WHOLE, ContextProbe, Scene
 from audit.attacks.memorisation.description import CONTEXTS, METRICS, Context, MemorisationDescription
-from audit.attacks.memorisation.fairness import baseline_knows_members, confounded, weaknesses
+from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
 from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.paired import paired_by_question
 from audit.attacks.memorisation.summary import (
@@ -224,7 +224,8 @@ class Memorisation(MemorisationDescription, Attack):
             histograms(table),
             categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
             pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
-            confounded=confounded(measured, blind) or baseline_knows_members(measured),
+            confounded=confounded(measured),
+            checks=checks(measured, blind),
             weaknesses=(*few, *weaknesses(measured, blind)),
             methods={"net": tuple(_net_of(name) for name in GATED if name in self.contexts)},
             coverage=coverage(table, case.corpus),

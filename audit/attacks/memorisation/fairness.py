@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.description import GAP
-from audit.measurements import Estimate, Measurement, Unresolved
+from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 MAX_ANLS_GAP = 0.02
 """f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation). Further apart is what has its
@@ -30,24 +30,34 @@ memory. Ours: the limit of the default policy; a leak of twice that is then pass
 CONTROL = 0.005
 """One-sided level at which net on held-out documents shows in another context that it is not 0 (ours: 0.05, two-sided,
 over as many as five contexts)."""
+TRAIN_ALIKE = "train the baseline with the target's recipe (docaudit train-baseline), and scan again"
+TRAIN_APART = "train the baseline on documents outside the audit (docaudit train-baseline), and scan again"
 _ROUNDING = 1e-9
 """2 points are 2 points, whatever the last bit of a sum says."""
 
 
-def confounded(measured: Sequence[Measurement], blind: Blind) -> str | None:
-    """Why net says nothing of memory; None when it may.
+def confounded(measured: Sequence[Measurement]) -> str | None:
+    """Return why the strength of the baseline cannot be compared at all; None when it can."""
+    gap = {item.name: item for item in measured}[GAP]
+    if isinstance(gap, Unresolved) and not gap.n:
+        return "no held-out question could be asked: how strong the generalisation baseline is cannot be said"
+    return None
+
+
+def checks(measured: Sequence[Measurement], blind: Blind) -> tuple[Check, ...]:
+    """Test whether net may speak of memory; each check counts among those of the scan (`audit.policy.checks`).
 
     The blind check binds as it does for membership where it finds a difference. Net compares two models on the same
-    pages, so that pages of another time or kind are no reason to doubt it by themselves; but that both models are alike
-    but for memory is known from held-out pages only, and of pages that can be told from the members' it says nothing
-    about these: the target has learned their kind, the baseline perhaps another.
+    pages, so that pages of another time or kind are no reason to doubt it by themselves. But that both models are alike
+    but for memory is known from held-out pages only, and these say nothing of pages of another kind.
 
     Args:
         measured: the attack's measurements.
         blind: the blind check of the documents whose questions were asked.
     """
     found = {item.name: item for item in measured}
-    return _unequal(found) or _differs_without_memory(found) or (blind.confounded if blind.told_apart else None)
+    tests = (_unequal(found), _differs_without_memory(found), _knows_members(found), _uncontrolled_contexts(found))
+    return (*blind.checks, *filter(None, tests))
 
 
 def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]:
@@ -57,34 +67,11 @@ def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]
     `confounded`: nothing speaks against the comparison on the members' own pages.
 
     Args:
-        measured: see `confounded`.
-        blind: see `confounded`.
+        measured: see `checks`.
+        blind: see `checks`.
     """
     found = {item.name: item for item in measured}
-    unchecked = None if blind.told_apart else blind.confounded
-    stated = (_stronger(found), _hiding(found), unchecked, *(_uncontrolled(found, name) for name in GATED))
-    return tuple(filter(None, stated))
-
-
-def baseline_knows_members(measured: Sequence[Measurement]) -> str | None:
-    """Return why the baselines look trained on the audited documents; None when they do not.
-
-    Never having seen either, they answer as often about member pages as about held-out ones when the answer is gone:
-    what they answer more often about members hides as much of the model's memory. The two 95 % intervals must not
-    overlap (ours; equal rates do that in under 1 % of audits).
-
-    Args:
-        measured: the attack's measurements.
-    """
-    found = {item.name: item for item in measured}
-    member, heldout = (found.get(f"baseline_extracted.{split}") for split in ("member", "heldout"))
-    if not (isinstance(member, Estimate) and isinstance(heldout, Estimate)) or member.low <= heldout.high:
-        return None
-    return (
-        "the baseline looks trained on the audited documents: with the answer off the page it gives"
-        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of those of member pages and"
-        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] of those of held-out ones"
-    )
+    return tuple(filter(None, (_stronger(found), _hiding(found), blind.confounded)))
 
 
 def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
@@ -99,15 +86,14 @@ def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]
     )
 
 
-def _unequal(found: Mapping[str, Measurement]) -> str | None:
+def _unequal(found: Mapping[str, Measurement]) -> Check | None:
     gap = found[GAP]
     if isinstance(gap, Unresolved):
-        asked = "no held-out question could be asked: how strong the generalisation baseline is cannot be said"
-        return None if gap.n else asked
-    if gap.low <= MAX_ANLS_GAP + _ROUNDING and gap.high >= -MAX_ANLS_GAP - _ROUNDING:
         return None
+    p_value = gap.p_outside(-MAX_ANLS_GAP - _ROUNDING, MAX_ANLS_GAP + _ROUNDING)
     compared = "not as strong as" if gap.value > 0 else "stronger than"
-    return f"the generalisation baseline is {compared} the model: {_readings(found, gap)}"
+    reason = f"the generalisation baseline is {compared} the model: {_readings(found, gap)}"
+    return Check("unequal baseline", p_value, "confounded", reason, TRAIN_ALIKE)
 
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
@@ -118,15 +104,46 @@ def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
     return f"{stated}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
 
 
-def _differs_without_memory(found: Mapping[str, Measurement]) -> str | None:
-    """Net is not 0 on documents that neither model saw."""
+def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
+    """Test whether net is 0 on documents that neither model saw."""
     control = found.get("net.heldout")
-    if not isinstance(control, Estimate) or control.low <= 0 <= control.high:
+    if not isinstance(control, Estimate):
         return None
-    return (
+    reason = (
         "on documents that neither saw, the model answers more or fewer questions than its baseline, net"
         f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]: what is more than chance is not all memory"
     )
+    return Check("held-out net", control.p_outside(0, 0), "confounded", reason, TRAIN_ALIKE)
+
+
+def _knows_members(found: Mapping[str, Measurement]) -> Check | None:
+    """Test whether the baselines answer more often about members than about held-out documents.
+
+    Having seen neither, they answer equally often when the answer is gone. A baseline that knows the members hides the
+    model's memory of them. Two one-sided bounds at a level that do not overlap give a p-value of twice the level.
+    """
+    member, heldout = (found.get(f"baseline_extracted.{split}") for split in ("member", "heldout"))
+    if not (isinstance(member, Estimate) and isinstance(heldout, Estimate)):
+        return None
+    uppers = {bound.alpha: bound.upper for bound in heldout.bounds}
+    apart = [bound.alpha for bound in member.bounds if bound.lower > uppers.get(bound.alpha, 1.0)]
+    reason = (
+        "the baseline looks trained on the audited documents: with the answer off the page it gives"
+        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of those of member pages and"
+        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] of those of held-out ones"
+    )
+    return Check("baseline knows members", min(1.0, 2 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
+
+
+def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
+    """Test whether net is 0 on documents that neither model saw, in every context but that of training."""
+    controls = {name: found.get(f"net.heldout.{name}") for name in GATED if name != "exact"}
+    tested = {name: control for name, control in controls.items() if isinstance(control, Estimate)}
+    if not tested:
+        return None
+    name, worst = min(tested.items(), key=lambda item: item[1].p_outside(0, 0))
+    p_value = min(1.0, len(tested) * worst.p_outside(0, 0))
+    return Check("held-out net in other contexts", p_value, "alarm", _unlike(name, worst), TRAIN_ALIKE)
 
 
 def _stronger(found: Mapping[str, Measurement]) -> str | None:
@@ -157,12 +174,14 @@ def _hiding(found: Mapping[str, Measurement]) -> str | None:
 
 
 def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
-    """Net is not 0 in this context on documents that neither model saw."""
+    """Return that net is not 0 in this context on documents that neither model saw; None where it may be."""
     control = found.get(f"net.heldout.{context}")
-    if context == "exact" or not isinstance(control, Estimate):
+    if context == "exact" or not isinstance(control, Estimate) or control.p_outside(0, 0) > 2 * CONTROL:
         return None
-    if _lower(control, CONTROL) <= 0 <= _upper(control, CONTROL):
-        return None
+    return _unlike(context, control)
+
+
+def _unlike(context: str, control: Estimate) -> str:
     return (
         f"on documents that neither saw, the model answers more or fewer questions than its baseline ({context}), net"
         f" {control.value:.3f}"
@@ -171,7 +190,3 @@ def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
 
 def _lower(measured: Estimate, alpha: float) -> float:
     return next((bound.lower for bound in measured.bounds if bound.alpha == alpha), measured.low)
-
-
-def _upper(measured: Estimate, alpha: float) -> float:
-    return next((bound.upper for bound in measured.bounds if bound.alpha == alpha), measured.high)

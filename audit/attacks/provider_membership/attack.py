@@ -222,6 +222,7 @@ class ProviderMembership(ProviderMembershipDescription, Attack):
             counts=(*count_providers(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
+            checks=(*blind.checks, *measured.findings.checks),
             weaknesses=_weaknesses(lacking, describe_unnamed(case.corpus), compared.starved(), table),
             tables=_surest(measured, table, providers),
         )

@@ -149,7 +149,7 @@ def measure_table(
         histograms=() if score is None else draw_histogram(table, scores[score], QUANTITIES[score]),
         curves=draw_curves(table, scores),
         methods=STRONGEST,
-        alarms=sure.alarms,
+        checks=sure.checks,
     )
     told = found["balanced_accuracy"]
     shown = isinstance(told, Estimate) and told.low > CHANCE

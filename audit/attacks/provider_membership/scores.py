@@ -17,8 +17,8 @@ from audit.attacks.provider_membership.description import CERTAIN_SCORES, FEATUR
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, Inference, smaller_side
 from audit.attacks.score_figures import ScoreComparison, TwoSides, draw_roc
-from audit.attacks.shared_report import LOW, RATES
-from audit.measurements import Curve, Diagnostic, Estimate, Histogram, Measurement, Unresolved
+from audit.attacks.shared_report import LOW, RATES, RETRAIN
+from audit.measurements import Check, Curve, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.advantage import lowest_resolved
 
 CONSTANT = "every provider has the same value, which tells nobody from anybody"
@@ -96,7 +96,7 @@ class Certain:
 
     measurements: tuple[Measurement, ...]
     diagnostics: tuple[Diagnostic, ...]
-    alarms: tuple[str, ...]
+    checks: tuple[Check, ...]
 
 
 def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> Certain:
@@ -116,7 +116,7 @@ def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> Ce
     ]
     rate = lowest_resolved(int((~table.member).sum()))
     meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that providers out resolve"
-    return Certain(tuple(found), () if rate is None else (Diagnostic("low_fpr", rate, meaning),), _alarms(found))
+    return Certain(tuple(found), () if rate is None else (Diagnostic("low_fpr", rate, meaning),), _checks(found))
 
 
 def _advantage(name: str, table: ProviderTable, column: Floats | None, rng: Generator, missing: str) -> Measurement:
@@ -124,16 +124,18 @@ def _advantage(name: str, table: ProviderTable, column: Floats | None, rng: Gene
     return nothing or _PROVIDERS.measure_advantage(name, split_scores(table, _break_ties(column, rng)))[0]
 
 
-def _alarms(found: Sequence[Measurement]) -> tuple[str, ...]:
-    """What forbids to pass a limit, the largest first."""
-    sure = [item for item in found if isinstance(item, Estimate) and item.low > ALARM]
-    if not sure:
+def _checks(found: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Test whether some companies are recognised almost without a false alarm, by any score."""
+    estimates = [item for item in found if isinstance(item, Estimate)]
+    if not estimates:
         return ()
-    most = max(sure, key=lambda item: item.value)
-    return (
+    p_value = min(1.0, len(estimates) * min(item.p_above(ALARM) for item in estimates))
+    most = max(estimates, key=lambda item: item.low)
+    reason = (
         f"some companies are known for certain: almost without a false alarm {100 * most.value:.0f} of 100 in training "
-        f"are found beyond chance ({100 * most.low:.0f} to {100 * most.high:.0f})",
+        f"are found beyond chance ({100 * most.low:.0f} to {100 * most.high:.0f})"
     )
+    return (Check("certain companies", p_value, "alarm", reason, RETRAIN),)
 
 
 def _break_ties(column: Floats | None, rng: Generator) -> Floats:

@@ -25,8 +25,9 @@ from audit.attacks.reconstruction.description import (
     named,
 )
 from audit.attacks.reconstruction.table import FieldTable, unresolved
+from audit.attacks.shared_report import RETRAIN
 from audit.attacks.splits import AUDITED
-from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Check, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.resampling import MIN_CLUSTERS
@@ -96,31 +97,43 @@ def gated_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(named(name, method) for method in methods) for name in names}
 
 
-def looks_trained_on(measurements: Sequence[Measurement]) -> str | None:
-    """Why the held-out documents are no control, in a sentence; None when nothing speaks against them."""
-    found = [one for one in _estimates(measurements, GAIN) if one.low > TRAINED_ON]
+def checks(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Test what speaks against a decision or a pass (`audit.policy.checks`)."""
+    tests = (_trained_on(measurements), *(_apart(measurements, *item) for item in _APART_WORDS.items()))
+    return tuple(filter(None, tests))
+
+
+def _trained_on(measurements: Sequence[Measurement]) -> Check | None:
+    """Test whether the model gives held-out values back: then held-out documents are no control."""
+    found = _estimates(measurements, GAIN)
     if not found:
         return None
-    most = max(found, key=lambda one: one.low)
-    return (
+    most = max(found, key=lambda estimate: estimate.low)
+    reason = (
         "the held-out documents look trained on: of their values that stand in no other document, "
         f"{100 * most.value:.0f} in 100 more are put back with the model than without it "
         f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
     )
+    remedy = "keep documents aside that no training saw, and scan again"
+    return Check("held-out gain", _smallest_p(found, TRAINED_ON), "confounded", reason, remedy)
 
 
-def alarms(measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """Return what fields of unusual length say against a pass, in sentences."""
-    found = []
-    for length, words in _APART_WORDS.items():
-        confirmed = [one for one in _estimates(measurements, f"{EXCESSES[0]}.{length}") if one.low > APART]
-        if confirmed:
-            most = max(confirmed, key=lambda one: one.low)
-            found.append(
-                f"{words} are put back because of training: {100 * most.value:.0f} in 100 more "
-                f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
-            )
-    return tuple(found)
+def _apart(measurements: Sequence[Measurement], length: str, words: str) -> Check | None:
+    """Test whether fields of unusual length are put back because of training."""
+    found = _estimates(measurements, f"{EXCESSES[0]}.{length}")
+    if not found:
+        return None
+    most = max(found, key=lambda estimate: estimate.low)
+    reason = (
+        f"{words} are put back because of training: {100 * most.value:.0f} in 100 more "
+        f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
+    )
+    return Check(f"{length} fields", _smallest_p(found, APART), "alarm", reason, RETRAIN)
+
+
+def _smallest_p(found: Sequence[Estimate], threshold: float) -> float:
+    """Return the smallest p-value over the methods, corrected for their number."""
+    return min(1.0, len(found) * min(estimate.p_above(threshold) for estimate in found))
 
 
 def _estimates(measurements: Sequence[Measurement], name: str) -> list[Estimate]:

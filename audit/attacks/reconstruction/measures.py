@@ -75,7 +75,6 @@ def measure_fields(
         jobs += multishot.jobs(table, rng, tuned=True)
     measurements = run_jobs("reconstruction: intervals", jobs, progress)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
-    confounded = [reason for reason in (blind.confounded, gated.looks_trained_on(measurements)) if reason]
     return Findings(
         (*measurements, blind.estimate),
         (*_attacked(offered, fields), *_counts(table)),
@@ -83,10 +82,10 @@ def measure_fields(
         (_hamming_histogram(table),),
         multishot.curves(table, rng),
         categories,
-        confounded="; ".join(confounded) or None,
+        confounded=blind.confounded,
         methods=gated.gated_methods(methods),
         coverage=coverage(offered),
-        alarms=gated.alarms(measurements),
+        checks=(*blind.checks, *gated.checks(measurements)),
     )
 
 

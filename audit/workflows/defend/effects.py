@@ -12,7 +12,6 @@ from audit.defenses.comparison import Change
 from audit.defenses.measured import Effect, LimitChange, LimitUse, MissingAttack
 from audit.measurements import Estimate
 from audit.policy import Decision, Policy
-from audit.policy.reasons import is_area
 from audit.record import Completed
 from audit.stats.paired import joined_difference, ratio_difference
 from audit.workflows.changes import ABOUT_TEXT, NOT_RESOLVED, effect_of, filled, measurement
@@ -69,7 +68,7 @@ def use_of_limit(decision: Decision) -> LimitUse:
     limit, measured = decision.limit, decision.measured
     if measured is None or limit.max is None or decision.about_text:
         return LimitUse(decision.outcome)
-    area = is_area(measured)
+    area = measured.is_area
     most = limit.max - 0.5 if area else limit.max
     if most <= 0:
         return LimitUse(decision.outcome)

@@ -1,0 +1,102 @@
+"""Checks that can only leave limits undecided: all checks of a scan share one false-positive rate of 5 %.
+
+Method: methods.md#statistics, "Checks". A scan of a model that leaks nothing, on data that are as declared, is left
+undecided by its checks in at most 5 % of audits, however many checks it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from audit.measurements import Check, Estimate
+from audit.policy.limits import Limit
+from audit.record import AttackResult, AuditRecord, Completed
+from audit.stats.multiplicity import holm
+
+LEVEL = 0.05
+"""Family-wise false-positive rate of all checks of a scan."""
+AGAIN = "mend that and scan again"
+_WRONG_SIDE = "wrong side"
+
+
+def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
+    """Adjust the p-values of all checks of a scan, and mark the attacks whose numbers a check confounds.
+
+    Args:
+        record: with the checks that attacks made; settling it again changes nothing.
+        limits: a number on the wrong side of its null is looked for among the metrics that these limit.
+
+    Returns:
+        The record; `Completed.confounded` names the first check of that cause that fires.
+    """
+    results = [_with_wrong_side(result, limits) for result in record.attacks]
+    checks = [(result.attack, check) for result in results if isinstance(result, Completed) for check in result.checks]
+    checks += [("", check) for check in record.checks]
+    # Several attacks compare the same documents: their blind check is one test.
+    adjusted = holm({_identity(attack, check): check.p_value for attack, check in checks})
+
+    def settled(attack: str, checks: Sequence[Check]) -> tuple[Check, ...]:
+        return tuple(replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks)
+
+    whole = settled("", record.checks)
+    attacks: list[AttackResult] = []
+    for result in results:
+        if isinstance(result, Completed):
+            own = settled(result.attack, result.checks)
+            fired = [check.reason for check in (*own, *whole) if check.cause == "confounded" and fires(check)]
+            result = replace(result, checks=own, confounded=result.confounded or next(iter(fired), None))
+        attacks.append(result)
+    return replace(record, attacks=tuple(attacks), checks=whole)
+
+
+def fires(check: Check) -> bool:
+    """Test whether a settled check is significant among all checks of its scan."""
+    return check.p_adjusted is not None and check.p_adjusted <= LEVEL
+
+
+def against_pass(result: Completed, metric: str) -> Check | None:
+    """Return the strongest check of a settled attack that keeps a limit on this metric from being passed."""
+    fired = [check for check in result.checks if check.bears_on(metric) and fires(check)]
+    return min(fired, key=lambda check: check.p_value, default=None)
+
+
+def _identity(attack: str, check: Check) -> tuple[str, ...]:
+    return (check.name, check.reason) if check.name == "blind" else (attack, check.name)
+
+
+def _with_wrong_side(result: AttackResult, limits: Sequence[Limit]) -> AttackResult:
+    if not isinstance(result, Completed):
+        return result
+    others = tuple(check for check in result.checks if check.cause != _WRONG_SIDE)
+    return replace(result, checks=(*others, *_wrong_side(result, limits)))
+
+
+def _wrong_side(result: Completed, limits: Sequence[Limit]) -> Iterator[Check]:
+    """Yield one check of whether a limited number lies where neither a leak nor chance puts it."""
+    metrics = [limit.metric for limit in limits if limit.attack == result.attack and limit.max is not None]
+    measured = {item.name: item for item in result.measurements if isinstance(item, Estimate) and item.null is not None}
+    tested = [
+        (metric, measured[name])
+        for metric in metrics
+        for name in result.methods.get(metric, (metric,))
+        if name in measured and measured[name].null_kind in ("held-out", "chance")
+    ]
+    if not tested:
+        return
+    metric, worst = min(tested, key=lambda pair: _p_below_null(pair[1]))
+    p_value = min(1.0, 2 * len(tested) * _p_below_null(worst))
+    shown = f"{worst.value:.3f} [{worst.low:.3f}, {worst.high:.3f}]"
+    if worst.is_area:
+        reason = f"an area under chance tells members as well: {shown}, chance is 0.5; are the splits right?"
+        remedy = AGAIN
+    else:
+        reason = f"less on documents of training than on held-out ones: {shown}; the held-out documents look trained on"
+        remedy = "see which documents the model was trained on, and scan again"
+    yield Check(_WRONG_SIDE, p_value, "wrong side", reason, remedy, (metric,))
+
+
+def _p_below_null(measured: Estimate) -> float:
+    assert measured.null is not None
+    # A null that was measured on held-out documents is as uncertain as the number itself: then it is 0.
+    return measured.p_below(min(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null)
