@@ -76,7 +76,7 @@ def test_a_confounding_check_of_the_whole_scan_leaves_every_attack_undecided() -
 
 
 def test_a_check_bears_on_the_limits_that_it_names() -> None:
-    beside = replace(normal("other", 0.0, 0.02), null=0.0)
+    beside = normal("other", 0.0, 0.02)
     named = replace(check("rare category", 0.001), metrics=("leak",))
     found = replace(completed(QUIET, beside), checks=(named,))
     verdict = judge([found], limit(max=0.2), limit(metric="other", max=0.2))
