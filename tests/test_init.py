@@ -87,6 +87,34 @@ def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
     assert "invents membership" not in ran.output
 
 
+def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path) -> None:
+    root = pages(tmp_path / "stated", "train/a.png", "test/b.png")
+    ran = run(root, "--task", "mlm", "--assigned", "random", "--yes")
+    assert ran.exit_code == 0, ran.output
+    assert made(root).manifest.membership.assigned == "random"
+    assert "as nobody stated" not in " ".join(ran.output.split())
+    root = pages(tmp_path / "unstated", "train/a.png", "test/b.png")
+    said = " ".join(run(root, "--task", "mlm", "--yes").output.split())
+    assert made(root).manifest.membership.assigned == "official"
+    assert 'says assigned = "official", as nobody stated' in said
+    assert "--assigned random" in said
+    root = pages(tmp_path / "drawn", "a.png", "b.png")
+    ran = run(root, "--task", "mlm", "--assigned", "official", "--yes")
+    assert ran.exit_code == 2
+    assert "name them: --members FILE" in ran.output
+
+
+def test_the_stated_task_wins_over_a_model_that_names_none(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    unknown = model(tmp_path / "m", "StrangeModel")
+    ran = run(root, "--model", unknown, "--yes")
+    assert ran.exit_code == 2
+    assert "give --task KIND" in ran.output
+    ran = run(root, "--model", unknown, "--task", "question-answering", "--yes")
+    assert ran.exit_code == 0, ran.output
+    assert 'kind = "question-answering"' in (root / manifests.FILE_NAME).read_text()
+
+
 def test_a_drawn_division_says_so_and_keeps_equal_pages_together(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", *(f"{number}.png" for number in range(20)))
     for number in (0, 7, 13):
@@ -114,14 +142,15 @@ def test_without_a_terminal_flags_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_on_terminal", lambda: True)
+    monkeypatch.setattr(command, "on_terminal", lambda: True)
     root = pages(tmp_path / "data", "x/a.png", "x/b.png", "y/c.png")
     (tmp_path / "in.txt").write_text("a\n")
-    ran = run(root, text=f"nonsense\nmlm\nreceipts\n{tmp_path / 'in.txt'}\nnone\n")
+    ran = run(root, text=f"nonsense\nmlm\nreceipts\n{tmp_path / 'in.txt'}\nby-date\nnone\n")
     assert ran.exit_code == 0, ran.output
     assert "One of mlm," in " ".join(ran.output.split())
     corpus = made(root)
     assert (corpus.manifest.name, corpus.manifest.task.kind) == ("receipts", "mlm")
+    assert corpus.manifest.membership.assigned == "by-date"
     assert splits(root) == {"a": "member", "b": "heldout", "c": "heldout"}
     assert {document.provider for document in corpus.documents} == {None}
 
@@ -249,6 +278,7 @@ def test_formats_are_guessed_from_names_and_keys(tmp_path: Path) -> None:
         ("BeitForImageClassification", "document-classification"),
         ("Qwen2_5_VLForConditionalGeneration", "question-answering"),
         ("LlamaForCausalLM", "question-answering"),
+        ("GPT2LMHeadModel", "question-answering"),
         ("VisionEncoderDecoderModel", "question-answering"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -11,15 +11,23 @@ import typer
 
 from audit.cli import console
 from audit.cli.import_tables import show_import, show_next
-from audit.cli.options import Debug, FilledCommand, Seed, show_errors
+from audit.cli.options import (
+    Assigned,
+    Assignment,
+    Debug,
+    FilledCommand,
+    Seed,
+    ask_assigned,
+    on_terminal,
+    say_unstated,
+    show_errors,
+)
 from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
     from audit.corpus.importers.interface import Rule, SourceOptions
 
-Assignment = Literal["random", "by-provider", "by-date", "official"]
-"""The ways in which documents came to be members."""
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
 
@@ -112,15 +120,7 @@ def import_data(
             show_default="0.4; 0.2 with --by-provider; 0.5 with --members; 1 with --heldout FILE",
         ),
     ] = None,
-    assigned: Annotated[
-        Assignment | None,
-        typer.Option(
-            metavar="RULE",
-            help="With --members or --heldout-from: how members came to be chosen for training: random (only where it "
-            "was by lot), by-provider, by-date or official.",
-            show_default="official",
-        ),
-    ] = None,
+    assigned: Assigned = None,
     seed: Seed = 0,
     task: Annotated[
         str | None,
@@ -204,12 +204,14 @@ def import_data(
             kept_aside=kept_aside,
             said=said,
         )
-        given = Given(members, heldout_from, *_share_or_file(heldout), assigned)
+        given = Given(members, heldout_from, *_share_or_file(heldout), assigned, official)
         given.check(member, official or by_provider)
+        if given.divided and assigned is None and on_terminal():
+            given = replace(given, assigned=ask_assigned())
         shares = given.shares(member, public, by_provider=by_provider)
-        rule = given.rule(by_provider=by_provider, kept_aside=kept_aside, official=official)
+        rule = given.rule(by_provider=by_provider, kept_aside=kept_aside)
         learns = "question-answering" if questions else cast("TaskKind | None", task)
-        options = _options(labels, provider_column, boxes)
+        options = _options(labels, provider_column, boxes, given.assigned)
         with console.Reporter():
             report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
         show_import(report, dst)
@@ -220,6 +222,8 @@ def import_data(
                 "leaves none. Nothing can be compared with what the model never saw."
             )
         show_next(report, dst)
+        if given.divided and given.assigned is None:
+            say_unstated(dst / "manifest.toml")
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,7 @@ class Given:
         heldout: a share.
         heldout_file: a file that names them, in place of a share.
         assigned: how members came to be chosen.
+        official: the model was trained on the source's own training part.
     """
 
     members: Path | None
@@ -239,6 +244,12 @@ class Given:
     heldout: float | None
     heldout_file: Path | None
     assigned: Assignment | None
+    official: bool = False
+
+    @property
+    def divided(self) -> bool:
+        """Whether the documents of training are given, and not drawn by the import."""
+        return self.official or self.members is not None or self.heldout_from is not None
 
     def check(self, share: float | None, divided: bool) -> None:
         """Refuse options that say in two ways which documents are members; `divided`: by the source or by provider.
@@ -254,7 +265,7 @@ class Given:
         if self.members is not None and self.heldout_from is not None:
             raise UsageError("--members and --heldout-from both say which documents are members: leave one out")
         if self.members is None and self.heldout_from is None:
-            if self.assigned is not None:
+            if self.assigned is not None and not self.official:
                 raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
             return
         if divided or share is not None:
@@ -271,16 +282,16 @@ class Given:
             "public": usual[1] if public is None else public,
         }
 
-    def rule(self, *, by_provider: bool, kept_aside: int | None, official: bool) -> Rule:
+    def rule(self, *, by_provider: bool, kept_aside: int | None) -> Rule:
         """The rule by which documents become members."""
         from audit.corpus.importers.providers import ByProvider
         from audit.corpus.importers.splits import NamedMembers
 
         if self.members is not None:
-            return NamedMembers.read(self.members, self.assigned or "official", self.heldout_file)
+            return NamedMembers.read(self.members, self.heldout_file)
         if self.heldout_from is not None:
-            return NamedMembers((), self.assigned or "official")
-        return ByProvider(kept_aside) if by_provider else "official" if official else "drawn"
+            return NamedMembers(())
+        return ByProvider(kept_aside) if by_provider else "official" if self.official else "drawn"
 
 
 def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
@@ -296,9 +307,11 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
     return share, None
 
 
-def _options(labels: str | None, provider: str | None, boxes: BoxUnit | None) -> SourceOptions:
-    """What the owner says of columns and boxes."""
+def _options(
+    labels: str | None, provider: str | None, boxes: BoxUnit | None, assigned: Assignment | None
+) -> SourceOptions:
+    """What the owner says of columns, boxes and the choice of documents."""
     from audit.corpus.importers.contents import SourceOptions
     from audit.corpus.importers.named import read_labels
 
-    return SourceOptions(() if labels is None else read_labels(labels), provider, boxes)
+    return SourceOptions(() if labels is None else read_labels(labels), provider, boxes, assigned)

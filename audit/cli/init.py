@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, FilledCommand, Seed, show_errors
-from audit.errors import UsageError, listed
+from audit.cli.options import (
+    Assigned,
+    Debug,
+    FilledCommand,
+    Seed,
+    ask_assigned,
+    choose,
+    on_terminal,
+    say_unstated,
+    show_errors,
+)
+from audit.errors import TargetError, UsageError, listed
 
 if TYPE_CHECKING:
+    from audit.corpus.documents import Task
     from audit.workflows.init import Answers, GroupMeaning, Initialised, PageFolder
 
 MAX_TODO = 8
@@ -67,6 +77,7 @@ def init(
             show_default="all that are no members",
         ),
     ] = None,
+    assigned: Assigned = None,
     folders: Annotated[
         Literal["provider", "label", "none"] | None,
         typer.Option(
@@ -94,18 +105,16 @@ def init(
     """
     with show_errors(debug):
         from audit.corpus.documents import Task, TaskKind
-        from audit.workflows.init import Answers, initialise, open_folder, task_of
+        from audit.workflows.init import Answers, initialise, open_folder
 
         with console.Reporter():
             found = open_folder(folder, ignore_format=ignore_format)
-        answers = Answers(None, name, members, heldout, folders, mask, seed)
-        if model is not None:
-            told, by = task_of(model, found)
-            console.say(f"The model's task: {told.kind} (from {by})")
-            answers = replace(answers, task=told)
-        if task is not None and (answers.task is None or task != answers.task.kind):
+        answers = Answers(None, name, members, heldout, folders, mask, seed, assigned)
+        if task is not None:
             answers = replace(answers, task=Task(cast("TaskKind", task)))
-        asks = not yes and _on_terminal()
+        if model is not None:
+            answers = replace(answers, task=_task_of(model, found, answers.task))
+        asks = not yes and on_terminal()
         answers = _ask(found, answers, model) if asks else answers
         _refuse_invention(found, answers, model)
         if not yes and not asks:
@@ -113,10 +122,24 @@ def init(
         with console.Reporter():
             made = initialise(found, answers)
         _show(made, folder, model)
+        if answers.assigned is None and not made.drawn:
+            say_unstated(folder / "manifest.toml")
 
 
-def _on_terminal() -> bool:
-    return sys.stdin.isatty()
+def _task_of(model: Path, found: PageFolder, stated: Task | None) -> Task:
+    """The stated task, else the model's; with the labels that the model names for it."""
+    from audit.workflows.init import task_of
+
+    try:
+        task, source = task_of(model, found)
+    except TargetError:
+        if stated is None:
+            raise
+        return stated
+    if stated is not None and stated.kind != task.kind:
+        return stated
+    console.say(f"The model's task: {task.kind} (from {source})")
+    return task
 
 
 def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
@@ -151,7 +174,7 @@ def _ask(folder: PageFolder, answers: Answers, model: Path | None) -> Answers:
     if answers.task is None:
         usual = folder.usual_task
         console.say(f"Tasks: {', '.join(get_args(TaskKind))} (--model MODEL_DIR tells it)")
-        kind = _choose("Task of your model", get_args(TaskKind), None if usual is None else usual.kind)
+        kind = choose("Task of your model", get_args(TaskKind), None if usual is None else usual.kind)
         answers = replace(answers, task=Task(cast("TaskKind", kind)))
     if answers.name is None:
         answers = replace(answers, name=typer.prompt("Name of the data set", default=folder.root.name))
@@ -159,24 +182,17 @@ def _ask(folder: PageFolder, answers: Answers, model: Path | None) -> Answers:
         otherwise = " (empty: draw them)" if model is None else ""
         file = typer.prompt(f"File that names the pages your model was trained on{otherwise}", default="")
         answers = replace(answers, members=Path(file.strip()) if file.strip() else None)
+    if answers.assigned is None and (answers.members is not None or folder.says_splits):
+        answers = replace(answers, assigned=ask_assigned())
     if answers.groups is None and folder.groups:
         from audit.workflows.init import MEANINGS
 
         assert answers.task is not None
         shown = ", ".join(folder.groups[:3])
         usual_one = usual_meaning(folder, answers.task.kind)
-        meaning = _choose(f"Folders such as {shown} are", MEANINGS, usual_one)
+        meaning = choose(f"Folders such as {shown} are", MEANINGS, usual_one)
         answers = replace(answers, groups=cast("GroupMeaning", meaning))
     return answers
-
-
-def _choose(question: str, choices: Sequence[str], usual: str | None) -> str:
-    """Ask until one of the choices is given."""
-    while True:
-        given = str(typer.prompt(question, default=usual)).strip()
-        if given in choices:
-            return given
-        console.say(f"One of {', '.join(choices)}.")
 
 
 def _show(made: Initialised, folder: Path, model: Path | None) -> None:

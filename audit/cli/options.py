@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import click
 import typer
@@ -25,6 +25,55 @@ SHIPPED_POLICIES = ("default", "strict")
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
+
+
+Assignment = Literal["random", "by-provider", "by-date", "official"]
+"""The rules by which documents are chosen for training."""
+RULES: Mapping[Assignment, str] = {
+    "random": "documents were drawn by lot, as train_test_split does",
+    "by-provider": "providers were drawn by lot",
+    "by-date": "they come from another time",
+    "official": "somebody else divided them, or the rule is not known",
+}
+Assigned = Annotated[
+    Assignment | None,
+    typer.Option(
+        "--assigned",
+        metavar="RULE",
+        help="How the documents of training were chosen. "
+        + "; ".join(f"{rule}: {meaning}" for rule, meaning in RULES.items())
+        + ".",
+        show_default="asked for on a terminal, else official",
+    ),
+]
+
+
+def on_terminal() -> bool:
+    """Return whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def choose(question: str, choices: Sequence[str], usual: str | None) -> str:
+    """Ask until one of the choices is given."""
+    while True:
+        given = str(typer.prompt(question, default=usual)).strip()
+        if given in choices:
+            return given
+        console.say(f"One of {', '.join(choices)}.")
+
+
+def ask_assigned() -> Assignment:
+    """Ask how the documents of training were chosen."""
+    console.say("How were the documents of training chosen?", *(f"  {rule}: {text}" for rule, text in RULES.items()))
+    return cast("Assignment", choose("Rule", [*RULES], "official"))
+
+
+def say_unstated(manifest: Path) -> None:
+    """Say that nobody stated how the documents of training were chosen, and where to state it."""
+    console.say(
+        f'{manifest} says assigned = "official", as nobody stated how the documents of training were chosen. '
+        'Write "random" there if they were drawn by lot, as train_test_split does (or give --assigned random).'
+    )
 
 
 def complete_policy(incomplete: str) -> list[str]:

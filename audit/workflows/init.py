@@ -14,6 +14,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.about import EMPTY_SHEET
 from audit.corpus.documents import (
     SPLITS,
+    Assignment,
     Document,
     Manifest,
     Mask,
@@ -56,6 +57,7 @@ class Answers:
         groups: the meaning of the folders that pages lie in.
         mask: how values are hidden in what is shared.
         seed: of the draw, where nothing says the splits.
+        assigned: the rule by which the documents of training were chosen.
     """
 
     task: Task | None = None
@@ -65,6 +67,7 @@ class Answers:
     groups: GroupMeaning | None = None
     mask: Mask | None = None
     seed: int = 0
+    assigned: Assignment | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def _todo(root: Path) -> tuple[str, ...]:
 
 def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Membership]:
     """The split of every page: as files name them, else as folders do, else drawn."""
-    ids = [page.id for page in folder.pages]
+    ids, stated = [page.id for page in folder.pages], Membership(answers.assigned or "official")
     if answers.members is not None:
         members = _named(answers.members, "--members", folder.pages)
         held = None if answers.heldout is None else _named(answers.heldout, "--heldout", folder.pages)
@@ -227,11 +230,15 @@ def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Mem
             raise UsageError(f"{both[0]} and {len(both) - 1} more pages are named by --members and by --heldout")
         others: Split = "heldout" if held is None else "public"
         named: dict[str, Split] = {name: "heldout" if name in (held or ()) else others for name in ids}
-        return named | dict.fromkeys(members, "member"), Membership("official")
+        return named | dict.fromkeys(members, "member"), stated
     if answers.heldout is not None:
         raise UsageError("--heldout names pages that were not trained on", "name those that were: --members FILE")
     if folder.says_splits:
-        return {page.id: page.split or "public" for page in folder.pages}, Membership("official")
+        return {page.id: page.split or "public" for page in folder.pages}, stated
+    if answers.assigned is not None:
+        raise UsageError(
+            "--assigned says how the pages of training were chosen, and nothing names them", "name them: --members FILE"
+        )
     return _draw(folder.pages, answers.seed), Membership.drawn_now("random", "docaudit init")
 
 

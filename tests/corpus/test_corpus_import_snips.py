@@ -160,6 +160,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     inspected = CliRunner().invoke(app, ["inspect", str(tmp_path / "dst")])
     assert inspected.exit_code == 0, inspected.output
     assert "intent-slots, membership assigned official" in inspected.output
+    arguments[3] = str(tmp_path / "drawn")
+    assert CliRunner().invoke(app, [*arguments, "--assigned", "random"]).exit_code == 0
+    assert manifests.load(tmp_path / "drawn").manifest.membership.assigned == "random"
     for option, message in (
         (["--task", "mlm"], "snips holds intents and slots only"),
         (["--questions"], "--questions is for sroie"),

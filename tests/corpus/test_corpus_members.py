@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from audit.cli import app
+from audit.cli import app, import_data
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
+from audit.corpus.importers.contents import SourceOptions
 from audit.corpus.importers.registry import FORMATS
 from audit.corpus.importers.splits import NamedMembers, divide
 from audit.errors import ManifestError, UsageError
@@ -40,8 +41,8 @@ def forms(tmp_path: Path) -> Path:
     return source
 
 
-def imported(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["import", *map(str, arguments)], terminal_width=1000)
+def imported(*arguments: object, text: str | None = None) -> str:
+    result = CliRunner().invoke(app, ["import", *map(str, arguments)], input=text, terminal_width=1000)
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
 
@@ -69,8 +70,9 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
         (folder / "seq.in").write_text("".join(f"play {part} {number}\n" for number in range(count)))
         (folder / "seq.out").write_text("O B-track I-track\n" * count)
         (folder / "label").write_text("PlayMusic\n" * count)
-    given = NamedMembers(("train-00001", "test-00003"), "by-date")
-    snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given)
+    given = NamedMembers(("train-00001", "test-00003"))
+    stated = SourceOptions(assigned="by-date")
+    snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given, options=stated)
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"train-00001", "test-00003"}
     assert Counter(document.split for document in corpus.documents) == {"member": 2, "heldout": 4, "public": 4}
@@ -91,6 +93,26 @@ def test_the_command_takes_a_file_of_names(forms: Path, tmp_path: Path) -> None:
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.membership.assigned == "random"
     assert {document.id for document in corpus.of("member")} == {"f04", "f05"}
+
+
+def test_a_terminal_is_asked_for_the_rule(forms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "members.txt").write_text("f04\n")
+    given = ("funsd", forms, tmp_path / "asked", "--members", tmp_path / "members.txt")
+    monkeypatch.setattr(import_data, "on_terminal", lambda: True)
+    said = imported(*given, text="by chance\nrandom\n")
+    assert "How were the documents of training chosen?" in said
+    assert "One of random, by-provider, by-date, official." in said
+    assert "as nobody stated" not in said
+    assert manifests.load(tmp_path / "asked").manifest.membership.assigned == "random"
+
+
+def test_an_unstated_rule_is_named_with_the_setting_to_change(forms: Path, tmp_path: Path) -> None:
+    (tmp_path / "members.txt").write_text("f04\n")
+    said = imported("funsd", forms, tmp_path / "out", "--members", tmp_path / "members.txt")
+    assert 'manifest.toml says assigned = "official", as nobody stated' in said
+    assert "--assigned random" in said
+    stated = imported("funsd", forms, tmp_path / "two", "--members", tmp_path / "members.txt", "--assigned", "official")
+    assert "as nobody stated" not in stated
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
-from audit.corpus.documents import Document, Membership, Redaction, Split, Task, TaskKind, TrainingRecipe
+from audit.corpus.documents import Assignment, Document, Membership, Redaction, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.importers.providers import ByProvider
 from audit.corpus.importers.report import FieldTally
-from audit.corpus.importers.splits import Division, NamedMembers, OfficialPart, assigned_of
+from audit.corpus.importers.splits import Division, NamedMembers, OfficialPart
 
 T = TypeVar("T")
 Rule = Division | ByProvider | NamedMembers
@@ -30,11 +30,13 @@ class SourceOptions:
         labels: names of a tagger's labels, in the order of the model's outputs.
         provider: the column or key that names a page's provider, or `FOLDER`: the folder of its image.
         boxes: the unit of boxes; None: recognised by their range.
+        assigned: the rule by which the documents of training were chosen, where the import draws none.
     """
 
     labels: tuple[str, ...] = ()
     provider: str | None = None
     boxes: Literal["pixels", "thousandths", "shares"] | None = None
+    assigned: Assignment | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class ImportRequest:
             return Membership.drawn_now("by-provider", "docaudit import")
         if self.rule == "drawn":
             return Membership.drawn_now("random", "docaudit import")
-        return Membership(assigned_of(self.rule))
+        return Membership(self.options.assigned or "official")
 
 
 @dataclass(frozen=True)

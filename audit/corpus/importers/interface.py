@@ -32,7 +32,6 @@ from audit.corpus.importers.contents import (
 from audit.corpus.importers.providers import WITHOUT_NAMES, ByProvider, check_provider_shares, divide_by_provider
 from audit.corpus.importers.report import ImportReport
 from audit.corpus.importers.splits import (
-    NamedMembers,
     check_division,
     copies_of_trained,
     demands,
@@ -124,8 +123,6 @@ class Source(ABC):
                 second.mkdir()
                 again = replace(request, task=contents.task.kind, task_given=True, scratch=second)
                 contents, members = join_contents(contents, self._read(heldout_from, again))
-                if isinstance(division, NamedMembers):
-                    members = replace(members, assigned=division.assigned)
                 request = replace(request, rule=members)
             return self._publish(dst, contents, request)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from audit.corpus.documents import Assignment
 from audit.corpus.paths import printable
 from audit.errors import ManifestError, UsageError
 from audit.files import read_file
@@ -27,22 +26,20 @@ class NamedMembers:
 
     Attributes:
         names: ids or file names of the documents that the model was trained on.
-        assigned: how it came to be trained on these, as the owner says: what comparisons rest on.
         heldout: ids or file names of documents that it was never trained on; empty: drawn from the others.
     """
 
     names: tuple[str, ...]
-    assigned: Assignment = "official"
     heldout: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: Path, assigned: Assignment = "official", heldout: Path | None = None) -> NamedMembers:
+    def read(cls, path: Path, heldout: Path | None = None) -> NamedMembers:
         """From files of names, as `read_names` reads them.
 
         Raises:
             UsageError: as `read_names`.
         """
-        given = cls(read_names(path, "--members"), assigned)
+        given = cls(read_names(path, "--members"))
         return given if heldout is None else replace(given, heldout=read_names(heldout, "--heldout"))
 
     def members(self, ids: Collection[str]) -> frozenset[str]:

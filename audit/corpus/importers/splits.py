@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from audit.corpus.documents import SPLITS, Assignment, Split
+from audit.corpus.documents import SPLITS, Split
 from audit.corpus.images import decode, read_header
 from audit.corpus.importers.named import NamedMembers
 from audit.corpus.paths import printable
@@ -26,7 +26,6 @@ __all__ = [
     "NamedMembers",
     "OfficialPart",
     "assign",
-    "assigned_of",
     "check_division",
     "check_shares",
     "copies_of_trained",
@@ -37,7 +36,6 @@ __all__ = [
 ]
 OfficialPart = Literal["train", "validation"]
 Division = Literal["drawn", "official"]
-ASSIGNED: Mapping[Division, Assignment] = {"drawn": "random", "official": "official"}
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
 INVENTED = (
     "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
@@ -45,11 +43,6 @@ INVENTED = (
     "second folder (--heldout-from SRC2){official}, or train it on these."
 )
 _OF_PART: Mapping[OfficialPart, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
-
-
-def assigned_of(division: Division | NamedMembers) -> Assignment:
-    """Name, for the manifest, how documents came to be members."""
-    return division.assigned if isinstance(division, NamedMembers) else ASSIGNED[division]
 
 
 def demands(division: object, documents: Mapping[str, int], *, has_official: bool) -> tuple[str, ...]:

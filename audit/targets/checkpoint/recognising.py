@@ -25,6 +25,7 @@ HEADS: Mapping[str, TaskKind] = {
     "ForImageClassification": "document-classification",
     "ForConditionalGeneration": "question-answering",
     "ForCausalLM": "question-answering",
+    "LMHeadModel": "question-answering",
     "ForVision2Seq": "question-answering",
     "ForImageTextToText": "question-answering",
     "VisionEncoderDecoderModel": "question-answering",
