@@ -287,17 +287,17 @@ def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved: Path, tm
         hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
 
 
-@pytest.mark.parametrize("name", ["datasets", "pypdfium2"])
+@pytest.mark.parametrize("name", ["pyarrow", "pypdfium2"])
 def test_a_library_that_is_missing_is_named(
     name: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "pdfs").mkdir()
     (tmp_path / "pdfs" / "a.pdf").write_bytes(b"%PDF")
-    form, src = ("hf", saved) if name == "datasets" else ("pdf", tmp_path / "pdfs")
+    form, src = ("hf", saved) if name == "pyarrow" else ("pdf", tmp_path / "pdfs")
     with pytest.raises(UsageError, match=f"needs the library {name}") as caught:
         FORMATS[form].convert(src, tmp_path / "out", ALL, 1)
-    assert caught.value.hint == f"pip install 'docaudit[{'datasets' if name == 'datasets' else 'pdf'}]'"
+    assert caught.value.hint == f"pip install 'docaudit[{'datasets' if name == 'pyarrow' else 'pdf'}]'"
 
 
 def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:

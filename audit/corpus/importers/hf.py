@@ -1,18 +1,19 @@
 """Hugging Face data sets on disk: `save_to_disk` folders, Parquet files, image folders with a metadata file.
 
-No script of a data set is run, and nothing is downloaded or cached.
+No script of a data set is run, nothing is downloaded or cached, and images are files of the source or bytes in it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from audit.corpus.importers.contents import ImportRequest, SourceContents
+from audit.corpus.importers.gathering.arrow import SPLITS, STATE, ArrowSplit, parquet_split, saved_splits
 from audit.corpus.importers.gathering.assembly import Assembly
 from audit.corpus.importers.gathering.choosing import TASKS
 from audit.corpus.importers.gathering.drafts import DraftPage, clean, names_of
@@ -28,15 +29,16 @@ from audit.corpus.importers.gathering.files import (
 from audit.corpus.importers.gathering.parts import check_parts, part_named
 from audit.corpus.importers.gathering.records import Columns
 from audit.corpus.importers.interface import Source
-from audit.corpus.importers.source_files import parse_json, read_text
 from audit.corpus.importers.splits import OfficialPart
-from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 
 METADATA = ("metadata.jsonl", "metadata.csv")
 SEVERAL = "rows with several images, left out"
 LAYOUT = "give a folder of save_to_disk, one with Parquet files, or one of images with metadata.jsonl or metadata.csv"
+
+
+_Placed = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ class _Table:
     Attributes:
         split: its name, "" where it has none.
         columns: their names.
-        rows: with their places, for messages.
+        read: yields the rows, each with its place for messages; columns that are not named may be left out.
         folder: of the file that holds the rows, within the source: paths of images start there.
     """
 
     split: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[str, Mapping[str, Any]]]
+    read: Callable[[Collection[str]], Iterable[_Placed]]
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     folder: str = ""
 
@@ -79,7 +81,7 @@ class HuggingFace(Source):
         """See `Source.read`."""
         problems = Problems()
         reader = _Reader(src, request, problems)
-        for table in _tables(src, request.scratch, problems):
+        for table in _tables(src, problems):
             reader.add(table)
         check_parts(src, reader.pages, request)
         reader.name_pages()
@@ -102,7 +104,9 @@ class _Reader:
         """Read the rows of one split."""
         columns = Columns(table.columns, table.classes, self._request.options.labels)
         self.tags = self.tags or columns.tags
-        for number, (place, row) in enumerate(table.rows):
+        provider = self._request.options.provider
+        wanted = columns.used | ({provider, "data"} if provider else set())
+        for number, (place, row) in enumerate(table.read(wanted)):
             with self._problems.catch(place):
                 self._add_row(table, columns, number, row)
 
@@ -133,7 +137,7 @@ class _Reader:
         """The file of an image, its path within the source, and what equal images have in common."""
         if given is None:
             return None, None, None
-        content = given.get("bytes") if isinstance(given, dict) else None
+        content = given.get("bytes") if isinstance(given, dict) else given
         if isinstance(content, bytes):
             self._n_saved += 1
             saved = save_image(content, self._request.scratch, self._n_saved)
@@ -158,7 +162,7 @@ class _Reader:
                 page.name = f"{split or 'row'}-{number:06d}"
 
 
-def _tables(src: Path, scratch: Path, problems: Problems) -> Iterator[_Table]:
+def _tables(src: Path, problems: Problems) -> Iterator[_Table]:
     """The splits of the data set, in whichever layout.
 
     Raises:
@@ -166,12 +170,16 @@ def _tables(src: Path, scratch: Path, problems: Problems) -> Iterator[_Table]:
     """
     if not src.is_dir():
         raise UsageError(f"{src}: no such folder", LAYOUT)
-    if (src / "dataset_dict.json").is_file() or (src / "state.json").is_file():
-        yield from _saved(src)
+    if (src / SPLITS).is_file() or (src / STATE).is_file():
+        yield from map(_of_arrow, saved_splits(src, problems))
         return
     parquet = relative_files(src, (".parquet",))
     if parquet:
-        yield from _of_parquet(src, parquet, scratch)
+        by_split: dict[str, list[Path]] = {}
+        for path in parquet:
+            by_split.setdefault(_split_of(path), []).append(src / path)
+        for name, paths in by_split.items():
+            yield _of_arrow(parquet_split(name, paths))
         return
     metadata = [path for path in relative_files(src, (".jsonl", ".csv")) if PurePosixPath(path).name in METADATA]
     if metadata:
@@ -185,84 +193,22 @@ def _tables(src: Path, scratch: Path, problems: Problems) -> Iterator[_Table]:
     yield from _of_folders(images)
 
 
-def _saved(src: Path) -> Iterator[_Table]:
-    _check_names(src)
-    datasets = _library()
-    try:
-        loaded = datasets.load_from_disk(str(src))
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{src}: the data set cannot be loaded: {_first_line(error)}") from None
-    splits = loaded if isinstance(loaded, dict) else {str(loaded.split or ""): loaded}
-    for split, dataset in splits.items():
-        yield _of_dataset(datasets, str(split), dataset)
+def _of_arrow(split: ArrowSplit) -> _Table:
+    name = split.name or "data set"
+
+    def read(wanted: Collection[str]) -> Iterator[_Placed]:
+        return ((f"{name}[{index}]:", row) for index, row in enumerate(split.read(wanted)))
+
+    return _Table(split.name, split.columns, read, split.classes)
 
 
-def _check_names(src: Path) -> None:
-    """Refuse a saved data set whose files name others outside it, which the library would read.
-
-    Raises:
-        ManifestError: one does, or is broken.
-    """
-    root, problems = src.resolve(), Problems()
-    for path in relative_files(src, (".json",)):
-        named = PurePosixPath(path).name
-        if named not in ("state.json", "dataset_dict.json"):
-            continue
-        with problems.catch(f"{path}:"):
-            table = parse_json(read_text(src / path), "not JSON")
-            if not isinstance(table, dict):
-                raise ManifestError("not an object")
-            files = [*(table.get("_data_files") or []), *(table.get("_indices_files") or [])]
-            names = [one.get("filename") if isinstance(one, dict) else one for one in files]
-            for name in (*names, *(table.get("splits") or [])):
-                inside(root, (PurePosixPath(path).parent / str(name)).as_posix())
-    problems.raise_if_any()
-
-
-def _of_parquet(src: Path, paths: Sequence[str], scratch: Path) -> Iterator[_Table]:
-    datasets = _library()
-    by_split: dict[str, list[str]] = {}
-    for path in paths:
-        by_split.setdefault(_split_of(path), []).append(str(src / path))
-    for split, files in by_split.items():
-        try:
-            dataset = datasets.Dataset.from_parquet(files, cache_dir=str(scratch / "parquet"))
-        except (OSError, ValueError, KeyError, datasets.exceptions.DatasetGenerationError) as error:
-            raise UsageError(f"{files[0]}: not readable as Parquet: {_first_line(error)}") from None
-        yield _of_dataset(datasets, split, dataset)
-
-
-def _of_dataset(datasets: Any, split: str, dataset: Any) -> _Table:
-    classes: dict[str, Sequence[str]] = {}
-    for name, feature in dataset.features.items():
-        inner = getattr(feature, "feature", feature[0] if isinstance(feature, list) and feature else feature)
-        if isinstance(inner, datasets.ClassLabel):
-            classes[name] = list(inner.names)
-        if isinstance(feature, datasets.Image):
-            dataset = dataset.cast_column(name, datasets.Image(decode=False))
-        elif isinstance(inner, datasets.Image):
-            dataset = dataset.cast_column(name, datasets.List(datasets.Image(decode=False)))
-    return _Table(split, tuple(dataset.column_names), _Rows(split, dataset), classes)
-
-
-class _Rows(Sequence[tuple[str, Mapping[str, Any]]]):
-    """The rows of a data set, each read when it is asked for."""
-
-    def __init__(self, split: str, dataset: Any) -> None:
-        self._split, self._dataset = split or "data set", dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, index: Any) -> Any:
-        if index >= len(self):
-            raise IndexError(index)
-        return f"{self._split}[{index}]:", self._dataset[index]
+def _of_rows(rows: Sequence[_Placed]) -> Callable[[Collection[str]], Sequence[_Placed]]:
+    return lambda _: rows
 
 
 def _of_metadata(src: Path, path: str) -> _Table:
     folder = PurePosixPath(path).parent
-    rows: list[tuple[str, Mapping[str, Any]]] = []
+    rows: list[_Placed] = []
     if path.endswith(".csv"):
         rows = [(f"{path}:{number}:", row) for number, row in csv_rows(src / path, path)]
     else:
@@ -271,40 +217,20 @@ def _of_metadata(src: Path, path: str) -> _Table:
                 raise ManifestError(f"{place} is not an object")
             rows.append((f"{place}:", value))
     columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
-    return _Table(_split_of(path), columns, rows, folder="" if folder.name == "" else folder.as_posix())
+    return _Table(_split_of(path), columns, _of_rows(rows), folder="" if folder.name == "" else folder.as_posix())
 
 
 def _of_folders(images: Sequence[str]) -> Iterator[_Table]:
     """Images alone: the folder of each is its class, where there are several."""
-    by_split: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    by_split: dict[str, list[_Placed]] = {}
     classed = len({PurePosixPath(path).parent.name for path in images}) > 1
     for path in images:
         own = {"file_name": path, **({"label": PurePosixPath(path).parent.name} if classed else {})}
         by_split.setdefault(_split_of(path), []).append((f"{path}:", own))
     for split, rows in by_split.items():
-        yield _Table(split, ("file_name", "label"), rows)
+        yield _Table(split, ("file_name", "label"), _of_rows(rows))
 
 
 def _split_of(path: str) -> str:
     """The split that a path within the source speaks of, by a folder's name or the beginning of the file's."""
     return next((name for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem) if part_named(name)), "")
-
-
-def _library() -> Any:
-    """The library that reads Arrow and Parquet.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        import datasets
-    except ImportError:
-        raise UsageError(
-            "reading Arrow and Parquet needs the library datasets", "pip install 'docaudit[datasets]'"
-        ) from None
-    datasets.disable_progress_bars()
-    return datasets
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

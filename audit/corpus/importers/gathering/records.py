@@ -51,6 +51,11 @@ class Columns:
         return self._of[meaning]
 
     @property
+    def used(self) -> frozenset[str]:
+        """The names of the columns that have a meaning."""
+        return frozenset(name for name in self._of.values() if name is not None)
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """Names of the tags, in the order of their numbers, where the table or the owner gives them."""
         column = self._of["tags"]
