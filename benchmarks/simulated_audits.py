@@ -41,6 +41,12 @@ def fired(checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if adjusted[check.name] <= LEVEL]
 
 
+def confounded_of(found: Findings) -> str | None:
+    """Return why nothing can be decided on an attack's numbers; None when they can."""
+    reasons = [check.reason for check in fired(found.checks) if check.cause == "confounded"]
+    return found.confounded or next(iter(reasons), None)
+
+
 def completed(attack: str, found: Findings) -> Completed:
     """An attack that measured this."""
     kind = next(one for one in BATTERY if one.name == attack)

@@ -126,6 +126,7 @@ class Found:
             power=AttributeInference.power,
             ablations=findings.weaknesses,
             confounded=findings.confounded,
+            checks=findings.checks,
             methods=findings.methods,
             coverage=findings.coverage,
         )

@@ -13,7 +13,7 @@ from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.measures import reference_knows_members
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.case import Case, References
-from benchmarks.simulated_audits import fired
+from benchmarks.simulated_audits import confounded_of, fired
 
 PAGES = 60
 
@@ -23,15 +23,14 @@ def test_a_baseline_with_the_models_memory_leaves_memorisation_undecided() -> No
     memory = memory_of(pages.of("member")[:20])
     found = Found(EXACT, case(Answering(memory), pages, Answering(dict(memory))))
     assert found.value("net") == 0
-    assert found.findings.confounded is not None
-    assert "the baseline looks trained on the audited documents" in found.findings.confounded
+    assert "the baseline looks trained on the audited documents" in confounded_of(found.findings)
 
 
 def test_a_baseline_that_guesses_as_often_everywhere_does_not() -> None:
     pages = answering.corpus(PAGES, PAGES)
     guesses = memory_of([*pages.of("member")[:9], *pages.of("heldout")[:7]])
     target = Answering(memory_of([*pages.of("member")[:24], *pages.of("heldout")[:7]]))
-    assert Found(EXACT, case(target, pages, Answering(guesses))).findings.confounded is None
+    assert confounded_of(Found(EXACT, case(target, pages, Answering(guesses))).findings) is None
 
 
 @pytest.mark.parametrize(("leak", "known"), [(1.5, True), (0.0, False)])
@@ -60,4 +59,4 @@ def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
 
 
 def test_without_a_reference_nothing_is_said() -> None:
-    assert reference_knows_members(ScoredDocuments((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) is None
+    assert reference_knows_members(ScoredDocuments((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) == ()

@@ -30,6 +30,7 @@ from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, PageAdaptation, TrainingLoss
 from benchmarks.membership_calibration import Setting, share_of_alarms
+from benchmarks.simulated_audits import confounded_of
 
 SPREAD = 2.0
 """Of the documents' difficulty, as logit confidence; a model's own noise has spread 1."""
@@ -188,7 +189,7 @@ def test_every_metric_is_measured_and_fits_the_record(audit):
         findings.curves,
     )
     assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
-    assert findings.confounded is None
+    assert confounded_of(findings) is None
     for score in SCORES:
         found = measured(findings, f"auc.{score}")
         assert isinstance(found, Estimate)
@@ -464,8 +465,8 @@ def test_documents_that_differ_without_the_model_decide_nothing_however_they_wer
     for assigned in ("random", "by-date", "official"):
         whole = provided(corpus(60, 60, assigned=assigned), lambda document: None, year)
         findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
-        assert "can be told apart without the model" in findings.confounded
-        assert "by what they say" in findings.confounded
+        assert "can be told apart without the model" in confounded_of(findings)
+        assert "by what they say" in confounded_of(findings)
         assert measured(findings, "blind_auc").low > 0.6
         diagnostics = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
         assert diagnostics["blind_p"] <= 0.05
@@ -490,7 +491,7 @@ def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assig
 def test_documents_that_do_not_differ_are_decided_however_they_were_assigned():
     whole = corpus(150, 150, assigned="by-date")
     findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
-    assert findings.confounded is None
+    assert confounded_of(findings) is None
     assert measured(findings, "blind_auc").n == 300
 
 
@@ -525,13 +526,13 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
 
     # The word says whose a document is.
     whole = provided(corpus(60, 60, assigned="by-provider"), provider_of, provider_of)
-    assert run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1].confounded is None
+    assert confounded_of(run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]) is None
 
     def stamped(document):
         return f"{provider_of(document)} {'kept' if document.split == 'heldout' else 'used'}"
 
     marked = provided(corpus(60, 60, assigned="by-provider"), provider_of, stamped)
-    assert "without the model" in run(MembershipInference(n_adapted=0), Case(Knowing(), marked))[-1].confounded
+    assert "without the model" in confounded_of(run(MembershipInference(n_adapted=0), Case(Knowing(), marked))[-1])
 
 
 def test_data_sets_by_provider_without_counterparts_give_nothing_to_try():

@@ -27,6 +27,7 @@ def verdict_of(attack, case, limits=(AUC, CERTAIN), **changes):
         findings.measurements,
         ablations=findings.weaknesses,
         confounded=findings.confounded,
+        checks=findings.checks,
         methods={**findings.methods, **changes},
         coverage=findings.coverage,
     )

@@ -24,6 +24,7 @@ from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Estimate, Unresolved
 from audit.record import Completed
 from benchmarks.memorisation_calibration import LIMIT, Setting, called_unequal, outcomes
+from benchmarks.simulated_audits import confounded_of, fired
 
 QUICK = Memorisation.preset("quick")
 
@@ -44,6 +45,7 @@ def verdict(found, min_power=None):
         power=Memorisation.power,
         ablations=findings.weaknesses,
         confounded=findings.confounded,
+        checks=findings.checks,
         methods=findings.methods,
     )
     limit = policy.Limit("memorisation", "net", "", max=LIMIT, min_power=min_power)
@@ -62,7 +64,7 @@ def test_two_models_that_misread_other_pages_are_not_called_unequal():
     assert gap.value == pytest.approx(-4 / 150), "2.7 points, over the 2 points that were a limit by themselves"
     assert (gap.n, gap.clusters, gap.null) == (150, 150, 0.0)
     assert gap.low < -0.02 < gap.high
-    assert found.findings.confounded is None
+    assert confounded_of(found.findings) is None
     assert found.findings.weaknesses == ()
     assert verdict(found) == "passed"
 
@@ -82,9 +84,9 @@ def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(target_misreads,
     own, other = heldout[:target_misreads], heldout[target_misreads : target_misreads + baseline_misreads]
     found = Found(EXACT, case(Answering(misread(own)), corpus, Answering(misread(other))))
     if confounded is None:
-        assert found.findings.confounded is None
+        assert confounded_of(found.findings) is None
     else:
-        assert confounded in found.findings.confounded
+        assert confounded in confounded_of(found.findings)
     assert any("at most 10 points better" in weakness for weakness in found.findings.weaknesses) == weak
     # What exaggerates a leak and does not hide one is no reason to doubt a pass.
     assert verdict(found) == ("undecided" if confounded or weak else "passed")
@@ -108,7 +110,7 @@ def test_what_the_baseline_may_hide_lets_nothing_pass():
     control = found.by_name["net.heldout"]
     assert control.low < -0.05 < 0 <= control.high, "by itself no proof that the baseline is stronger"
     assert found.by_name["net"].high <= LIMIT
-    assert found.findings.confounded is None
+    assert confounded_of(found.findings) is None
     (weakness,) = found.findings.weaknesses
     assert "so much memory could be hidden" in weakness
     assert verdict(found) == "undecided"
@@ -133,7 +135,7 @@ def test_a_model_that_answers_nothing_passes_nothing():
     silent = Found(EXACT, case(Answering(blind=True), corpus, Answering(blind=True)))
     assert Memorisation.power == "anls.heldout.target"
     assert silent.value(Memorisation.power) == silent.value("net") == 0
-    assert silent.findings.confounded is None
+    assert confounded_of(silent.findings) is None
     assert verdict(silent, min_power=0.2) == "undecided"
     reading = Found(EXACT, case(Answering(), corpus))
     assert reading.value(Memorisation.power) == 1
@@ -184,9 +186,9 @@ def test_a_context_whose_own_control_fails_is_left_out_and_lets_nothing_pass():
     found = Found(QUICK, case(target, corpus))
     assert isinstance(found.by_name["net.paraphrased"], Unresolved)
     assert found.value("net.heldout.paraphrased") == pytest.approx(20 / 150)
-    assert found.findings.confounded is None, "page and question as in training are judged all the same"
-    (weakness,) = found.findings.weaknesses
-    assert "paraphrased" in weakness
+    assert confounded_of(found.findings) is None, "page and question as in training are judged all the same"
+    (check,) = fired(found.findings.checks)
+    assert "paraphrased" in check.reason
     assert verdict(found) == "undecided"
 
 
@@ -201,11 +203,11 @@ def other_words(corpus, documents):
 def test_documents_that_can_be_told_apart_without_the_model_decide_nothing():
     corpus = answering.corpus(100, 100)
     found = Found(EXACT, case(Answering(), other_words(corpus, corpus.of("member"))))
-    assert "told apart without the model" in found.findings.confounded
+    assert "told apart without the model" in confounded_of(found.findings)
     assert found.by_name["blind_auc"].low > 0.9
     assert verdict(found) == "undecided"
     alike = Found(EXACT, case(Answering(), corpus))
-    assert alike.findings.confounded is None
+    assert confounded_of(alike.findings) is None
     assert verdict(alike) == "passed"
 
 
@@ -215,7 +217,7 @@ def test_an_assignment_that_was_not_by_lot_and_cannot_be_checked_lets_nothing_pa
     corpus = answering.corpus(150, 75)
     corpus = replace(corpus, manifest=replace(corpus.manifest, membership=Membership(assigned)))
     found = Found(EXACT, case(Answering(), corpus))
-    assert found.findings.confounded is None
+    assert confounded_of(found.findings) is None
     assert verdict(found) == outcome
     leaking = Found(EXACT, case(Answering(memory_of(corpus.of("member"))), corpus))
     assert verdict(leaking) == "violated", "the members' own pages are compared with themselves"

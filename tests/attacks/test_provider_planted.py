@@ -190,6 +190,7 @@ def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
         findings.histograms,
         findings.curves,
         confounded=findings.confounded,
+        checks=findings.checks,
         tables=findings.tables,
     )
     written = json.dumps(dataclasses.asdict(completed), allow_nan=False)

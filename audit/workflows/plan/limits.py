@@ -237,13 +237,13 @@ def _blockers(
         compared = "to compare them with" if units.members else "of members"
         return (Blocker("lacks", lacks or f"no {units.unit} {compared}"),)
     told_apart = blind is not None and blind.told_apart
-    confounded = None if blind is None else blind.confounded
+    too_weak = None if blind is None or told_apart else blind.confounded
     hindrances: tuple[tuple[Outlook, str | None], ...] = (
         ("confounded", copied),
-        ("confounded", confounded if told_apart else None),
+        ("confounded", blind.checks[0].reason if blind is not None and told_apart else None),
         ("cannot be violated", _out_of_reach(limit.max, units)),
         ("too small", _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None),
-        ("blind check too weak", None if told_apart else confounded),
+        ("blind check too weak", too_weak),
         ("lacks", lacks),
         ("cannot pass", cost.weakened),
     )
