@@ -105,6 +105,7 @@ class Check:
         reason: one sentence, printed when the check fires.
         remedy: what would settle it.
         metrics: the limited metrics that it bears on; empty: all of its attack.
+        weight: its share of the 5 %, against the others' (Holm's weighted rule).
         p_adjusted: after Holm's rule over all checks of the scan; None before that.
     """
 
@@ -114,6 +115,7 @@ class Check:
     reason: str
     remedy: str
     metrics: tuple[str, ...] = ()
+    weight: float = 1.0
     p_adjusted: float | None = None
 
     def bears_on(self, metric: str) -> bool:

@@ -37,7 +37,7 @@ def fewer_resamples(n: int) -> Iterator[None]:
 
 def fired(checks: Sequence[Check]) -> list[Check]:
     """Return the checks that fire where a scan makes no others."""
-    adjusted = holm({check.name: check.p_value for check in checks})
+    adjusted = holm({check.name: check.p_value for check in checks}, {check.name: check.weight for check in checks})
     return [check for check in checks if adjusted[check.name] <= LEVEL]
 
 

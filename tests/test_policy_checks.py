@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tiny
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from test_policy import SAFE, completed, judge, limit, normal
 
@@ -14,6 +16,7 @@ from audit.measurements import Check
 from audit.policy.checks import LEVEL, settle
 from audit.policy.limits import Limit
 from audit.record import AuditRecord, Completed
+from audit.stats.multiplicity import holm
 
 BOTH = ("reconstruction", "membership")
 QUIET = replace(SAFE, null=None, null_kind=None)
@@ -81,6 +84,24 @@ def test_a_check_bears_on_the_limits_that_it_names() -> None:
     found = replace(completed(QUIET, beside), checks=(named,))
     verdict = judge([found], limit(max=0.2), limit(metric="other", max=0.2))
     assert [decision.outcome for decision in verdict.decisions] == ["undecided", "passed"]
+
+
+def test_a_heavier_check_has_a_larger_share() -> None:
+    blind = replace(check("blind", 0.02, "confounded"), weight=4.0)
+    others = [check(f"quiet {number}", 1.0) for number in range(4)]
+    assert outcome(blind, *others)[1] == "blind speaks against it"  # 0.02 / 4 * (4 + 4) = 0.04
+    assert outcome(replace(blind, weight=1.0), *others)[0] == "passed"
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 4)), min_size=1, max_size=8))
+def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows: list[tuple[float, int]]) -> None:
+    """A test of weight w and p stands for w tests of weight 1 and p / w, of which the last one decides."""
+    weighted = holm({i: p for i, (p, _) in enumerate(rows)}, {i: float(w) for i, (_, w) in enumerate(rows)})
+    copies = {(i, copy): p / w for i, (p, w) in enumerate(rows) for copy in range(w)}
+    plain = holm(copies)
+    for i, (p, w) in enumerate(rows):
+        assert weighted[i] == pytest.approx(min(1.0, max(plain[i, copy] for copy in range(w))))
+        assert weighted[i] >= p - 1e-12
 
 
 def test_settling_twice_changes_nothing() -> None:

@@ -72,6 +72,8 @@ BLOCKS = {
     TOGETHER: "by everything together",
 }
 """What tells them apart, in words, by block of `corpus.describe`."""
+WEIGHT = 4.0
+"""Share of the blind check among the checks of a scan: it needs the most documents, and everything rests on it."""
 REDRAW = "divide the documents by lot, or keep others of the same kind and time aside, and scan again"
 _PAGE = re.compile(r"(.+)[-_.]p?\d+")
 
@@ -307,7 +309,7 @@ def _found(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
     return Blind(
         estimate(NAME, check.auc, f"{unit}s", check.chance, "chance"),
         (Diagnostic("blind_p", check.p_value, shuffled), *diagnostics, *by_block),
-        (Check("blind", check.p_value, "confounded", _told_apart(check, unit), REDRAW),),
+        (Check("blind", check.p_value, "confounded", _told_apart(check, unit), REDRAW, weight=WEIGHT),),
         confounded,
         weakness,
     )

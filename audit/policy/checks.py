@@ -34,7 +34,10 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
     checks = [(result.attack, check) for result in results if isinstance(result, Completed) for check in result.checks]
     checks += [("", check) for check in record.checks]
     # Several attacks compare the same documents: their blind check is one test.
-    adjusted = holm({_identity(attack, check): check.p_value for attack, check in checks})
+    distinct = {_identity(attack, check): check for attack, check in checks}
+    adjusted = holm(
+        {key: check.p_value for key, check in distinct.items()}, {key: check.weight for key, check in distinct.items()}
+    )
 
     def settled(attack: str, checks: Sequence[Check]) -> tuple[Check, ...]:
         return tuple(replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks)

@@ -17,8 +17,8 @@ from audit.stats.intervals import Interval
 from audit.stats.roc import auc_interval
 
 N_PERMUTATIONS = 1000
-SIGNIFICANT = 0.005
-"""p at or under which the splits differ: 5 % shared by the ten checks that a scan usually makes (Holm)."""
+SIGNIFICANT = 0.01
+"""p at or under which the splits differ: about the check's share of the 5 % of a scan (methods.md#statistics)."""
 ADVERSARY = 0.65
 """The AUC of somebody without the model that the check must be able to find (methods.md#statistics)."""
 N_FOLDS = 10

@@ -82,18 +82,18 @@ def test_a_split_by_date_is_caught_and_the_same_receipts_split_at_random_are_not
         assert "p = 0.001" in check.reason
         assert caught.estimate.low > 0.8
         assert diagnostics(caught)["blind_p"] == pytest.approx(1 / 1001)
-    drawn = receipts(320)  # at p of 0.005 the check needs more documents than at 0.05
-    passed = by_document(corpus(drawn, halves(320)))
+    drawn = receipts(360)  # at p of 0.01 the check needs more documents than at 0.05
+    passed = by_document(corpus(drawn, halves(360)))
     assert passed.confounded is None
     assert not passed.told_apart
     assert passed.weakness is None
     assert diagnostics(passed)["blind_p"] > 0.05
     assert diagnostics(passed)["blind_power"] > 0.8
     assert isinstance(passed.estimate, Estimate)
-    assert (passed.estimate.name, passed.estimate.n, passed.estimate.unit) == ("blind_auc", 320, "documents")
+    assert (passed.estimate.name, passed.estimate.n, passed.estimate.unit) == ("blind_auc", 360, "documents")
     assert passed.estimate.low < passed.estimate.null < passed.estimate.high
     # Not by the word of the manifest, but by what the documents show: another date says nothing.
-    assert not by_document(corpus(drawn, halves(320), "by-date")).told_apart
+    assert not by_document(corpus(drawn, halves(360), "by-date")).told_apart
 
 
 def test_providers_split_by_their_look_are_caught_by_provider():
