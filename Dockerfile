@@ -6,7 +6,7 @@ FROM ${PYTHON} AS build
 # gigabytes. Empty: the build of the default index, which runs on NVIDIA GPUs too.
 ARG TORCH_INDEX=
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
-RUN python -m venv /opt/build && python -m venv /opt/docaudit
+RUN python -I -m venv /opt/build && python -I -m venv /opt/docaudit
 ENV PATH=/opt/docaudit/bin:$PATH
 WORKDIR /src
 COPY constraints.txt ./
@@ -34,7 +34,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 1000 --create-home docaudit
 COPY --from=build /opt/docaudit /opt/docaudit
-ENV PATH=/opt/docaudit/bin:$PATH HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/docaudit/bin:$PATH HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
 USER 1000
 WORKDIR /work
 ENTRYPOINT ["docaudit"]

@@ -10,8 +10,9 @@ from pipeline_commands import FAKE, ROOT, write_command
 
 @pytest.fixture
 def docaudit(tmp_path):
-    """A folder with the command as it is installed."""
-    return write_command(tmp_path / "bin", f'#!/bin/sh\nexec "{sys.executable}" -m audit "$@"\n')
+    """A folder with the command as it is installed: modules come from its own environment and from this repository."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from audit.cli import main; main()"
+    return write_command(tmp_path / "bin", f'#!/bin/sh\nexec "{sys.executable}" -P -c "{program}" "$@"\n')
 
 
 @pytest.fixture
@@ -27,3 +28,22 @@ def workspace(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return folder
+
+
+@pytest.fixture
+def checkout(workspace):
+    """A workspace with modules of its own, under names that Python imports as it starts or reads JSON; none may run."""
+    program = (
+        "import os, pathlib, sys\n"
+        "pathlib.Path(__file__).with_name('ran').write_text(' '.join(sys.argv))\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    import time\n"
+        "    time.sleep(1)\n"
+        "    with open(os.environ.get('GITHUB_OUTPUT', os.devnull), 'a') as stream:\n"
+        "        stream.write('exit-code=0\\nverdict=passed\\n')\n"
+        "    os._exit(0)\n"
+    )
+    for name in ("json", "typer", "pip", "sitecustomize", "usercustomize", "hatchling", "audit"):
+        (workspace / f"{name}.py").write_text(program)
+    return workspace

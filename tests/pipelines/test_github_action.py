@@ -177,6 +177,96 @@ def test_the_summary_stays_under_60_kb(tmp_path, workspace, fake, monkeypatch):
     assert run.summary.decode().endswith("é\n\nThe rest is in the artefact, in docaudit.md.\n")
 
 
+# The action, beside files of the checkout.
+
+
+@pytest.mark.parametrize("given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}])
+def test_nothing_of_the_checkout_is_run(given, tmp_path, checkout, docaudit, monkeypatch):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value.format(workspace=checkout))
+    write_record(checkout, "violated")
+    run = act(tmp_path, checkout, docaudit, record="audits", policy="mine.toml")
+    assert run.code == 10, run.log
+    assert run.outputs["verdict"] == "violated"
+    assert not (checkout / "ran").exists()
+
+
+@pytest.mark.parametrize("given", ["{workspace}/pip.conf", "pip.conf", "/etc/pip.conf"])
+def test_what_installs_runs_nothing_of_the_checkout(given, tmp_path, checkout, fake, monkeypatch):
+    """pip and what it starts find no module of the checkout, and no pip.conf of it."""
+    log, found = tmp_path / "installed", "import json; print(json.__file__)"
+    monkeypatch.setenv("PYTHONPATH", str(checkout))
+    monkeypatch.setenv("PIP_CONFIG_FILE", given.format(workspace=checkout))
+    script = f'#!/bin/sh\necho "$1 $PIP_CONFIG_FILE" >>"{log}"\n"{sys.executable}" -c "{found}" >>"{log}"\n'
+    (fake / "python").write_text(script)
+    (fake / "python").chmod(0o755)
+    assert act(tmp_path, checkout, fake, install="true", record="r").code == 0
+    config = given if given.startswith("/etc") else ""
+    assert {*log.read_text().splitlines()} == {f"-I {config}", json.__file__}
+    assert not (checkout / "ran").exists()
+
+
+def test_every_python_of_the_action_is_isolated():
+    for step in steps_of(ACTION):
+        script = step.get("run", "")
+        assert re.findall(r"\bpython3? (?!-I )", script) == []
+        if re.search(r"\bpython3? |^\s*docaudit ", script, re.MULTILINE):
+            assert 'unset "${!PYTHON@}"' in script
+            assert "export PYTHONSAFEPATH=1" in script
+
+
+STALE = ("docaudit.json", "docaudit.md", "docaudit.xml", "docaudit.sarif", "docaudit.txt", *SCANNED)
+
+
+@pytest.mark.parametrize("left", ["link", "file", "folder"])
+@pytest.mark.parametrize("inputs", [{"record": "r"}, {"model": "m", "data": "d"}], ids=["record", "model"])
+def test_nothing_that_the_checkout_put_into_the_folder_is_kept(inputs, left, tmp_path, workspace, fake):
+    folder = workspace / "docaudit-verdict"
+    folder.mkdir()
+    private = tmp_path / "private"
+    private.write_text("private")
+    for name in STALE:
+        if left == "link":
+            (folder / name).symlink_to(private)
+        elif left == "file":
+            (folder / name).write_text("private")
+        else:
+            (folder / name).mkdir()
+            (folder / name / "more").write_text("private")
+    run = act(tmp_path, workspace, fake, **inputs)
+    assert run.code == 0, run.log
+    assert private.read_text() == "private"
+    written = {"docaudit.json", "docaudit.md", "docaudit.xml", *(SCANNED if "model" in inputs else ())}
+    assert {path.name for path in folder.iterdir()} == written
+    assert all(path.is_file() and not path.is_symlink() for path in folder.iterdir())
+    assert not any("private" in path.read_text() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("given", [{"record": "v"}, {"record": "v/record.json"}, {"record": "r", "baseline": "v"}])
+def test_a_record_that_lies_in_the_folder_stays(given, tmp_path, workspace, fake):
+    (workspace / "v").mkdir()
+    (workspace / "v" / "record.json").write_text("the record")
+    (workspace / "v" / "report.html").write_text("of somebody")
+    assert act(tmp_path, workspace, fake, output="v", **given).code == 0
+    assert (workspace / "v" / "record.json").read_text() == "the record"
+    assert not (workspace / "v" / "report.html").exists()
+
+
+@pytest.mark.parametrize("folder", ["link", "link/", "link/x", "a/link/x", "{workspace}/link"])
+def test_a_folder_behind_a_link_is_refused(folder, tmp_path, workspace, fake):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (workspace / "a").mkdir()
+    for place in (workspace, workspace / "a"):
+        (place / "link").symlink_to(elsewhere)
+    run = act(tmp_path, workspace, fake, record="r", output=folder.format(workspace=workspace))
+    assert run.code == 2
+    assert "symbolic link" in run.log
+    assert asked(tmp_path) == []
+    assert run.used == {}
+    assert not list(elsewhere.iterdir())
+
+
 # The action, on models.
 
 

@@ -74,6 +74,66 @@ def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_p
     assert not list(workspace.rglob("evidence"))
 
 
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+@pytest.mark.parametrize("given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}])
+def test_the_gitlab_job_runs_nothing_of_the_checkout(given, shell, job, checkout, docaudit):
+    write_record(checkout, "violated")
+    more = {name: value.format(workspace=checkout) for name, value in given.items()}
+    done = run_job(job, checkout, docaudit, shell, DOCAUDIT_RECORD="audits", DOCAUDIT_POLICY="mine.toml", **more)
+    assert done.returncode == 10, done.stderr
+    assert not (checkout / "ran").exists()
+
+
+def listed(job):
+    return {Path(path).name for path in job["artifacts"]["paths"]}
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+@pytest.mark.parametrize("left", ["link", "file", "folder"])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"DOCAUDIT_RECORD": "r"}, {"DOCAUDIT_MODEL": "m", "DOCAUDIT_DATA": "d"}],
+    ids=["none", "record", "scan"],
+)
+def test_gitlab_keeps_nothing_that_the_checkout_put_into_the_folder(given, left, shell, job, tmp_path, workspace, fake):
+    """Artefacts are kept whatever the job's end."""
+    folder, private = workspace / "docaudit-verdict", tmp_path / "private"
+    folder.mkdir()
+    private.write_text("private")
+    for name in listed(job):
+        if left == "link":
+            (folder / name).symlink_to(private)
+        elif left == "file":
+            (folder / name).write_text("private")
+        else:
+            (folder / name).mkdir()
+            (folder / name / "more").write_text("private")
+    done = run_job(job, workspace, fake, shell, **given)
+    assert done.returncode == (0 if given else 2), done.stderr
+    assert private.read_text() == "private"
+    assert all(path.is_file() and not path.is_symlink() for path in folder.iterdir())
+    assert not any("private" in path.read_text() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("given", [{}, {"DOCAUDIT_RECORD": "r"}], ids=["none", "record"])
+def test_a_link_in_place_of_gitlabs_folder_goes(given, job, tmp_path, workspace, fake):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "report.html").write_text("private")
+    (workspace / "docaudit-verdict").symlink_to(elsewhere)
+    run_job(job, workspace, fake, "sh", **given)
+    assert not (workspace / "docaudit-verdict").is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("given", ["docaudit-verdict", "docaudit-verdict/record.json"])
+def test_a_record_in_gitlabs_folder_stays(given, job, workspace, fake):
+    (workspace / "docaudit-verdict").mkdir()
+    (workspace / "docaudit-verdict" / "record.json").write_text("the record")
+    assert run_job(job, workspace, fake, "sh", DOCAUDIT_RECORD=given).returncode == 0
+    assert (workspace / "docaudit-verdict" / "record.json").read_text() == "the record"
+
+
 def test_gitlab_warns_of_undecided_alone_and_keeps_no_evidence(job):
     assert job["allow_failure"] == {"exit_codes": [EXIT_CODES["undecided"]]}
     artefacts = job["artifacts"]
@@ -109,6 +169,7 @@ def test_the_image_is_pinned_runs_as_nobody_in_particular_and_gets_what_it_copie
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}$", "\n".join(lines), re.MULTILINE)
     assert "USER 1000" in lines
+    assert any(line.startswith("ENV ") and "PYTHONSAFEPATH=1" in line for line in lines)
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_through = tuple(line.removeprefix("!") for line in ignored if line.startswith("!"))
     assert ignored[1] == "*"
