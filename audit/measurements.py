@@ -124,6 +124,51 @@ class Check:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Control:
+    """A bound on what explains a number without the target's memory, so that a leak can be confirmed over it.
+
+    Attributes:
+        kind: "reference": the same measurement by a model that saw neither side; "blind": what somebody without any
+            model can make of the documents.
+        measurements: names of the measurements that it bears on.
+        bounds: one-sided bounds on the difference between the two sides; 0 where they are alike.
+    """
+
+    kind: Literal["reference", "blind"]
+    measurements: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+
+    def p_explains(self, measured: Estimate, limit: float, *, mirrored: bool = False) -> float:
+        """Return a one-sided p-value against "the control explains what lies over the limit".
+
+        The leak must stay over the limit less the reference's difference, of either sign: an equivalence test with the
+        excess over the limit as its margin. Over the blind check's difference it must lie. Both bounds are one-sided at
+        the same level, and Bonferroni's rule adds these levels.
+
+        Args:
+            measured: one of `measurements`.
+            limit: the most that the policy allows.
+            mirrored: an area under chance is held against the limit.
+        """
+        chance = 0.5 if measured.is_area else 0.0
+        own = {bound.alpha: bound for bound in self.bounds}
+        levels = [
+            bound.alpha
+            for bound in measured.bounds
+            if bound.alpha in own
+            and self._clears(
+                chance - bound.upper if mirrored else bound.lower - chance, own[bound.alpha], limit - chance
+            )
+        ]
+        return min(1.0, 2 * min(levels, default=1.0))
+
+    def _clears(self, leak: float, own: Bound, most: float) -> bool:
+        if self.kind == "reference":
+            return leak - max(own.upper, -own.lower) > most
+        return leak > max(own.upper, most)
+
+
+@dataclass(frozen=True, config=STRICT)
 class Histogram:
     """Counts of a quantity in bins; `edges` has one entry more than each series in `counts`."""
 

@@ -33,6 +33,7 @@ from audit.files import read_file, write_atomically
 from audit.measurements import (
     STRICT,
     Check,
+    Control,
     Count,
     Coverage,
     Curve,
@@ -57,7 +58,8 @@ class Completed:
         ablations: how the attacker was weakened, on purpose or for want of a reference; with any, no limit is passed.
         parameters_file: sha256 of the file that set parameters, when one did.
         pages: a few of the attacked pages.
-        confounded: why nothing can be decided on these numbers, whatever they are; None when it can.
+        confounded: what else can explain these numbers; a leak is confirmed over `controls` alone. None: nothing.
+        controls: bounds on what such an explanation can amount to; empty where there are none.
         tables: plain numbers for the report, e.g. the providers that stand out most, surest first.
         methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
             method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
@@ -86,6 +88,7 @@ class Completed:
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    controls: tuple[Control, ...] = ()
     status: Literal["completed"] = "completed"
 
 

@@ -55,7 +55,7 @@ ASSIGNED: dict[Assignment, str] = {
     "random": "documents were drawn by lot, providers were not",
     "by-provider": "providers were drawn by lot",
     "by-date": "they come from different times",
-    "official": "they were not assigned by lot",
+    "official": "no lot is stated to have assigned them",
 }
 ALIKE = "documents are alike in everything that is described"
 """Why there is nothing to find: then nothing was ruled out either."""
@@ -102,6 +102,11 @@ class Blind:
     def told_apart(self) -> bool:
         """Whether the test alone finds a difference; the scan's verdict counts all of its checks."""
         return any(check.p_value <= SIGNIFICANT for check in self.checks)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the documents themselves may explain what an attack finds, so that it needs controls."""
+        return self.confounded is not None or self.told_apart
 
 
 _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
@@ -353,7 +358,7 @@ def _judged_power(
         )
         return (Diagnostic("blind_power", power, f"{meaning}; {weakness}"),), None, weakness
     confounded = (
-        f"{' and '.join(SIDES[unit])} may differ in something else than the training ({ASSIGNED[assigned]}), and the "
-        f"blind check is too weak to rule it out: {why}"
+        f"{' and '.join(SIDES[unit])} may differ in something else than the training ({ASSIGNED[assigned]}: assigned = "
+        f'"{assigned}" in manifest.toml), and the blind check is too weak to rule it out: {why}'
     )
     return (Diagnostic("blind_power", power, meaning),), confounded, None

@@ -16,7 +16,18 @@ from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.measurements import Check, Count, Coverage, Curve, Diagnostic, DrawnPage, Histogram, Measurement, ResultTable
+from audit.measurements import (
+    Check,
+    Control,
+    Count,
+    Coverage,
+    Curve,
+    Diagnostic,
+    DrawnPage,
+    Histogram,
+    Measurement,
+    ResultTable,
+)
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import Query, Target
@@ -46,6 +57,7 @@ class Findings:
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    controls: tuple[Control, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from audit.stats.multiplicity import holm
 LEVEL = 0.05
 """Family-wise false-positive rate of all checks of a scan."""
 AGAIN = "mend that and scan again"
+BLIND = "blind"
+"""The name of the check of whether the two sides can be told apart without the model."""
 _WRONG_SIDE = "wrong side"
 
 
@@ -58,6 +60,37 @@ def fires(check: Check) -> bool:
     return check.p_adjusted is not None and check.p_adjusted <= LEVEL
 
 
+def p_explained(
+    record: AuditRecord, result: Completed, measured: Estimate, limit: float, *, mirrored: bool = False
+) -> float:
+    """Return a one-sided p-value against "something else than memory explains what lies over the limit".
+
+    0 where nothing speaks for such an explanation. Of a confounded attack it is that of its controls: of the reference
+    where there is one, else of the blind check. Where the blind check tells the two sides apart, of both. 1 where a
+    control is missing, or something else confounds the attack.
+
+    Args:
+        record: settled.
+        result: of one of its attacks.
+        measured: a measurement of that attack.
+        limit: the most that the policy allows.
+        mirrored: see `Control.p_explains`.
+    """
+    if result.confounded is None:
+        return 0.0
+    fired = [check for check in (*result.checks, *record.checks) if check.cause == "confounded" and fires(check)]
+    if any(check.name != BLIND for check in fired):
+        return 1.0
+    found = {
+        control.kind: control.p_explains(measured, limit, mirrored=mirrored)
+        for control in result.controls
+        if measured.name in control.measurements
+    }
+    if fired:
+        return max(found.get("reference", 1.0), found.get("blind", 1.0))
+    return found.get("reference", found.get("blind", 1.0))
+
+
 def against_pass(result: Completed, metric: str) -> Check | None:
     """Return the strongest check of a settled attack that keeps a limit on this metric from being passed."""
     fired = [check for check in result.checks if check.bears_on(metric) and fires(check)]
@@ -65,7 +98,7 @@ def against_pass(result: Completed, metric: str) -> Check | None:
 
 
 def _identity(attack: str, check: Check) -> tuple[str, ...]:
-    return (check.name, check.reason) if check.name == "blind" else (attack, check.name)
+    return (check.name, check.reason) if check.name == BLIND else (attack, check.name)
 
 
 def _with_wrong_side(result: AttackResult, limits: Sequence[Limit]) -> AttackResult:

@@ -16,6 +16,10 @@ STRONGER = "a stronger attacker: more candidates (--budget full) or a better pub
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 ALL = "scan all documents: no --documents, no --time, --budget standard"
+STATE_RULE = (
+    'if a lot chose what the model was trained on, say so under [membership] in manifest.toml: assigned = "random" for '
+    'documents, "by-provider" for providers; else audit more documents, or add baselines (docaudit references)'
+)
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"

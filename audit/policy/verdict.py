@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from audit.measurements import Estimate
-from audit.policy.checks import AGAIN, settle
+from audit.policy.checks import AGAIN, p_explained, settle
 from audit.policy.consistency import check_consistency
 from audit.policy.counts import Counts, count
 from audit.policy.decision import Cause, Decision, Overall, Verdict
@@ -20,6 +20,7 @@ from audit.policy.limits import Limit, Policy
 from audit.policy.reasons import (
     MORE,
     MORE_PROVIDERS,
+    STATE_RULE,
     TOO_FEW,
     Reason,
     against_model,
@@ -86,7 +87,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             (index, name, side): p
             for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True))
             for name, measured in methods.items()
-            for side, p in _p_values(limit, measured).items()
+            for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
         }
     )
     whole = against_model(record)
@@ -159,19 +160,29 @@ def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, E
     return estimates or ({limit.metric: own} if isinstance(own, Estimate) else {})
 
 
-def _p_values(limit: Limit, measured: Estimate) -> dict[Side, float]:
+def _p_values(
+    record: AuditRecord, limit: Limit, result: AttackResult | LeftOut | None, measured: Estimate
+) -> dict[Side, float]:
     """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
 
     An area under chance separates members from others as well as one above it, so it is also held against the mirrored
-    limit.
+    limit. A leak is there if the number lies beyond the limit and nothing but memory explains that: the larger p of the
+    two tests holds for both together, without a correction (Berger 1982).
     """
+    result = result if isinstance(result, Completed) and limit.metric not in result.about_text else None
     if limit.min is not None:
-        return {"limit": measured.p_below(limit.min)}
+        confounded = result is not None and result.confounded is not None
+        return {"limit": 1.0 if confounded else measured.p_below(limit.min)}
     assert limit.max is not None
     p_values: dict[Side, float] = {"limit": measured.p_above(limit.max)}
     if measured.is_area:
         p_values["mirror"] = measured.p_below(1 - limit.max)
-    return p_values
+    if result is None:
+        return p_values
+    return {
+        side: max(p, p_explained(record, result, measured, limit.max, mirrored=side == "mirror"))
+        for side, p in p_values.items()
+    }
 
 
 def _decide(
@@ -192,11 +203,11 @@ def _decide(
     def undecided(reason: str, remedy: str, cause: Cause) -> Decision:
         return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
-    if result.confounded is not None and not about_text:
-        remedy = MORE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
-        return undecided(result.confounded, remedy, "confounded")
     if p_value <= SIGNIFICANCE:
         return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
+    if result.confounded is not None and not about_text:
+        remedy = STATE_RULE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
+        return undecided(result.confounded, remedy, "confounded")
     against = hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
         return undecided(*against)

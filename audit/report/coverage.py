@@ -217,7 +217,7 @@ def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result
         return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
     notes = [amount(record, result)]
     if result.confounded is not None:
-        notes.append(f"nothing can be decided on its numbers: {result.confounded}")
+        notes.append(f"no limit can be met on its numbers: {result.confounded}")
     notes += [f"with the attacker weakened: {ablation}" for ablation in result.ablations]
     outcomes = {
         decision.outcome

@@ -167,7 +167,7 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         if leaking and outcome == "passed" and result.attack == "membership":
             sentence += Markup(" {}").format(NOT_CONTRADICTED)
         sentence += _decisive(result.attack, verdict, sentence)
-        if result.confounded is not None:
+        if result.confounded is not None and outcome not in ("violated", "waived"):
             refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
             sentence = refused.format(result.confounded) + sentence
         words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])

@@ -123,4 +123,4 @@ def _found(record: AuditRecord) -> Iterator[str]:
         if isinstance(result, Completed):
             title, measured = report_of(result.attack).title or result.attack, headline(result)
             said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
-            yield f"{title}. {said}{'; nothing can be decided on it' if result.confounded else ''}"
+            yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

@@ -10,6 +10,7 @@ from audit.attacks import BATTERY
 from audit.attacks.description import Description, describe
 from audit.measurements import Estimate
 from audit.policy import Verdict
+from audit.policy.checks import p_explained
 from audit.record import AuditRecord, Completed
 from audit.report.found import finding_sentence
 from audit.report.numbers import show
@@ -30,7 +31,7 @@ class MeasuredLeak:
         reach: how much of the way from its null to the most that it can be is shown, 0 to 1.
         sentence: what it is, with count or value and interval.
         about_text: whether it says what the documents give away, whatever the model.
-        confounded: why nothing can be decided on it; None where it can.
+        confounded: what else may explain it; None where nothing does.
     """
 
     attack: str
@@ -64,8 +65,15 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
             continue
         about_text = metric in result.about_text
         sentence = _sentence(result, metric, worst, shown)
-        found.append(MeasuredLeak(result.attack, metric, worst, reach, sentence, about_text, result.confounded))
+        why = result.confounded if _explained(record, result, worst, own) else None
+        found.append(MeasuredLeak(result.attack, metric, worst, reach, sentence, about_text, why))
     return sorted(found, key=lambda leak: -leak.reach)
+
+
+def _explained(record: AuditRecord, result: Completed, measured: Estimate, level: float) -> bool:
+    """Return whether something else than memory may explain that a number lies beyond its null."""
+    null = measured.null or 0.0
+    return p_explained(record, result, measured, null, mirrored=measured.value < null) > level
 
 
 def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:

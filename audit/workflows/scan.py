@@ -261,6 +261,7 @@ def _measure(
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
+    copied = confounded_by_copies(opened.copies, attack, opened.corpus)
     result = Completed(
         attack=attack.name,
         metrics=attack.metrics,
@@ -276,12 +277,13 @@ def _measure(
         ablations=(*attack.ablations, *findings.weaknesses),
         parameters_file=opened.parameters_file,
         pages=findings.pages,
-        confounded=findings.confounded or confounded_by_copies(opened.copies, attack, opened.corpus),
+        confounded=copied or findings.confounded,
         tables=findings.tables,
         methods=dict(findings.methods),
         coverage=findings.coverage,
         about_text=findings.about_text,
         checks=findings.checks,
+        controls=() if copied else findings.controls,
     )
     write_scores(options.evidence, result, attack.paired_scores(case, trials, outcomes))
     return result

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +18,11 @@ from audit.attacks import blind_baseline
 from audit.attacks.attributes.description import EXCESS, METHODS, AttributeInferenceDescription, named
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
-from audit.attacks.attributes.measures import Kind, counts, coverage, gated_methods, jobs
+from audit.attacks.attributes.measures import Kind, counts, coverage, gated_methods, jobs, reference_controls
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
+from audit.attacks.controls import blind_controls
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, points
@@ -178,7 +180,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
         asked, table = _table(case, trials, outcomes)
         measured = run_jobs("attribute inference: intervals", jobs(table, rng), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        everything = Counter(map(Kind.of, values.all()))
+        everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         return Findings(
             (*measured, blind.estimate),
@@ -187,7 +189,9 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             categories=tuple(sorted({*table.category.tolist()} & {*CATEGORIES})),
             confounded=blind.confounded,
             checks=blind.checks,
-            methods=gated_methods(table),
+            controls=reference_controls(table, methods, blind, rng)
+            + blind_controls(blind, (), chain(*methods.values())),
+            methods=methods,
             coverage=coverage(everything),
             weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Self
@@ -15,10 +15,12 @@ from audit.arrays import Floats
 from audit.attacks.attributes.description import CHOSEN, EXCESS, GROUPS, LOSS, METHODS, POWER, PUBLIC, named
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import AttributeTable
+from audit.attacks.blind_baseline import Blind
+from audit.attacks.controls import reference_control
 from audit.attacks.measuring import Job, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
-from audit.measurements import ALPHAS, Count, Coverage, Measurement, Unresolved
+from audit.measurements import ALPHAS, Control, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.stats.medians import median_interval
@@ -57,6 +59,28 @@ def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
     """See `Findings.methods`: without a public model there is no calibrated loss."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
     return {f"{EXCESS}.{group}": tuple(named(f"{EXCESS}.{group}", one) for one in methods) for group in GROUPS}
+
+
+def reference_controls(
+    table: AttributeTable, methods: Mapping[str, Sequence[str]], blind: Blind, rng: Generator
+) -> tuple[Control, ...]:
+    """Bound what the documents explain by the public model's choices; empty without one, or where nothing is in doubt.
+
+    Args:
+        table: of the values that were asked about.
+        methods: see `gated_methods`.
+        blind: the blind check of the documents.
+        rng: of resamples.
+    """
+    if not blind.in_doubt or not table.calibrated.any():
+        return ()
+    found: list[Control] = []
+    for metric, names in methods.items():
+        sides = [table.group(metric.removeprefix(f"{EXCESS}.")).split(split) for split in AUDITED]
+        if min(rows.n_documents for rows in sides) >= ENOUGH:
+            columns = [column for rows in sides for column in (rows.public, 0 * rows.public, rows.cluster)]
+            found += reference_control(names, _difference(metric, columns, rng))
+    return tuple(found)
 
 
 class Kind(NamedTuple):
@@ -114,6 +138,10 @@ def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Me
         if rows.n_documents < (ENOUGH if bare.removeprefix(f"{EXCESS}.") in GROUPS else LEAST):
             return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)
         columns += [rows.chosen[method], rows.public, rows.cluster]
+    return _difference(name, columns, rng)
+
+
+def _difference(name: str, columns: Sequence[npt.NDArray[Any]], rng: Generator) -> Measurement:
     of: Callable[..., Interval] = excess_mean
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "values", 0.0, "held-out")
 

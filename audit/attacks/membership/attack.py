@@ -11,6 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
+from audit.attacks.controls import blind_controls
 from audit.attacks.interface import Attack, Findings, Provable, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import compare_losses
@@ -27,7 +28,7 @@ from audit.attacks.membership.documents import (
     reference_of,
     select_compared,
 )
-from audit.attacks.membership.measures import measure_scores, reference_knows_members
+from audit.attacks.membership.measures import measure_scores, reference_controls, reference_knows_members
 from audit.attacks.membership.scores import PRIMARIES, enough, gated_scores, score_documents
 from audit.attacks.score_figures import provable_of, rank_scores
 from audit.attacks.shared_report import LOW
@@ -231,6 +232,7 @@ class MembershipInference(MembershipInferenceDescription, Attack):
         blind = blind_baseline.by_split(case.corpus, documents, progress)
         missing = count_left_out(case)
         gated = gated_scores(case, trials, self.n_adapted)
+        methods = {name: tuple(f"{name}.{score}" for score in gated) for name in LIMITED}
         counts = [
             *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
             *(Count(f"left out: {name}", missing[name], meaning) for name, meaning in REASONS.items()),
@@ -245,7 +247,8 @@ class MembershipInference(MembershipInferenceDescription, Attack):
             measured.curves,
             confounded=blind.confounded,
             checks=(*blind.checks, *reference_knows_members(scored)),
-            methods={name: tuple(f"{name}.{score}" for score in gated) for name in LIMITED},
+            controls=reference_controls(scored, methods, blind) + blind_controls(blind, *methods.values()),
+            methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
             weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
         )

@@ -5,20 +5,23 @@ Method: methods.md#statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
+from audit.attacks.blind_baseline import Blind
+from audit.attacks.controls import reference_control
 from audit.attacks.interface import Findings
 from audit.attacks.membership.description import LIMITED, METRICS, SCORES
 from audit.attacks.membership.scores import PRIMARIES, ScoredDocuments
 from audit.attacks.score_figures import ScoreComparison, draw_roc
 from audit.attacks.shared_report import LOW, RATES
 from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Check, Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import ALPHAS, Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.stats.blind import MIN_UNITS
 from audit.stats.roc import auc_interval
 
 NEEDED_DOCUMENTS = 20
@@ -135,6 +138,25 @@ def reference_knows_members(scored: ScoredDocuments) -> tuple[Check, ...]:
     )
     remedy = "give a reference that saw neither side (docaudit references), and scan again"
     return (Check("reference knows members", p_value, "confounded", reason, remedy),)
+
+
+def reference_controls(
+    scored: ScoredDocuments, methods: Mapping[str, Sequence[str]], blind: Blind
+) -> tuple[Control, ...]:
+    """Bound what the documents explain by the reference's own loss; empty without one, or where nothing is in doubt.
+
+    Args:
+        scored: the documents with their scores.
+        methods: by limited metric, the measurements that a limit is held against.
+        blind: the blind check of the same documents.
+    """
+    if not blind.in_doubt or not {"loss", "calibrated"} <= scored.columns.keys():
+        return ()
+    sides = _reference(scored, member=True), _reference(scored, member=False)
+    if min(map(len, sides)) < MIN_UNITS:
+        return ()
+    area, (advantage, _) = _DOCUMENTS.measure_auc("auc", sides), _DOCUMENTS.measure_advantage(LOW, sides)
+    return reference_control(methods["auc"], area) + reference_control(methods[LOW], advantage)
 
 
 def _reference(scored: ScoredDocuments, *, member: bool) -> Floats:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
+from audit.attacks.controls import blind_controls
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Provable, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
@@ -222,6 +223,7 @@ class ProviderMembership(ProviderMembershipDescription, Attack):
             counts=(*count_providers(case.corpus, providers, compared), *counts),
             diagnostics=(*measured.findings.diagnostics, *blind.diagnostics),
             confounded=blind.confounded,
+            controls=blind_controls(blind, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW]),
             checks=(*blind.checks, *measured.findings.checks),
             weaknesses=_weaknesses(lacking, describe_unnamed(case.corpus), compared.starved(), table),
             tables=_surest(measured, table, providers),

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
+from audit.attacks.blind_baseline import Blind
+from audit.attacks.controls import reference_control
 from audit.attacks.measuring import Job
 from audit.attacks.reconstruction.description import (
     DETECTION,
@@ -27,7 +29,7 @@ from audit.attacks.reconstruction.description import (
 from audit.attacks.reconstruction.table import FieldTable, unresolved
 from audit.attacks.shared_report import RETRAIN
 from audit.attacks.splits import AUDITED
-from audit.measurements import ALPHAS, Check, Estimate, Measurement, Unresolved
+from audit.measurements import ALPHAS, Check, Control, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion
 from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.resampling import MIN_CLUSTERS
@@ -46,10 +48,10 @@ allows on fields of usual length."""
 _APART_WORDS = {"long": "fields too long to be attacked whole", "short": "fields of one or two word pieces"}
 
 
-def excess(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
+def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_baseline: bool = False) -> Measurement:
     """(attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
 
-    Distances are turned into similarities (1 - HD), so that more is worse.
+    Distances are turned into similarities (1 - HD), so that more is worse. `of_baseline`: the baseline alone, minus 0.
     """
     splits = [table.split(split) for split in AUDITED]
     few = unresolved(name, splits, NEEDED_DOCUMENTS)
@@ -59,7 +61,8 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator) -> Measure
     columns: list[npt.NDArray[Any]] = []
     for rows in splits:
         values = [rows.scores["pr" if exact else "hd", named(player, method)] for player in PLAYERS]
-        columns += [*(values if exact else [1 - value for value in values]), rows.cluster]
+        values = values if exact else [1 - value for value in values]
+        columns += [*((values[1], 0 * values[1]) if of_baseline else values), rows.cluster]
     of: Callable[..., Interval] = excess_rate if exact else excess_mean
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
 
@@ -95,6 +98,24 @@ def gated_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """See `Findings.methods`."""
     names = [f"{what}.{group}" for what, group in product(EXCESSES, (*GROUPS, *LENGTHS_APART))]
     return {name: tuple(named(name, method) for method in methods) for name in names}
+
+
+def reference_controls(table: FieldTable, methods: Sequence[str], blind: Blind, rng: Generator) -> tuple[Control, ...]:
+    """Bound what the documents explain by what the public model alone rebuilds; empty where nothing is in doubt.
+
+    Args:
+        table: fields of usual length.
+        methods: those of the attack.
+        blind: the blind check of the documents.
+        rng: of resamples.
+    """
+    if not blind.in_doubt:
+        return ()
+    found: list[Control] = []
+    for what, group, method in product(EXCESSES, GROUPS, methods):
+        name = named(f"{what}.{group}", method)
+        found += reference_control([name], excess(name, table.group(group), method, rng, of_baseline=True))
+    return tuple(found)
 
 
 def checks(measurements: Sequence[Measurement]) -> tuple[Check, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
+from audit.attacks.controls import blind_controls
 from audit.attacks.fields import REASONS, Field, Length
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, run_jobs
@@ -86,6 +87,8 @@ def measure_fields(
         methods=gated.gated_methods(methods),
         coverage=coverage(offered),
         checks=(*blind.checks, *gated.checks(measurements)),
+        controls=gated.reference_controls(table, methods, blind, rng)
+        + blind_controls(blind, (), chain(*gated.gated_methods(methods).values())),
     )
 
 
