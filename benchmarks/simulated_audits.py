@@ -44,7 +44,7 @@ def fired(checks: Sequence[Check]) -> list[Check]:
 def confounded_of(found: Findings) -> str | None:
     """Return why nothing can be decided on an attack's numbers; None when they can."""
     reasons = [check.reason for check in fired(found.checks) if check.cause == "confounded"]
-    return found.confounded or next(iter(reasons), None)
+    return next(iter(reasons), found.confounded)
 
 
 def completed(attack: str, found: Findings) -> Completed:
@@ -62,6 +62,7 @@ def completed(attack: str, found: Findings) -> Completed:
         coverage=found.coverage,
         about_text=found.about_text,
         checks=found.checks,
+        controls=found.controls,
     )
 
 

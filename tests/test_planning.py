@@ -303,6 +303,7 @@ def test_a_blind_check_that_is_too_weak_decides_nothing_but_where_the_lot_did():
         assert found.limits[0].outcome == outcome
     assert "too weak to rule it out" in found.limits[0].reason
     assert "they come from different times" in found.limits[0].reason
+    assert 'state assigned = "random" in manifest.toml' in conclusion(found)
     assert "can decide 0 of 1" in conclusion(found)
 
 

@@ -369,6 +369,8 @@ TEXT_FIELDS = {
     "Check.metrics": "names of metrics",
     "Check.reason": "sentences of the attack's code",
     "Check.remedy": "sentences of the attack's code",
+    "Control.kind": "fixed names",
+    "Control.measurements": "names of measurements",
     "Completed.attack": "names of attacks",
     "Completed.methods": "names of metrics",
     "Completed.metrics": "names of metrics",

@@ -55,7 +55,7 @@ ASSIGNED: dict[Assignment, str] = {
     "random": "documents were drawn by lot, providers were not",
     "by-provider": "providers were drawn by lot",
     "by-date": "they come from different times",
-    "official": "no lot is stated to have assigned them",
+    "official": "they were not assigned by lot, as far as anybody stated",
 }
 ALIKE = "documents are alike in everything that is described"
 """Why there is nothing to find: then nothing was ruled out either."""

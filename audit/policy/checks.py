@@ -50,7 +50,7 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
         if isinstance(result, Completed):
             own = settled(result.attack, result.checks)
             fired = [check.reason for check in (*own, *whole) if check.cause == "confounded" and fires(check)]
-            result = replace(result, checks=own, confounded=result.confounded or next(iter(fired), None))
+            result = replace(result, checks=own, confounded=next(iter(fired), result.confounded))
         attacks.append(result)
     return replace(record, attacks=tuple(attacks), checks=whole)
 

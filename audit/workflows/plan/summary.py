@@ -18,7 +18,8 @@ _NOT_DECIDED: dict[Outlook, str] = {
     "confounded": "Confounded, for what is compared differs without the model:",
     "cannot be violated": "No leak could exceed, for one kind of value is so common,",
     "too small": "It is too small for",
-    "blind check too weak": "Too weak is the blind check to rule out other differences for",
+    "blind check too weak": 'The blind check is too weak (if a lot chose the members, state assigned = "random" in '
+    'manifest.toml, or "by-provider" for providers) for',
     "inapplicable": "This kind of model is not asked for",
     "no plan": "Nothing can be said of",
     "lacks": "Something is missing (above) for",
