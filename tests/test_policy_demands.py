@@ -31,7 +31,7 @@ from test_policy import (
 
 from audit.cards import NO_MODEL
 from audit.errors import PolicyError
-from audit.measurements import Coverage, Estimate
+from audit.measurements import Check, Coverage, Estimate
 from audit.policy import Demand, Gap, Policy, evaluate, load
 from audit.record import Completed, Inapplicable, LeftOut, Skipped
 
@@ -199,7 +199,7 @@ def test_a_demand_that_nothing_can_answer_is_refused(demands: str, said: str, tm
 # undecided = "warn"
 
 CONFOUNDED = replace(completed(SAFE), confounded="the members look different")
-ALARMED = replace(completed(SAFE), alarms=("something leaks",))
+ALARMED = replace(completed(SAFE), checks=(Check("epsilon", 0.001, "alarm", "something leaks", "train again"),))
 UNCOVERED = replace(completed(SAFE), coverage=(Coverage("all", 1, 100),))
 WRONG = completed(estimate("leak", -0.3, -0.1, upper_p=0.0001, edge=-0.1))
 OVER = completed(estimate("leak", 0.06, 0.3, lower_p=0.1))
