@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -88,6 +88,8 @@ class PrivacyCard:
         noise_source: where coins and noise came from.
         not_covered: what the guarantee says nothing about, in sentences.
         weights: sha256 of the weights that it is about.
+        curve: further points of the same training's privacy curve, each an epsilon and its delta, as the scan computed
+            them from the numbers of this card; empty where it did not.
     """
 
     unit: Literal["document", "provider"]
@@ -114,6 +116,9 @@ class PrivacyCard:
     noise_source: str
     not_covered: tuple[str, ...]
     weights: str
+    curve: tuple[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0, le=1)]], ...] = Field(
+        default=(), max_length=64
+    )
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -41,6 +41,13 @@ def test_an_epsilon_that_so_little_noise_cannot_give_is_known_without_an_account
     assert follows(card(epsilon, noise, rate, steps)) is possible
 
 
+def test_a_point_of_the_curve_that_so_little_noise_cannot_give_is_known() -> None:
+    honest = card(5.0, 1.0, 1.0, 1)
+    assert follows(replace(honest, curve=((0.0, 0.3829249 + 1e-6), (1.0, 0.1269368 + 1e-6))))
+    assert not follows(replace(honest, curve=((0.0, 0.38),)))
+    assert not follows(replace(honest, curve=((1.0, 0.12),)))
+
+
 def test_gate_refuses_a_guarantee_that_does_not_follow_from_its_noise() -> None:
     record = example_records.one_shot()[0]
     now = dt.datetime(2027, 1, 1, tzinfo=dt.UTC)

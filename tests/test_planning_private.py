@@ -70,6 +70,14 @@ def test_what_is_proved_of_one_unit_is_that_of_epsilon_and_delta():
     assert training.mechanism.delta == pytest.approx(100**-1.1)
 
 
+def test_what_is_proved_rests_on_the_whole_curve(monkeypatch):
+    mechanism = Mechanism(100**-1.1, 100, 25, 2.0, ((0.0, 0.1), (0.5, 0.02)))
+    monkeypatch.setattr(planning, "mechanism_of", lambda *_: mechanism)
+    (training,) = planned(corpus([f"p{i}" for i in range(100)]), 1.5).trainings
+    assert training.auc == auc(Guarantee(1.5, mechanism.delta, mechanism.curve)) < 0.6 < auc(Guarantee(1.5, 0.0))
+    assert ("provider_membership", "balanced_accuracy") in training.proved
+
+
 def test_limits_on_membership_are_proved_of_the_unit_and_of_what_it_is_part_of():
     made = corpus([f"p{i}" for i in range(200)], documents=3)
     of_providers = planned(made, 0.3, 0.7, 8.0, unit="provider").trainings
@@ -118,7 +126,13 @@ def test_the_command_prints_the_table_and_writes_it(data, tmp_path):
     written = json.loads(out.read_text())["private"]
     assert [one["epsilon"] for one in written["trainings"]] == [1, 2, 8]
     assert written["unit"] == "document"
-    assert {*written["trainings"][0]["mechanism"]} == {"delta", "steps", "expected_units", "noise_multiplier"}
+    assert {*written["trainings"][0]["mechanism"]} == {
+        "delta",
+        "steps",
+        "expected_units",
+        "noise_multiplier",
+        "curve",
+    }
 
 
 def test_without_an_epsilon_the_plan_has_no_such_table(data, tmp_path):

@@ -22,8 +22,6 @@ OF_DOCUMENTS = (
 )
 UNKNOWN_COPIES = "nothing: the record does not say how many copies of a planted secret there are"
 NO_BOUND = "nothing: no bound is known for this number"
-TOLERANCE = 1e-6
-"""Of an epsilon that is searched for."""
 MOST_BITS = 64.0
 """No search ranks a secret among more completions (ours)."""
 
@@ -67,7 +65,7 @@ def prove(attack: str, metric: str, card: PrivacyCard, result: Completed | None)
     group = _group(found.of, card, result)
     if isinstance(group, str):
         return Proof(None, reason=group)
-    promised = Guarantee(card.epsilon, card.delta).of_group(group)
+    promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
     if result is None:
         return Proof(bound(found, promised), group)
     return Proof(bound(_as_measured(found, result), promised, _bits(found, result)), group)
@@ -107,45 +105,24 @@ def group_of(protected: Protected, unit: str) -> int | None:
     return None
 
 
-def largest_epsilon(limits: Iterable[Limit], unit: str, delta: float) -> float | None:
-    """The largest epsilon that proves every limit on the membership of documents and of providers.
+def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:
+    """The bounds of limits on the membership of documents and of providers, each with its largest value."""
+    declared = [(provable(limit.attack, limit.metric), limit.max) for limit in limits]
+    return [
+        (found, most) for found, most in declared if found is not None and found.of != "canary" and most is not None
+    ]
+
+
+def proves(asked: Iterable[tuple[Provable, float]], unit: str, promised: Guarantee) -> bool:
+    """Return whether a guarantee alone meets all that is asked.
 
     Args:
-        limits: of a policy; those on other metrics ask nothing.
-        unit: of the guarantee.
-        delta: of the guarantee.
-
-    Returns:
-        None where a limit cannot be proved at this unit and delta; infinity where no limit asks for anything.
+        asked: see `asked_of_training`.
+        unit: of the guarantee; single documents prove nothing about providers.
+        promised: to one unit.
     """
-    most = math.inf
-    for limit in limits:
-        declared = provable(limit.attack, limit.metric)
-        if declared is None or declared.of == "canary" or limit.max is None:
-            continue
-        group = group_of(declared.of, unit)
-        found = None if group is None else _largest(declared, limit.max, group, delta)
-        if found is None:
-            return None
-        most = min(most, found)
-    return most
-
-
-def _largest(declared: Provable, limit: float, group: int, delta: float) -> float | None:
-    def within(epsilon: float) -> bool:
-        return bound(declared, Guarantee(epsilon, delta).of_group(group)) <= limit
-
-    if not within(0.0):
-        return None
-    low, high = 0.0, 1.0
-    while within(high):
-        if limit >= 1:
-            return math.inf
-        low, high = high, 2 * high
-    while high - low > TOLERANCE:
-        middle = (low + high) / 2
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return low
+    groups = [(group_of(found.of, unit), found, most) for found, most in asked]
+    return all(group is not None and bound(found, promised.of_group(group)) <= most for group, found, most in groups)
 
 
 def _group(protected: Protected, card: PrivacyCard, result: Completed | None) -> int | str:

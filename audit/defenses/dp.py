@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.training.dp.options import DpOptions, ProvableEpsilon
+from audit.training.dp.options import DpOptions, Proves
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
@@ -21,7 +21,7 @@ class DpTraining(TrainingDefense):
     Attributes:
         options: what the owner chose; without a guarantee in it nothing is trained.
         audited: the model as it is, which training must not start from; None: whoever calls has seen to it.
-        provable: gives the epsilon that proves what `options.to_policy` asks, by unit and delta.
+        proves: whether a guarantee to a unit proves what `options.to_policy` asks.
     """
 
     name: ClassVar[str] = "dp"
@@ -32,19 +32,17 @@ class DpTraining(TrainingDefense):
 
     options: DpOptions = field(default_factory=DpOptions)
     audited: Path | None = None
-    provable: ProvableEpsilon | None = field(default=None, compare=False)
+    proves: Proves | None = field(default=None, compare=False)
 
-    def with_options(
-        self, options: DpOptions, audited: Path | None = None, provable: ProvableEpsilon | None = None
-    ) -> DpTraining:
+    def with_options(self, options: DpOptions, audited: Path | None = None, proves: Proves | None = None) -> DpTraining:
         """The same with what the owner chose, for this model."""
-        return replace(self, options=options, audited=audited, provable=provable)
+        return replace(self, options=options, audited=audited, proves=proves)
 
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`."""
         from audit.training.dp.train import prepare_training
 
-        prepare_training(start, corpus, self.options, audited=self.audited, provable=self.provable)
+        prepare_training(start, corpus, self.options, audited=self.audited, proves=self.proves)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`; the members are those of `corpus`, and a kill keeps what was spent."""
@@ -58,6 +56,6 @@ class DpTraining(TrainingDefense):
             device=device,
             progress=progress,
             audited=self.audited,
-            provable=self.provable,
+            proves=self.proves,
         )
         return RetrainedModel(model, corpus.root)

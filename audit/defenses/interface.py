@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from audit.defenses.remedies import Remedy
     from audit.engine.interface import Progress
     from audit.targets.interface import Target
-    from audit.training.dp.options import DpOptions, ProvableEpsilon
+    from audit.training.dp.options import DpOptions, Proves
 
 
 class Defense(ABC):
@@ -109,14 +109,14 @@ class TakesPrivacyOptions(Protocol):
     """A countermeasure with the options of private training."""
 
     def with_options(
-        self, options: DpOptions, audited: Path | None = None, provable: ProvableEpsilon | None = None
+        self, options: DpOptions, audited: Path | None = None, proves: Proves | None = None
     ) -> TrainingDefense:
         """The same with what the owner chose.
 
         Args:
             options: see there.
             audited: the model as it is, which training must not start from.
-            provable: gives the epsilon that proves what `options.to_policy` asks.
+            proves: whether a guarantee to a unit proves what `options.to_policy` asks.
         """
         ...
 

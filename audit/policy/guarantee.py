@@ -11,7 +11,7 @@ import math
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
-from audit.stats.dp_bounds import Guarantee, auc
+from audit.stats.dp_bounds import Guarantee, auc, tpr
 
 CANARIES, EPSILON = "canaries", "epsilon"
 """The attack that bounds epsilon from below, and the measurement that holds the bound."""
@@ -47,16 +47,14 @@ def follows(card: PrivacyCard) -> bool:
     """
     if card.epsilon is None:
         return True
-    promised = Guarantee(card.epsilon, card.delta)
+    promised = Guarantee(card.epsilon, card.delta, card.curve)
     taken = math.floor(card.steps * card.sample_rate)
     moved = taken / math.sqrt(card.steps) / card.noise_multiplier if card.steps and card.noise_multiplier else math.inf
     if math.isinf(moved):
         return card.steps == 0
     share = 1.0 if card.sample_rate >= 1 else 0.5
     thresholds = (step / 10 for step in range(121))
-    return not any(
-        share * _beyond(at - moved) > (promised.odds * _beyond(at) + promised.delta) * (1 + _SLACK) for at in thresholds
-    )
+    return not any(share * _beyond(at - moved) > tpr(promised, _beyond(at)) * (1 + _SLACK) for at in thresholds)
 
 
 def _beyond(threshold: float) -> float:
@@ -70,7 +68,7 @@ def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
     if found is None or found.confounded is not None or record.corpus.assigned != "random" or card.epsilon is None:
         return None
     # To take a document from a provider of several is to replace that provider.
-    most = auc(Guarantee(card.epsilon, card.delta).of_group(1 if card.unit == "document" else REPLACED))
+    most = auc(Guarantee(card.epsilon, card.delta, card.curve).of_group(1 if card.unit == "document" else REPLACED))
     for item in found.measurements:
         if isinstance(item, Estimate) and item.name.partition(".")[0] == "auc" and item.null == CHANCE:
             lower = min((bound for bound in item.bounds), key=lambda bound: bound.alpha, default=None)
@@ -94,11 +92,12 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     if not isinstance(bound, Estimate) or copies is None or counts is None:
         return None
     group = group_of_canary(card, copies)
-    promised = Guarantee(card.epsilon, card.delta).of_group(group)
+    promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
     from audit.stats.guesses import p_value
 
-    if promised.delta >= 1 or p_value(*counts, epsilon=promised.epsilon, delta=promised.delta) >= 1 - bound.level:
+    chances = [p_value(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in promised.points if delta < 1]
+    if min(chances, default=1.0) >= 1 - bound.level:
         return None
     together = (
         "" if group == 1 else f", epsilon {promised.epsilon:.3g} at delta {promised.delta:.2g} for {group} of them"

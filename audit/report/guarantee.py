@@ -140,7 +140,7 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
         yield "Guarantee", f"none: {seeded if card.noise_multiplier else 'no noise was added'}"
     else:
         yield "Guarantee", f"epsilon {card.epsilon:.3g}, delta {_small(card.delta)}"
-        yield "In plain words", plain_words(card.unit, Guarantee(card.epsilon, card.delta))
+        yield "In plain words", plain_words(card.unit, Guarantee(card.epsilon, card.delta, card.curve))
     yield "Each step", _step(card)
     if card.clients is not None:
         rate = numbers.show(card.client_rate, "share")

@@ -1,4 +1,4 @@
-"""Bounds that (epsilon, delta) of a training proves on any attack on it (methods.md#dp-training).
+"""Bounds that the privacy curve of a training proves on any attack on it (methods.md#dp-training).
 
 A unit is in the training data or not, all else being equal. Whatever is computed from the model and from everything
 else, a share of at most `tpr` of the units that are in is called so at a false-positive rate (Wasserman & Zhou 2010,
@@ -15,13 +15,19 @@ LARGEST = 600.0
 """Epsilons beyond it are this one: e to it is a number yet, and every bound is 1 long before (ours)."""
 
 
+Point = tuple[float, float]
+"""An epsilon, and a delta at which it holds."""
+
+
 @dataclass(frozen=True)
 class Guarantee:
-    """What differential privacy promises to a unit.
+    """The differential privacy of a unit, at one epsilon and delta and at others that hold at the same time.
 
     Attributes:
         epsilon: at least 0.
         delta: in [0, 1].
+        others: further points of the same mechanism's privacy curve; every bound is the least over all points
+            (Kulynych et al. 2024).
 
     Raises:
         ValueError: one of them is out of range.
@@ -29,20 +35,24 @@ class Guarantee:
 
     epsilon: float
     delta: float
+    others: tuple[Point, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
+        if not all(epsilon >= 0 and 0 <= delta <= 1 for epsilon, delta in self.points):
             raise ValueError("epsilon must not be negative, and delta lies in [0, 1]")
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """All points of the curve that are known."""
+        return ((self.epsilon, self.delta), *self.others)
 
     @property
     def odds(self) -> float:
         """e^epsilon."""
-        return math.exp(min(self.epsilon, LARGEST))
+        return _odds(self.epsilon)
 
     def of_group(self, size: int) -> Guarantee:
-        """The promise to so many units at once: (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)).
-
-        Vadhan 2017, "The complexity of differential privacy", lemma 2.2.
+        """The guarantee to so many units at once, point by point.
 
         Args:
             size: m, at least 1.
@@ -52,41 +62,56 @@ class Guarantee:
         """
         if size < 1:
             raise ValueError("a group has one unit at least")
-        whole = size * self.epsilon
-        if size == 1 or self.delta == 0:
-            return Guarantee(whole, self.delta)
-        if self.epsilon == 0:
-            return Guarantee(0.0, min(1.0, size * self.delta))
-        if whole > LARGEST:
-            return Guarantee(whole, 1.0)
-        return Guarantee(whole, min(1.0, self.delta * math.expm1(whole) / math.expm1(self.epsilon)))
+        (epsilon, delta), *others = (_of_group(point, size) for point in self.points)
+        return Guarantee(epsilon, delta, tuple(others))
+
+
+def _odds(epsilon: float) -> float:
+    return math.exp(min(epsilon, LARGEST))
+
+
+def _of_group(point: Point, size: int) -> Point:
+    """Compute (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)).
+
+    Vadhan 2017, "The complexity of differential privacy", lemma 2.2.
+    """
+    epsilon, delta = point
+    whole = size * epsilon
+    if size == 1 or delta == 0:
+        return whole, delta
+    if epsilon == 0:
+        return 0.0, min(1.0, size * delta)
+    if whole > LARGEST:
+        return whole, 1.0
+    return whole, min(1.0, delta * math.expm1(whole) / math.expm1(epsilon))
 
 
 def tpr(guarantee: Guarantee, fpr: float) -> float:
-    """The largest true-positive rate at a false-positive rate: min(1, delta + e^eps a, 1 - e^-eps (1 - delta - a)).
+    """The largest true-positive rate at a false-positive rate a.
 
+    It is the least over all points of min(1, delta + e^eps a, 1 - e^-eps (1 - delta - a)): piecewise linear, concave.
     With one guess at a secret that was drawn out of R equally likely ones, a = 1 / R; with three tries, 3 / R.
 
     Args:
         guarantee: of the unit.
         fpr: a, in [0, 1]; of the same attack on the same unit had it not been in.
     """
-    odds, delta = guarantee.odds, guarantee.delta
-    return min(1.0, delta + odds * fpr, 1 - (1 - delta - fpr) / odds)
+    lines = [(_odds(epsilon), delta) for epsilon, delta in guarantee.points]
+    return min(1.0, *(min(delta + odds * fpr, 1 - (1 - delta - fpr) / odds) for odds, delta in lines))
 
 
 def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
     """The largest true-positive rate minus false-positive rate at false-positive rates of `fpr` at most.
 
-    At any rate it is (e^eps - 1 + 2 delta) / (e^eps + 1), the largest distance in total variation.
+    At any rate it is the least (e^eps - 1 + 2 delta) / (e^eps + 1), the largest distance in total variation.
     """
     rate = min(fpr, _kink(guarantee))
     return tpr(guarantee, rate) - rate
 
 
 def balanced_accuracy(guarantee: Guarantee) -> float:
-    """The largest mean of the accuracies on both sides: (e^eps + delta) / (e^eps + 1)."""
-    return (guarantee.odds + guarantee.delta) / (guarantee.odds + 1)
+    """The largest mean of the accuracies on both sides: the least (e^eps + delta) / (e^eps + 1)."""
+    return 1 - _kink(guarantee)
 
 
 def auc(guarantee: Guarantee) -> float:
@@ -95,9 +120,12 @@ def auc(guarantee: Guarantee) -> float:
     An area over pairs of units of one run is bounded by it as well, but for 1 / (2 m) with m units that are out: the
     rank of a unit among those that are out is uniform had it been out itself (proof: methods.md#dp-training).
     """
-    delta, rate = guarantee.delta, _kink(guarantee)
-    top = tpr(guarantee, rate)
-    return rate * (delta + top) / 2 + (1 - delta - rate) * (top + 1) / 2 + delta
+    # The area above the polygon is cut into two equal halves by its axis of symmetry, on which the rates sum to 1.
+    missing = 0.0
+    for piece in _pieces(guarantee):
+        gaps = [1 - rate - piece.delta - piece.odds * rate for rate in (piece.left, piece.right)]
+        missing += (piece.right - piece.left) * sum(gaps)
+    return 1 - missing
 
 
 def exposure(guarantee: Guarantee, most_bits: float) -> float:
@@ -113,15 +141,43 @@ def exposure(guarantee: Guarantee, most_bits: float) -> float:
     """
     if most_bits <= 0:
         return 0.0
-    rate, delta = _kink(guarantee), guarantee.delta
-    top = advantage(guarantee)
+    kink, top = _kink(guarantee), advantage(guarantee)
     first = math.exp2(-most_bits)
-    if rate <= first:
+    if kink <= first:
         return min(most_bits, most_bits * top)
-    rising = delta * math.log(rate / first) + (guarantee.odds - 1) * (rate - first)
-    return min(most_bits, (rising - top * math.log(rate)) / math.log(2))
+    rising = 0.0
+    for piece in _pieces(guarantee):
+        left = max(first, piece.left)
+        if left < piece.right:
+            rising += piece.delta * math.log(piece.right / left) + (piece.odds - 1) * (piece.right - left)
+    return min(most_bits, (rising - top * math.log(kink)) / math.log(2))
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A side of the polygon `tpr` between two false-positive rates: delta + odds * rate."""
+
+    left: float
+    right: float
+    delta: float
+    odds: float
+
+
+def _pieces(guarantee: Guarantee) -> list[_Piece]:
+    """The sides of `tpr` from no false positives to where it meets 1 - rate; beyond, it mirrors itself there."""
+    lines = [(delta, _odds(epsilon)) for epsilon, delta in guarantee.points]
+    end, left, (delta, odds) = _kink(guarantee), 0.0, min(lines)
+    pieces = []
+    while left < end:
+        crossings = [
+            ((other - delta) / (odds - flatter), (other, flatter)) for other, flatter in lines if flatter < odds
+        ]
+        right, following = min(crossings, default=(end, (delta, odds)))
+        pieces.append(_Piece(left, min(right, end), delta, odds))
+        left, (delta, odds) = right, following
+    return pieces
 
 
 def _kink(guarantee: Guarantee) -> float:
-    """The false-positive rate at which both bounds on the true-positive rate meet: (1 - delta) / (1 + e^eps)."""
-    return (1 - guarantee.delta) / (1 + guarantee.odds)
+    """The false-positive rate at which `tpr` is 1 minus that rate: the largest (1 - delta) / (1 + e^eps)."""
+    return max((1 - delta) / (1 + _odds(epsilon)) for epsilon, delta in guarantee.points)

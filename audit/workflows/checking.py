@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from audit.attacks.interface import Attack, why_inapplicable
 from audit.cards import PrivacyCard
@@ -141,8 +141,8 @@ def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, .
     if card is None or card.epsilon is None:
         return card, ()
     # Loads torch and Opacus, which scans of other models do without.
-    from audit.training.dp.accounting import gives
+    from audit.training.dp.accounting import card_curve, gives
 
     if gives(card):
-        return card, ()
+        return replace(card, curve=card_curve(card)), ()
     return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)

@@ -8,6 +8,8 @@ from typing import Any
 
 import dp_toy as toy
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.optimize import brentq
 
 from audit.defenses.dp import DpTraining
 from audit.defenses.interface import RetrainedModel
@@ -15,9 +17,11 @@ from audit.defenses.registry import DEFENSES, training_defenses
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.policy import Limit, Policy, load
+from audit.stats.dp_bounds import Guarantee, auc
 from audit.training.dp import train as training
-from audit.training.dp.options import DpOptions
-from audit.workflows.defend.proof import epsilon_that_proves
+from audit.training.dp.options import DpOptions, Proves
+from audit.training.dp.settings import budget_of, with_epsilon
+from audit.workflows.defend.proof import proof_of
 
 DELTA = 1e-5
 
@@ -26,9 +30,15 @@ def policy(*limits: tuple[str, str, float]) -> Policy:
     return Policy(1, "ours", tuple(Limit(attack, metric, "because", max=most) for attack, metric, most in limits))
 
 
-def provable_epsilon(limits: Policy, unit: Any, delta: float, *, providers: bool) -> float:
+def proof(limits: Policy, *, providers: bool) -> Proves:
     own = [toy.document("a", 1.0, 1.0, "p" if providers else None), toy.document("b", 1.0, 2.0)]
-    return epsilon_that_proves(limits, toy.corpus(own))(unit, delta)
+    return proof_of(limits, toy.corpus(own))
+
+
+def provable_epsilon(limits: Policy, unit: Any, delta: float, *, providers: bool) -> float:
+    """The largest epsilon that proves the limits at this delta alone."""
+    proves = proof(limits, providers=providers)
+    return float(brentq(lambda epsilon: proves(unit, Guarantee(epsilon, delta)) - 0.5, 0.0, 20.0, xtol=1e-9))
 
 
 def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
@@ -69,8 +79,9 @@ def test_documents_of_protected_providers_are_two_steps_away() -> None:
 
 def test_limits_on_providers_need_protected_providers() -> None:
     limits = policy(("membership", "auc", 0.9), ("provider_membership", "auc", 0.7))
-    with pytest.raises(UsageError, match="no epsilon proves for a document"):
-        provable_epsilon(limits, "document", DELTA, providers=True)
+    assert not proof(limits, providers=True)("document", Guarantee(0.0, 0.0))
+    with pytest.raises(UsageError, match="no guarantee for a document proves"):
+        with_epsilon(DpOptions(to_policy="ours"), "document", 300, proof(limits, providers=True))
     assert provable_epsilon(limits, "document", DELTA, providers=False) > 1
 
 
@@ -78,12 +89,29 @@ def test_limits_on_providers_need_protected_providers() -> None:
     ("limits", "message"),
     [
         ([("reconstruction", "excess_pr.unique", 0.05)], "no limit on membership"),
-        ([("membership", "auc", 0.5)], "no epsilon proves"),
+        ([("membership", "auc", 0.499)], "no guarantee for a document proves"),
+        ([("membership", "auc", 0.5)], "no noise gives so much privacy"),
     ],
 )
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        provable_epsilon(policy(*limits), "document", DELTA, providers=False)
+        with_epsilon(DpOptions(to_policy="ours"), "document", 300, proof(policy(*limits), providers=False))
+
+
+@pytest.mark.parametrize(("share", "steps", "one_point"), [(0.2, 100, 7.37), (1.0, 1, 3.63), (0.25, 60, 7.15)])
+def test_the_whole_curve_proves_an_area_with_about_half_the_noise(share: float, steps: int, one_point: float) -> None:
+    """Noise by the point at delta = N^-1.1 alone, as docaudit 0.13.2 asked for it."""
+    options = DpOptions(to_policy="ours", expected_units=share * 300, steps=steps)
+    proves = proof(policy(("membership", "auc", 0.65)), providers=False)
+    plan = budget_of(with_epsilon(options, "document", 300, proves), 300, "lora").plan
+    assert plan.noise_multiplier < 0.54 * one_point
+    losses = pld.from_gaussian_mechanism(
+        plan.noise_multiplier, sampling_prob=share, value_discretization_interval=1e-3
+    ).self_compose(steps)
+    epsilons = [step / 200 for step in range(1_200)]
+    other = [(epsilon, losses.get_delta_for_epsilon(epsilon)) for epsilon in epsilons]
+    # The other accountant's curve, point by point nearly: this noise proves the limit, and little less would.
+    assert 0.64 < auc(Guarantee(*other[0], tuple(other[1:]))) <= 0.65
 
 
 def test_the_shipped_policies_can_be_proved() -> None:
@@ -105,8 +133,8 @@ def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, t
     assert trained == RetrainedModel(tmp_path / "model", tmp_path)
     assert seen["options"].epsilon == 3.0
     assert seen["audited"] == tmp_path / "audited"
-    assert seen["provable"] is None
-    provable = epsilon_that_proves(load("default"), corpus)
-    by_policy = defense.with_options(DpOptions(to_policy="default"), None, provable)
+    assert seen["proves"] is None
+    proves = proof_of(load("default"), corpus)
+    by_policy = defense.with_options(DpOptions(to_policy="default"), None, proves)
     by_policy.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
-    assert 0 < seen["provable"]("provider", DELTA) < 1
+    assert seen["proves"] is proves

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.attacks import BATTERY
-from audit.attacks.proven import bound, largest_epsilon, provable, prove
+from audit.attacks.proven import asked_of_training, bound, provable, prove, proves
 from audit.cli import app
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
 from audit.report import defense_comparison
@@ -99,22 +99,37 @@ def test_nothing_is_proved_without_an_epsilon_or_without_a_bound():
 
 
 @pytest.mark.parametrize(("limits", "unit"), [((AUC, LOW), "document"), (examples.LIMITS, "provider")])
-def test_the_largest_epsilon_proves_every_limit_and_no_larger_one_does(limits, unit):
-    found = largest_epsilon(limits, unit, 1e-4)
+@pytest.mark.parametrize("others", [(), ((0.0, 0.02), (0.2, 0.01))])
+def test_a_guarantee_proves_the_limits_that_its_card_proves(limits, unit, others):
     asked = [one for one in limits if one.attack != "canaries"]
+    answers = []
+    for epsilon in (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 2.0):
+        card = dataclasses.replace(examples.card(epsilon, 1e-4, unit=unit), curve=others)
+        by_card = all(prove(one.attack, one.metric, card, None).most <= one.max for one in asked)
+        answers.append(proves(asked_of_training(limits), unit, Guarantee(epsilon, 1e-4, others)))
+        assert answers[-1] == by_card
+    assert answers[0]
+    assert answers[-1] == bool(others)
 
-    def proves(epsilon):
-        card = examples.card(epsilon, 1e-4, unit=unit)
-        return all(prove(one.attack, one.metric, card, None).most <= one.max for one in asked)
 
-    assert proves(found)
-    assert not proves(found + 1e-3)
+def test_every_bound_is_at_most_that_of_each_point_of_the_curve():
+    points = ((8.0, 6.4e-4), (4.0, 0.01), (1.0, 0.05), (0.0, 0.2))
+    for unit, limits in (("document", (AUC, LOW)), ("provider", examples.LIMITS)):
+        audited = examples.private(8.0, unit=unit)[0]
+        cards = [dataclasses.replace(audited.dp, epsilon=epsilon, delta=delta) for epsilon, delta in points]
+        whole = dataclasses.replace(audited.dp, curve=points[1:])
+        for limit in limits:
+            result = next(one for one in audited.attacks if one.attack == limit.attack)
+            most, *each = (prove(limit.attack, limit.metric, card, result).most for card in (whole, *cards))
+            assert most <= min(each) + 1e-12
+        assert prove("membership", "auc", whole, None).most < prove("membership", "auc", cards[0], None).most - 0.05
 
 
 def test_no_epsilon_proves_a_limit_on_providers_for_single_documents_or_one_under_chance():
-    assert largest_epsilon(examples.LIMITS, "document", 1e-4) is None
-    assert largest_epsilon([Limit("membership", "auc", "r", max=0.5)], "document", 1e-4) is None
-    assert largest_epsilon([Limit("memorisation", "net", "r", max=0.01)], "document", 1e-4) == float("inf")
+    assert not proves(asked_of_training(examples.LIMITS), "document", Guarantee(0.0, 0.0))
+    under_chance = asked_of_training([Limit("membership", "auc", "r", max=0.49)])
+    assert not proves(under_chance, "document", Guarantee(0.0, 0.0))
+    assert asked_of_training([Limit("memorisation", "net", "r", max=0.01)]) == []
 
 
 def test_the_report_says_what_is_promised_to_whom_and_what_that_proves():

@@ -177,3 +177,43 @@ def test_right_guesses_are_as_likely_as_the_binomial_says(n, data):
     right, epsilon = data.draw(st.integers(0, n)), data.draw(st.floats(0, 30))
     expected = binom.sf(right - 1, n, 1 / (1 + math.exp(-epsilon)))
     assert p_value(n, n, right, epsilon=epsilon, delta=0) == pytest.approx(expected, rel=1e-8, abs=1e-300)
+
+
+def gaussian_curve(mu):
+    """The points of a Gaussian mechanism to a delta of 1e-6, with nothing added for an accountant's error."""
+    epsilons = np.linspace(0, mu * (4.75 + mu / 2), 24)
+    points = [(float(epsilon), float(gaussian_delta(epsilon, mu))) for epsilon in epsilons]
+    return Guarantee(*points[-1], tuple(points[:-1]))
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+def test_a_whole_curve_comes_close_to_the_gaussian_mechanism_and_never_under_it(mu):
+    """Its trade-off function is known: TPR = Phi(Phi^-1(FPR) + mu) (Dong, Roth, Su 2022)."""
+    promised = gaussian_curve(mu)
+    rates = np.linspace(0.001, 0.999, 200)
+    gaps = np.array([tpr(promised, rate) for rate in rates]) - ndtr(ndtri(rates) + mu)
+    assert gaps.min() >= -1e-12
+    assert gaps.max() < 0.006
+    assert 0 <= auc(promised) - ndtr(mu / math.sqrt(2)) < 0.003
+    assert 0 <= balanced_accuracy(promised) - ndtr(mu / 2) < 1e-9
+    assert auc(promised) < min(auc(Guarantee(*point)) for point in promised.points) - 0.005
+    bits = 13.3
+    true = quad(lambda u: max(ndtr(ndtri(min(u, ndtr(-mu / 2))) + mu) - min(u, ndtr(-mu / 2)), 0) / u, 2**-bits, 1)[0]
+    assert 0 <= exposure(promised, bits) - true / math.log(2) < 0.05
+
+
+@given(st.lists(st.tuples(EPSILONS, DELTAS), min_size=1, max_size=6), st.integers(1, 4))
+def test_bounds_of_several_points_are_those_of_their_least_curve(points, group):
+    promised = Guarantee(*points[0], tuple(points[1:])).of_group(group)
+    rates = np.concatenate([np.linspace(0, 1, 4001), np.geomspace(1e-9, 1, 2001)])
+    rates.sort()
+    each = [Guarantee(*point).of_group(group) for point in points]
+    least = np.min([[tpr(one, rate) for rate in rates] for one in each], axis=0)
+    assert [tpr(promised, rate) for rate in rates[::50]] == pytest.approx(least[::50])
+    assert auc(promised) == pytest.approx(np.trapezoid(least, rates), abs=1e-3)
+    assert advantage(promised) == pytest.approx(np.max(least - rates), abs=1e-3)
+    excess = np.maximum.accumulate(least - rates)
+    bits = 10.0
+    from_first = rates >= 2**-bits
+    integral = np.trapezoid(excess[from_first] / rates[from_first], rates[from_first]) / math.log(2)
+    assert exposure(promised, bits) == pytest.approx(min(bits, integral), abs=0.02)

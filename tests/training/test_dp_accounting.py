@@ -8,10 +8,13 @@ from functools import cache
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from opacus.accountants import RDPAccountant
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from audit.errors import UsageError
+from audit.stats.dp_bounds import Guarantee, auc, tpr
 from audit.training.dp.accounting import (
+    CURVE_POINTS,
     check_delta,
     default_delta,
     epsilon_of,
@@ -19,6 +22,8 @@ from audit.training.dp.accounting import (
     federated_noise_for,
     noise_for,
     paper_epsilon,
+    privacy_curve,
+    proving_noise,
 )
 from audit.training.dp.privacy_loss import renyi_epsilon
 
@@ -116,3 +121,49 @@ def test_the_accounted_epsilon_is_never_more_than_what_was_asked_for(epsilon: fl
 
 def test_epsilon_is_never_under_zero() -> None:
     assert epsilon_of(1.158, 0.227, 0.0318, 8) == 0
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "delta"),
+    [(1.0, 1.0, 1, 2e-3), (0.8, 0.2, 20, 1e-3), (1.0, 0.2, 50, 2e-3), (2.0, 0.5, 60, 1e-4), (20.0, 0.5, 40, 1e-3)],
+)
+def test_another_accountant_agrees_on_the_whole_curve(sigma: float, rate: float, steps: int, delta: float) -> None:
+    first, *others = privacy_curve(sigma, delta, rate, 1.0, steps)
+    assert first == (epsilon_of(sigma, delta, rate, steps), delta)
+    assert len(others) == CURVE_POINTS
+    assert others[0][0] == 0.0
+    assert others[-1][1] < 2e-6
+    for epsilon, bound in others:
+        other = losses(sigma, rate, steps).get_delta_for_epsilon(epsilon)
+        # Theirs is an upper bound too, of an interval of 0.001 a step.
+        assert other * 0.97 - 1e-7 <= bound <= 1.03 * other + 0.006
+
+
+def test_a_federated_curve_is_the_mean_over_rounds_with_the_client() -> None:
+    for epsilon, bound in privacy_curve(1.0, 1e-3, 0.5, 0.2, 10)[1::4]:
+        other = sum(binom.pmf(k, 10, 0.2) * losses(1.0, 0.5, k).get_delta_for_epsilon(epsilon) for k in range(1, 11))
+        assert other * 0.97 - 1e-7 <= bound <= 1.03 * other + 0.006
+
+
+def test_one_gaussian_s_bounds_are_nearly_its_own() -> None:
+    for mu in (0.3, 0.545, 1.0, 2.0):
+        first, *others = privacy_curve(1 / mu, 1e-3, 1.0, 1.0, 1)
+        promised = Guarantee(*first, tuple(others))
+        assert ndtr(mu / math.sqrt(2)) <= auc(promised) <= ndtr(mu / math.sqrt(2)) + 0.003
+        for rate in (0.001, 0.01, 0.1, 0.5):
+            true = ndtr(ndtri(rate) + mu)
+            assert true <= tpr(promised, rate) <= true + 0.012
+
+
+def test_noise_that_proves_an_area_is_the_least() -> None:
+    found = proving_noise(lambda promised: auc(promised) <= 0.65, 1e-3, 1.0, 1.0, 1)
+    least = 1 / (math.sqrt(2) * ndtri(0.65))
+    assert least <= found <= 1.015 * least
+
+
+def test_a_training_without_a_curve_has_its_one_point() -> None:
+    assert privacy_curve(0.0, 1e-3, 0.5, 1.0, 10) == ((math.inf, 1e-3),)
+    assert privacy_curve(1.0, 1e-3, 0.5, 1.0, 0) == ((0.0, 1e-3),)
+    ((epsilon, delta),) = privacy_curve(50.0, 1e-5, 0.001, 1.0, 20_000)
+    assert 0 < epsilon < 1
+    assert delta == 1e-5

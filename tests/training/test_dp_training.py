@@ -16,6 +16,7 @@ import torch
 
 from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.stats.dp_bounds import Guarantee, auc
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, privacy_card
 from audit.training.dp import settings
 from audit.training.dp import train as training
@@ -177,18 +178,21 @@ def test_the_audited_model_is_no_start(start, corpus, tmp_path: Path) -> None:
         train(tmp_path / "missing", corpus, tmp_path / "out")
 
 
-def test_epsilon_of_a_policy_is_asked_for_with_unit_and_delta(start, corpus, tmp_path: Path) -> None:
+def test_the_noise_of_a_policy_is_the_least_whose_curve_proves_it(start, corpus, tmp_path: Path) -> None:
     asked = []
 
-    def provable(kind, delta):
-        asked.append((kind, delta))
-        return 8.0
+    def proves(kind, promised):
+        asked.append((kind, promised))
+        return auc(promised) <= 0.9
 
     options = replace(QUICK, epsilon=None, to_policy="default")
-    card = privacy_card(train(start, corpus, tmp_path / "out", options, provable=provable))
+    model = train(start, corpus, tmp_path / "out", options, proves=proves)
+    card, _ = stated_guarantee(model)
     assert card is not None
-    assert 7.9 < card.epsilon <= 8.0
-    assert asked == [("provider", pytest.approx(6**-1.1))]
+    assert {kind for kind, _ in asked} == {"provider"}
+    assert all(promised.delta == pytest.approx(6**-1.1) for _, promised in asked[1:])
+    assert 0.89 < auc(Guarantee(card.epsilon, card.delta, card.curve)) <= 0.9
+    assert auc(Guarantee(card.epsilon, card.delta)) > 0.9
 
 
 @pytest.mark.parametrize(("n", "expected"), [(20, 20), (100, 64), (400, 100), (4000, 1000)])
@@ -375,7 +379,9 @@ def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(
 ) -> None:
     model = train(start, corpus, tmp_path / "out")
     card, warnings = stated_guarantee(model)
-    assert card == privacy_card(model) is not None
+    assert card is not None
+    assert replace(card, curve=()) == privacy_card(model)
+    assert card.curve
     assert warnings == ()
     (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
     card, (warning,) = stated_guarantee(model)

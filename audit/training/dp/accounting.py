@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 from audit.cards import PrivacyCard
 from audit.errors import UsageError
+from audit.stats.dp_bounds import Guarantee, Point
 
 ACCOUNTANT = "PRV"
 EPSILON_ERROR = 0.01
@@ -28,6 +29,10 @@ _TOLERANCE = 5e-3
 _MAX_SECANTS = 12
 _MOST_STEPS, _LEAST_DELTA = 10**4, 1e-12
 """Of what a card's numbers are held against (ours): memory grows with the root of the steps."""
+CURVE_POINTS = 24
+"""Points of a privacy curve beside the stated one, equally far apart in epsilon from 0 on (ours)."""
+_CURVE_DELTA, _FINEST = 1e-6, 1e-3
+"""The delta at which a curve ends, and the least error of its epsilons (ours)."""
 
 
 def accountant_version() -> str:
@@ -137,6 +142,62 @@ def federated_noise_for(epsilon: float, delta: float, provider_rate: float, clie
     return _least_noise(epsilon, delta, provider_rate, client_rate, rounds)
 
 
+@lru_cache(maxsize=64)
+def privacy_curve(
+    noise_multiplier: float, delta: float, provider_rate: float, client_rate: float, rounds: int
+) -> tuple[Point, ...]:
+    """Compute upper bounds of the whole privacy curve of a training; for arguments see `federated_epsilon`.
+
+    One composition gives all points. Its error in epsilon is a 500th of the curve's length, between `_FINEST` and
+    `EPSILON_ERROR`; both errors are added (Gopi et al. 2021, theorem 5.5).
+
+    Returns:
+        Epsilons and their deltas, first that of `delta`; that one alone where nothing else is worth its memory.
+    """
+    epsilon = federated_epsilon(noise_multiplier, delta, provider_rate, client_rate, rounds)
+    if rounds == 0 or rounds > _MOST_STEPS or math.isinf(epsilon):
+        return ((epsilon, delta),)
+    from audit.training.dp.privacy_loss import compose_rounds, renyi_epsilon
+
+    numbers, error = (noise_multiplier, provider_rate, client_rate, rounds), _CURVE_DELTA * DELTA_ERROR
+    with _no_warnings():
+        last = min(MAX_EPSILON, renyi_epsilon(noise_multiplier, _CURVE_DELTA, *numbers[1:]))
+        shift = min(EPSILON_ERROR, max(_FINEST, last / 500))
+        losses = compose_rounds(*numbers, shift, error)
+        at = [last * step / (CURVE_POINTS - 1) for step in range(CURVE_POINTS)]
+        deltas = [float(losses.compute_delta_estimate(point - shift)) + error for point in at]
+    return ((epsilon, delta), *((point, bound) for point, bound in zip(at, deltas, strict=True) if 0 <= bound < 1))
+
+
+def card_curve(card: PrivacyCard) -> tuple[Point, ...]:
+    """The privacy curve of the training that a card describes, without the point that the card states."""
+    rate = min(1.0, card.sample_rate / card.client_rate)
+    return privacy_curve(card.noise_multiplier, card.delta, rate, card.client_rate, card.steps)[1:]
+
+
+def proving_noise(
+    proves: Callable[[Guarantee], bool], delta: float, provider_rate: float, client_rate: float, rounds: int
+) -> float:
+    """The least noise multiplier, nearly, whose privacy curve proves what is asked.
+
+    Args:
+        proves: whether a guarantee does; a stronger one does where a weaker one does.
+        delta: see `federated_epsilon`, as the next three.
+        provider_rate: in (0, 1].
+        client_rate: in (0, 1].
+        rounds: at least 0.
+
+    Raises:
+        UsageError: no noise does.
+    """
+
+    def holds(sigma: float) -> bool:
+        (epsilon, _), *others = privacy_curve(sigma, delta, provider_rate, client_rate, rounds)
+        return proves(Guarantee(epsilon, delta, tuple(others)))
+
+    return _bisect(holds, _TOLERANCE)
+
+
 @lru_cache(maxsize=16)
 def gives(card: PrivacyCard) -> bool:
     """Test whether the numbers of a card may give the epsilon that it states.
@@ -215,7 +276,7 @@ def _bisect(holds: Callable[[float], bool], tolerance: float) -> float:
     while not holds(high):
         low, high = high, 2 * high
         if high > _MAX_NOISE:
-            raise UsageError("no noise gives so small an epsilon", "give a larger one")
+            raise UsageError("no noise gives so much privacy", "ask for less: a larger epsilon, or higher limits")
     while high > low * (1 + tolerance):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)

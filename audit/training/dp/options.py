@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from audit.stats.dp_bounds import Guarantee
+
 TRAINED = ("lora:RANK", "head", "full")
 """What can be trained."""
 ENGINES = ("auto", "exact", "vmap", "hooks")
 """What can compute the gradients of units; "auto": the fastest that a preflight finds equal to "exact"."""
 
-ProvableEpsilon = Callable[[Literal["document", "provider"], float], float]
-"""The largest epsilon that proves what a policy asks, by unit and delta."""
+Proves = Callable[[Literal["document", "provider"], Guarantee], bool]
+"""Whether a guarantee to such a unit proves what a policy asks."""
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass, replace
 
 from audit.errors import UsageError
+from audit.stats.dp_bounds import Guarantee
 from audit.training.dp.accounting import (
     check_delta,
     check_epsilon,
     default_delta,
     federated_epsilon,
     federated_noise_for,
+    proving_noise,
 )
 from audit.training.dp.interface import UnitKind
 from audit.training.dp.mechanism import MechanismPlan
-from audit.training.dp.options import DpOptions, ProvableEpsilon
+from audit.training.dp.options import DpOptions, Proves
 
 STEPS = 100
 """Server steps (ours)."""
@@ -47,16 +49,14 @@ class Budget:
     plan: MechanismPlan
 
 
-def with_epsilon(
-    options: DpOptions, kind: UnitKind, n_units: int, provable: ProvableEpsilon | None = None
-) -> DpOptions:
+def with_epsilon(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | None = None) -> DpOptions:
     """The options with epsilon and delta in place of a policy and of rules; wrong numbers are found before training.
 
     Args:
         options: what the owner chose, checked.
         kind: whoever is protected.
         n_units: N.
-        provable: gives epsilon where `options` names none.
+        proves: whether a guarantee is strong enough, where `options` names no epsilon.
 
     Raises:
         UsageError: delta or the number of expected units makes no sense for N, or nobody gives epsilon.
@@ -66,9 +66,10 @@ def with_epsilon(
     expected = _expected(options, n_units)
     if options.epsilon is not None:
         return replace(options, delta=delta, expected_units=expected)
-    if provable is None:
+    if proves is None:
         raise UsageError(f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead")
-    return replace(options, delta=delta, expected_units=expected, epsilon=provable(kind, delta), to_policy=None)
+    settled = replace(options, delta=delta, expected_units=expected)
+    return replace(settled, epsilon=_provable(settled, kind, n_units, proves), to_policy=None)
 
 
 def budget_of(options: DpOptions, n_units: int, scope: str) -> Budget:
@@ -81,9 +82,8 @@ def budget_of(options: DpOptions, n_units: int, scope: str) -> Budget:
     """
     assert options.epsilon is not None
     assert options.delta is not None
-    rate, delta = _expected(options, n_units) / n_units, options.delta
-    steps = options.steps or (ROUNDS if options.local_steps else STEPS)
-    given = (delta, min(1.0, rate / options.client_rate), options.client_rate, steps)
+    rate = _expected(options, n_units) / n_units
+    given = delta, _, _, steps = _accounted(options, n_units)
     without = math.isinf(options.epsilon)
     sigma = 0.0 if without else federated_noise_for(options.epsilon, *given)
     plan = MechanismPlan(
@@ -136,6 +136,30 @@ def learning_rate(options: DpOptions, scope: str) -> float:
     if options.local_steps:
         return LOCAL_RATE
     return SGD_RATE if options.optimizer == "sgd" else LEARNING_RATES[scope]
+
+
+def _provable(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves) -> float:
+    """The epsilon of the least noise whose privacy curve proves what is asked.
+
+    Raises:
+        UsageError: no noise does, or so much that epsilon is 0 at this delta.
+    """
+    given = _accounted(options, n_units)
+    advice = "protect providers (--unit provider), train on more units, raise the limit, or give --epsilon"
+    if not proves(kind, Guarantee(0.0, 0.0)):
+        raise UsageError(f"policy {options.to_policy} has a limit that no guarantee for a {kind} proves", advice)
+    sigma = proving_noise(lambda promised: proves(kind, promised), *given)
+    if epsilon := federated_epsilon(sigma, *given):
+        return epsilon
+    raise UsageError(f"the noise that proves policy {options.to_policy} has epsilon 0 at delta {given[0]:.2g}", advice)
+
+
+def _accounted(options: DpOptions, n_units: int) -> tuple[float, float, float, int]:
+    """Delta, a unit's rate where its client takes part, the client's rate, and the number of steps."""
+    assert options.delta is not None
+    rate = _expected(options, n_units) / n_units
+    steps = options.steps or (ROUNDS if options.local_steps else STEPS)
+    return options.delta, min(1.0, rate / options.client_rate), options.client_rate, steps
 
 
 def _expected(options: DpOptions, n_units: int) -> float:

@@ -37,7 +37,7 @@ from audit.training.dp.interface import (
 )
 from audit.training.dp.ledger import Ledger
 from audit.training.dp.mechanism import Draw, MechanismPlan, run_mechanism, run_steps
-from audit.training.dp.options import DpOptions, ProvableEpsilon
+from audit.training.dp.options import DpOptions, Proves
 from audit.training.dp.randomness import SeededRandom, SystemRandom
 from audit.training.dp.settings import Budget, budget_of, check_options, with_epsilon
 from audit.training.dp.trained import Trained, choose_trained, merge_adapters, rank_of
@@ -70,7 +70,7 @@ def train_private(
     device: str = "cpu",
     progress: Progress = SILENT,
     audited: Path | None = None,
-    provable: ProvableEpsilon | None = None,
+    proves: Proves | None = None,
     open_learner: OpenLearner | None = None,
     choose_engine: ChooseEngine | None = None,
 ) -> Path:
@@ -87,7 +87,7 @@ def train_private(
         device: "cpu", "cuda" or "mps".
         progress: told of steps.
         audited: the audited model, which must not be the start.
-        provable: gives epsilon where `options.to_policy` names a policy.
+        proves: whether a guarantee is strong enough, where `options.to_policy` names a policy.
         open_learner: opens a model for training; None: `learners.open_learner`.
         choose_engine: chooses what computes gradients; None: `engines.choose_engine`.
 
@@ -101,7 +101,7 @@ def train_private(
         TrainingError: training broke down.
         EngineError: the disk does not take it, or another training holds the folder.
     """
-    prepared = prepare_training(start, corpus, options, device=device, audited=audited, provable=provable)
+    prepared = prepare_training(start, corpus, options, device=device, audited=audited, proves=proves)
     clients = prepared.clients
     owners = None if clients is None else {name: list(own) for name, own in clients.providers.items()}
     key = key_of([prepared.start.sha256, corpus.sha256, _settings_of(prepared.options), owners, __version__])
@@ -121,7 +121,7 @@ def prepare_training(
     *,
     device: str = "cpu",
     audited: Path | None = None,
-    provable: ProvableEpsilon | None = None,
+    proves: Proves | None = None,
 ) -> PreparedTraining:
     """Check a training before its model is opened; for arguments and errors see `train_private`."""
     check_options(options)
@@ -132,7 +132,7 @@ def prepare_training(
     members = corpus.of("member")
     kind = kind_of(members, options.unit)
     units = units_of(corpus, members, kind, per_unit=options.per_unit, seed=options.seed)
-    settled = with_epsilon(options, kind, len(units), provable)
+    settled = with_epsilon(options, kind, len(units), proves)
     clients = None if options.clients is None else _clients_of(options.clients, kind, units)
     return PreparedTraining(opened, corpus, settled, units, kind, device, clients)
 

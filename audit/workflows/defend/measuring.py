@@ -32,7 +32,7 @@ from audit.workflows.defend.effects import (
 )
 from audit.workflows.defend.memory import changes_of, refusals_as_sign
 from audit.workflows.defend.placing import apply, check, hold_folder, refuse_contradicted_guarantee
-from audit.workflows.defend.proof import epsilon_that_proves
+from audit.workflows.defend.proof import proof_of
 from audit.workflows.defend.scans import ScanOfSide, run_side
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
@@ -154,10 +154,10 @@ def _with_options(defense: Defense, dp: DpOptions | None, options: ScanOptions) 
     if not isinstance(defense, TakesPrivacyOptions):
         return defense
     chosen = DpOptions(seed=options.seed) if dp is None else dp
-    provable = None
+    proves = None
     if chosen.to_policy is not None:
-        provable = epsilon_that_proves(load_policy(chosen.to_policy), manifest.load(options.data_dir))
-    return defense.with_options(chosen, options.model_dir, provable)
+        proves = proof_of(load_policy(chosen.to_policy), manifest.load(options.data_dir))
+    return defense.with_options(chosen, options.model_dir, proves)
 
 
 def _scan_before(plan: _Plan) -> Generator[str, None, ScanOfSide]:

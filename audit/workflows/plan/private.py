@@ -11,7 +11,7 @@ from audit.attacks.proven import bound, group_of, provable
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
 from audit.policy import Limit, Policy
-from audit.stats.dp_bounds import Guarantee, auc, balanced_accuracy
+from audit.stats.dp_bounds import Guarantee, Point, auc, balanced_accuracy
 
 UnitKind = Literal["document", "provider"]
 
@@ -25,12 +25,14 @@ class Mechanism:
         steps: of the server.
         expected_units: units of a step on average, q N.
         noise_multiplier: sigma: the noise of a step's sum, in multiples of the norm C to which contributions are cut.
+        curve: epsilons and deltas of its privacy curve, beside what was asked for.
     """
 
     delta: float
     steps: int
     expected_units: float
     noise_multiplier: float
+    curve: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,18 +107,20 @@ def count_units(corpus: Corpus, asked: UnitKind | None) -> tuple[UnitKind, int]:
 
 def mechanism_of(epsilon: float, kind: UnitKind, n_units: int) -> Mechanism:
     """The numbers with which `docaudit defend dp` keeps this epsilon by its own rules."""
+    from audit.training.dp.accounting import privacy_curve
     from audit.training.dp.options import DpOptions
     from audit.training.dp.settings import budget_of, with_epsilon
 
     options = with_epsilon(DpOptions(unit=kind, epsilon=epsilon), kind, n_units)
     budget = budget_of(options, n_units, "lora")
     plan = budget.plan
-    return Mechanism(budget.delta, plan.steps, plan.expected_units, plan.noise_multiplier)
+    curve = privacy_curve(plan.noise_multiplier, budget.delta, plan.sample_rate, 1.0, plan.steps)
+    return Mechanism(budget.delta, plan.steps, plan.expected_units, plan.noise_multiplier, curve[1:])
 
 
 def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest: int) -> PrivateTraining:
     mechanism = mechanism_of(epsilon, kind, n_units)
-    promised = Guarantee(epsilon, mechanism.delta)
+    promised = Guarantee(epsilon, mechanism.delta, mechanism.curve)
     asked = [limit for limit in policy.limits if _is_on_membership(limit)]
     met = [_proves(promised, limit, kind, largest) for limit in asked]
     names = [(limit.attack, limit.metric) for limit in asked]
