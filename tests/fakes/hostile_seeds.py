@@ -241,6 +241,11 @@ def _writing(kind: str, folder: Path, place: Path) -> None:
     elif kind == "parsing":
         answers(folder)
         parsed_pages.donut(place)
+    elif kind == "idefics2":
+        import vlm_zoo
+
+        asked_pages.corpus(folder / "data", members=2, heldout=2, public=2)
+        vlm_zoo.write_vlm(place, kind)
     else:
         asked_pages.corpus(folder / "data", members=2, heldout=2, public=2)
         made = {

@@ -303,6 +303,7 @@ SURFACES: tuple[Surface, ...] = (
             "vt5",
             "parsing",
             "pix2struct",
+            "idefics2",
         )
     ),
     *(_model(kind, 3, planned=True) for kind in ("bert", "donut", "extractive", "utterances")),

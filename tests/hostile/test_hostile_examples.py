@@ -123,6 +123,43 @@ def _word_beyond_the_model(folder: Path) -> None:
     path.write_text(json.dumps(content))
 
 
+def tokenizer_of(**values: object):
+    """Set fields of tokenizer.json."""
+    return settings("model/tokenizer.json", **values)
+
+
+PADDING = {"direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]", "pad_to_multiple_of": None}
+CUT = {"direction": "Right", "strategy": "LongestFirst", "max_length": 8, "stride": 0}
+PADDINGS = (
+    {"padding": {**PADDING, "strategy": {"Fixed": 10**9}}},
+    {"padding": {**PADDING, "strategy": {"Fixed": 2**63}}},
+    {"padding": {**PADDING, "strategy": "BatchLongest", "pad_to_multiple_of": 2**33}},
+    {"padding": {**PADDING, "strategy": "BatchLongest", "pad_token": "x" * 10_000_000}},
+    {"truncation": {**CUT, "max_length": 0}},
+    {"truncation": {**CUT, "max_length": 2**63, "stride": 2**62}},
+    {"truncation": {**CUT, "stride": 9}},
+)
+TOKENIZED = (
+    "bert",
+    "layoutlmv3",
+    "utterances",
+    "extractive",
+    "donut",
+    "t5",
+    "vt5",
+    "parsing",
+    "pix2struct",
+    "idefics2",
+)
+
+
+@pytest.mark.parametrize("change", PADDINGS, ids=lambda one: ascii(one)[:60])
+@pytest.mark.parametrize("kind", TOKENIZED)
+def test_padding_and_truncation_of_a_tokenizer_take_no_memory(kind, change, server, root):
+    """60 bytes asked for gigabytes, which ended the process: it is set aside, or the tokenizer is refused."""
+    said(server, root, f"checkpoint {kind}", tokenizer_of(**change))
+
+
 MODELS = [
     ("checkpoint bert", _word_beyond_the_model, "has the number 4742"),
     ("checkpoint extractive", _word_beyond_the_model, "has the number 4742"),
@@ -140,6 +177,25 @@ MODELS = [
     ("checkpoint bert", lambda folder: (folder / "model/docaudit-origin.json").write_text("[" * 100_000), None),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/trainer_state.json"), None),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-privacy.json"), None),
+    ("checkpoint bert", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
+    ("checkpoint bert", settings("model/config.json", attention_probs_dropout_prob=float("nan")), "is not a number"),
+    ("checkpoint bert", settings("model/config.json", layer_norm_eps=float("nan")), None),
+    ("checkpoint bert", settings("model/config.json", initializer_range=float("inf")), None),
+    ("checkpoint layoutlm", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
+    (
+        "checkpoint layoutlmv3",
+        settings("model/config.json", attention_probs_dropout_prob=float("nan")),
+        "is not a number",
+    ),
+    ("checkpoint extractive", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
+    ("checkpoint t5", settings("model/config.json", dropout_rate=float("nan")), None),
+    ("checkpoint idefics2", settings("model/processor_config.json", image_seq_length=10**9), "image_seq_length is"),
+    ("checkpoint idefics2", settings("model/preprocessor_config.json", num_image_tokens=10**9), "num_image_tokens is"),
+    *(
+        (f"checkpoint {kind}", settings("model/tokenizer_config.json", **more), None)
+        for kind in ("bert", "donut", "idefics2")
+        for more in ({"padding": "max_length", "max_length": 10**9}, {"padding": True, "pad_to_multiple_of": 10**9})
+    ),
 ]
 
 

@@ -17,7 +17,7 @@ from audit.targets.answering.parts import image_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
 from audit.targets.answering.wording import special_tokens
 from audit.targets.checkpoint.folder import AnyFolder
-from audit.targets.checkpoint.tokenizer import open_tokenizer
+from audit.targets.checkpoint.tokenizer import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000
@@ -98,14 +98,6 @@ def never_spoken(tokenizer: Any, config: Any) -> frozenset[int]:
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
     """A pattern for special tokens of the tokenizer in the text of a page or a question."""
     return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
-
-
-def unpadded(tokenizer: Any) -> Any:
-    """The inner tokenizer, without the padding and truncation that a tokenizer.json or an earlier call may have set."""
-    backend = tokenizer.backend_tokenizer
-    backend.no_padding()
-    backend.no_truncation()
-    return backend
 
 
 def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word]) -> PageTokens:

@@ -7,8 +7,8 @@ from typing import Any
 
 from audit.corpus.documents import Word
 from audit.corpus.redaction.lines import lines_of
-from audit.targets.answering.layout import unpadded
 from audit.targets.answering.wording import tokens_of
+from audit.targets.checkpoint.tokenizer import unpadded
 
 
 def text_of_words(words: Sequence[Word]) -> str:

@@ -16,7 +16,8 @@ from audit.errors import TargetError
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
+from audit.targets.checkpoint.safety import beyond_measure
+from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer, unpadded
 
 VOCABULARIES = (
     "tokenizer.json",
@@ -67,13 +68,15 @@ def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
         TargetError: the folder has none, its settings cannot be used, a library is missing, or see `tokenizer_of`.
     """
     tokenizer_of(folder, n_vocabulary)
-    return _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
+    processor = _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
+    unpadded(processor.tokenizer)
+    return processor
 
 
 def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any:
     folder = open_checkpoint(folder)
     hint = "save the model's processor beside it (processor.save_pretrained)"
-    _refuse_large_pictures(folder)
+    _refuse_beyond_measure(folder)
     if not any((folder.path / name).is_file() for name in _PROCESSORS):
         raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
     with quiet():
@@ -88,14 +91,16 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
             raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
 
 
-def _refuse_large_pictures(folder: CheckpointFolder) -> None:
-    """Refuse a processor whose pictures would have more pixels than a page may have."""
+def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
+    """Refuse a processor whose pictures would have more pixels than a page may have, or more tokens than any model."""
     for path in (folder.path / name for name in _PROCESSORS):
         try:
             settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-            most = max(_pixels(settings), default=0)
+            most, problem = max(_pixels(settings), default=0), next(beyond_measure(settings), None)
         except (OSError, ValueError, RecursionError):
             raise TargetError(f"{path}: not readable as JSON") from None
+        if problem is not None:
+            raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
         if most > _MOST_PIXELS:
             raise TargetError(f"{path}: asks for pictures of {most:,} pixels, and {_MOST_PIXELS:,} are the most")
 

@@ -23,7 +23,6 @@ from audit.targets.answering.layout import (
     padded,
     side_lengths,
     tokens_of_words,
-    unpadded,
 )
 from audit.targets.answering.parts import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
@@ -31,6 +30,7 @@ from audit.targets.answering.vt5_config import VT5Config
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.tokenizer import unpadded
 
 WORDS = "{words}"
 PROMPT = f"question: {QUESTION}  context: {WORDS}"

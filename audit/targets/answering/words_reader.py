@@ -19,7 +19,7 @@ from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.generation import ids_of
-from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of, unpadded
+from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of
 from audit.targets.answering.page_text import around, first_tokens, text_of_words, whole_words, word_of, words_at
 from audit.targets.answering.parts import VOCABULARIES
 from audit.targets.answering.parts import padded as filled
@@ -28,7 +28,7 @@ from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, continued,
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
-from audit.targets.checkpoint.tokenizer import open_tokenizer
+from audit.targets.checkpoint.tokenizer import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
 TEXT = "{text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ _MOST_PARTS, _PARTS = 1000, re.compile("layers|depth|blocks|experts|stages|group
 500): each takes time and memory before any weight is read."""
 _MOST_OUTPUTS, _OUTPUTS = 100_000, re.compile("num_labels|n_classes|num_classes")
 """The same of outputs (ours): transformers makes up a name for each."""
+_MOST_TOKENS, _TOKENS = 10**6, re.compile("seq_length|image_tokens|query_tokens|tokens_per_image|patches|tiles")
+"""The same of tokens that stand for a page (ours): a processor writes as many marks into the text."""
 _MAYBE_POINTERS = ("*.safetensors", "*.json", "*.model", "*.txt")
 
 
@@ -99,7 +102,7 @@ def _settings(path: Path) -> dict[str, Any]:
         if path.is_file() and path.stat().st_size > _MOST_BYTES:
             raise TargetError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is")
         settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        problem = next(_beyond_measure(settings), None)
+        problem = next(beyond_measure(settings), None)
     except (OSError, ValueError, RecursionError):
         raise TargetError(f"{path}: not readable as JSON") from None
     if not isinstance(settings, dict):
@@ -114,18 +117,20 @@ def _settings(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
-    """Settings, at any depth, that ask for more parts or outputs than any model has."""
+def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
+    """Settings, at any depth, that are no numbers, or ask for more of something than any model has."""
     if isinstance(settings, dict):
         for key, value in settings.items():
-            yield from _beyond_measure(value, str(key))
+            yield from beyond_measure(value, str(key))
         if len(settings) > _MOST_OUTPUTS:
             yield f"{name} has {len(settings):,} entries, and {_MOST_OUTPUTS:,} are the most"
     elif isinstance(settings, list):
         for value in settings:
-            yield from _beyond_measure(value, name)
+            yield from beyond_measure(value, name)
+    elif isinstance(settings, float) and isnan(settings):
+        yield f"{name} is not a number"
     elif isinstance(settings, int):
-        for most, named in ((_MOST_PARTS, _PARTS), (_MOST_OUTPUTS, _OUTPUTS)):
+        for most, named in ((_MOST_PARTS, _PARTS), (_MOST_OUTPUTS, _OUTPUTS), (_MOST_TOKENS, _TOKENS)):
             if settings > most and named.search(name):
                 yield f"{name} is {settings:,}, and no model has more than {most:,}"
 

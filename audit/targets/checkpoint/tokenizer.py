@@ -24,6 +24,7 @@ _VOCABULARIES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
+_LENGTHS = ("padding", "truncation", "max_length", "pad_to_multiple_of", "stride")
 _UNUSUAL = "\N{SNOWMAN}"
 _SAVE_TOKENIZER = "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"
 
@@ -82,7 +83,7 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
             )
             # A vocabulary without its own unknown token is found out here, not at the first word that it lacks.
             if tokenizer.is_fast:
-                tokenizer.backend_tokenizer.encode(_UNUSUAL)
+                unpadded(tokenizer).encode(_UNUSUAL)
         except Exception as error:
             # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
             if not (isinstance(error, DAMAGE) or type(error) is Exception):
@@ -95,6 +96,23 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
     return tokenizer
 
 
+def unpadded(tokenizer: Any) -> Any:
+    """Take from a tokenizer the padding and truncation that its files or an earlier call set.
+
+    A few bytes of tokenizer.json or tokenizer_config.json may ask for padding of gigabytes.
+
+    Returns:
+        The inner tokenizer.
+    """
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.no_truncation()
+    for name in _LENGTHS:
+        # A processor takes them for its calls of the tokenizer.
+        tokenizer.init_kwargs.pop(name, None)
+    return backend
+
+
 def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
     """Refuse a tokenizer with tokens, or numbers of them, that the model has no embedding of.
 
@@ -104,7 +122,7 @@ def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
     if len(tokenizer) > n_tokens:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_tokens}")
     # What is put around a text is numbered in a place of its own.
-    around = tokenizer.backend_tokenizer.encode(_UNUSUAL).ids
+    around = unpadded(tokenizer).encode(_UNUSUAL).ids
     last = max([*tokenizer.get_vocab().values(), *around], default=0)
     if last >= n_tokens:
         raise TargetError(f"{folder}: a token of the tokenizer has the number {last}, the model {n_tokens} tokens")

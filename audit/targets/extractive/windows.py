@@ -14,8 +14,9 @@ import torch
 
 from audit.arrays import Ints
 from audit.corpus.page_view import PageView
-from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of, unpadded
+from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
 from audit.targets.answering.reader import Sample
+from audit.targets.checkpoint.tokenizer import unpadded
 
 OVERLAP = 128
 """Page tokens that two windows of a long page share, half a window at most (transformers' `doc_stride`)."""

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from audit.corpus.outputs import as_marks, keys_of
-from audit.targets.answering.layout import unpadded
 from audit.targets.answering.page_text import around
 from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample
+from audit.targets.checkpoint.tokenizer import unpadded
 from audit.targets.encoded_page import NOT_READ
 
 _TOKENS_KEPT = 256
