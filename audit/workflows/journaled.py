@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import audit
@@ -27,6 +27,7 @@ class Origin:
     Attributes:
         policy: sha256 of the policy that the scan declares.
         same_policy: whether all journals of earlier runs were begun under it.
+        journals: that hold the outcomes.
     """
 
     policy: str | None = None
@@ -36,9 +37,11 @@ class Origin:
     newest: str | None = None
     undated: bool = False
     same_policy: bool = True
+    journals: list[Journal] = field(default_factory=list)
 
     def add(self, outcomes: int, resumed: int, opened: OpenedJournal) -> None:
         """Count the outcomes of an attack, `resumed` of which stood in its journal already."""
+        self.journals.append(opened.journal)
         self.outcomes += outcomes
         self.resumed += resumed
         if resumed:

@@ -24,7 +24,7 @@ from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
-from audit.errors import DocauditError, EngineError, ManifestError
+from audit.errors import DocauditError, EngineError, ManifestError, TargetError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.policy.checks import settle
@@ -41,7 +41,7 @@ from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import now
 from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, references_to_fill
+from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
 from audit.workflows.unit_scores import write_scores
 
 
@@ -142,6 +142,13 @@ def run_scan(
     references = cache(lambda: _fill(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_run_attack(bound, attack, references, recovered, progress) for attack in opened.attacks)
+    try:
+        refuse_changed(opened)
+    except TargetError:
+        # Another scan would take their outcomes for those of the files that were hashed.
+        for journal in bound.origin.journals:
+            journal.path.unlink(missing_ok=True)
+        raise
     record = AuditRecord(
         schema_version=1,
         target=target.card,

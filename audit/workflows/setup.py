@@ -23,7 +23,7 @@ from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
-from audit.errors import UsageError
+from audit.errors import TargetError, UsageError
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder
@@ -124,7 +124,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             "with other numbers an answer would depend on the questions beside it, in its last bits",
         )
     whole = load_corpus(options.data_dir)
-    folder = open_model(options.model_dir, whole, next(iter(options.references.get("pretrained", ())), None))
+    folder = _open_target(options, whole)
     if folder.adapter is not None and options.engine == "ray":
         raise UsageError(
             f"--engine ray: {folder} is an adapter, which workers are not sent",
@@ -181,6 +181,31 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         promised,
         model.unread,
     )
+
+
+def _open_target(options: ScanOptions, whole: Corpus) -> CheckpointFolder:
+    return open_model(options.model_dir, whole, next(iter(options.references.get("pretrained", ())), None))
+
+
+def refuse_changed(opened: ScanSetup) -> None:
+    """Hash the files of the model again, those of an adapter's base too, and hold them against its card.
+
+    It reads them whole: sizes and dates are the owner's to set.
+
+    Raises:
+        TargetError: they are not what they were before the model was loaded.
+    """
+    card = opened.target.card
+    if not card.is_model:
+        return
+    folder = _open_target(opened.options, opened.whole or opened.corpus)
+    found = folder.file_hashes
+    changed = [name for name in sorted({*found, *card.files}) if found.get(name) != card.files.get(name)]
+    if changed:
+        raise TargetError(
+            f"{folder}: {changed[0]} is not what it was when the scan began: nothing says which weights were measured",
+            "leave the folder alone while it is scanned, and scan again",
+        )
 
 
 def _find_batch_size(target: EncoderTarget, corpus: Corpus) -> None:

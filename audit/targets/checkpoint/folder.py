@@ -26,8 +26,9 @@ NumberFormat = Literal["auto", "float32", "bfloat16"]
 class CheckpointFolder:
     """A folder that passed the safety checks; made by `open_checkpoint`.
 
-    Hashes are taken when they are first asked for and belong to this object, never to a path. Whoever keeps something
-    under a hash opens the folder where the training begins, so that an older opening never vouches for newer files.
+    Hashes are taken before weights are loaded (`seal`), or when first asked for, and belong to this object, never to a
+    path. Whoever keeps something under a hash opens the folder where the training begins, so that an older opening
+    never vouches for newer files.
 
     Attributes:
         path: the folder that holds configuration, tokenizer and processor, and the weights but of an adapter.
@@ -74,6 +75,10 @@ class CheckpointFolder:
         """The sha256 over names and content of configuration, tokenizer and weights, those of an adapter's base too."""
         own = {name: digest.hex() for name, digest in self._digests.items()}
         return digest_of_files(own, None if self.base is None else self.base.sha256)
+
+    def seal(self) -> None:
+        """Hash all its files; whoever loads them does this first, so that hashes are of what was there before."""
+        assert self.sha256
 
     @property
     def file_hashes(self) -> dict[str, str]:

@@ -124,7 +124,9 @@ def load_model(
     Raises:
         TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot be merged.
     """
-    return read_model(open_checkpoint(folder), model_class, settings)
+    folder = open_checkpoint(folder)
+    folder.seal()
+    return read_model(folder, model_class, settings)
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:

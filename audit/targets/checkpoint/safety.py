@@ -11,6 +11,7 @@ from typing import Any
 
 from audit.errors import TargetError
 from audit.files import is_endless
+from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.hints import (
     download_of,
     no_configuration,
@@ -23,6 +24,8 @@ from audit.targets.checkpoint.quantised import refuse_unreadable
 
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings (ours): a model that names 20,000 classes has two."""
+MOST_OTHER_BYTES = 128 * 2**20
+"""Of a file beside the weights that counts for a checkpoint's hash (ours): the largest tokenizers have 35 MiB."""
 _MOST_PARTS, _PARTS = 1000, re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE)
 """Settings of so many parts that a model is made of, and the most there can be (ours; published models have under
 500): each takes time and memory before any weight is read."""
@@ -43,6 +46,7 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
         raise TargetError(*no_folder(folder))
     _refuse_pipes(folder)
     _refuse_pointers(folder)
+    _refuse_large(folder)
     config = _settings(folder / "config.json")
     _settings(folder / "tokenizer_config.json")
     if not config:
@@ -60,6 +64,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     """
     _refuse_pipes(folder)
     _refuse_pointers(folder)
+    _refuse_large(folder)
     settings = _settings(folder / "adapter_config.json")
     for name in ("tokenizer_config.json", "config.json"):
         _settings(folder / name)
@@ -85,6 +90,16 @@ def _refuse_pipes(folder: Path) -> None:
     odd = sorted(path.name for path in folder.iterdir() if is_endless(path))
     if odd:
         raise TargetError(f"{folder}: {odd[0]} is not a regular file", "leave only the checkpoint's own files there")
+
+
+def _refuse_large(folder: Path) -> None:
+    """Refuse files of gigabytes that are no weights: hashing them only takes time."""
+    for path in files_of(folder).values():
+        if path.suffix != ".safetensors" and path.stat().st_size > MOST_OTHER_BYTES:
+            raise TargetError(
+                f"{path}: larger than {MOST_OTHER_BYTES >> 20} MiB, which no file beside weights is",
+                "move it out of the folder",
+            )
 
 
 def _refuse_pointers(folder: Path) -> None:

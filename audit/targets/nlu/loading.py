@@ -45,8 +45,8 @@ def load_nlu(
     folder = open_checkpoint(folder)
     if not is_nlu(folder):
         raise TargetError(f"{folder}: no NLU model", f"its config.json must say model_type {NluConfig.model_type!r}")
-    vocabulary = Vocabulary.load(folder.path)
     model = load_whole_model(folder, NluModel)
+    vocabulary = Vocabulary.load(folder.path)
     config = model.config
     if len(vocabulary.words) != config.vocab_size:
         raise TargetError(f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}")
