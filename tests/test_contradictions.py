@@ -382,9 +382,14 @@ def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Pa
     (model / "onnx").mkdir()
     for name in ("model.gguf", "pytorch_model.bin", "onnx/model.onnx", "modeling_evil.py"):
         (model / name).write_bytes(b"what a loader may take")
+    refused = docaudit("gate", scanned, "--model", model)
+    assert refused.exit_code == 2
+    assert "pytorch_model.bin was not scanned" in " ".join(refused.output.split())
+    (model / "model.gguf").unlink()
+    (model / "pytorch_model.bin").unlink()
     result = docaudit("gate", scanned, "--model", model)
     assert result.exit_code == 10
-    said = "model.gguf, modeling_evil.py, onnx/model.onnx, pytorch_model.bin were not scanned: the verdict says nothing"
+    said = "modeling_evil.py, onnx/model.onnx were not scanned: the verdict says nothing"
     assert said in " ".join(result.output.split())
     attest(scanned, out=tmp_path / "a.jsonl")
     notes = verify(scanned, model=model, attestation=tmp_path / "a.jsonl")[1].notes

@@ -23,6 +23,14 @@ def gate(
         bool,
         typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
     ] = False,
+    pub: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            help="The ed25519 public key in PEM that the record must be signed with (docaudit attest).",
+            show_default="not checked, a pass is marked unsigned",
+        ),
+    ] = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
@@ -45,7 +53,7 @@ def gate(
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
     with show_errors(debug):
-        from audit.workflows.gate import gate_record, warn_unscanned
+        from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, warn_unscanned
 
         shown = choose(
             formats,
@@ -59,6 +67,7 @@ def gate(
         )
         with clearing(shown, record_path, Path(policy), *([baseline] if baseline else [])):
             with console.Reporter(quiet=quiet) as progress:
+                signed = UNSIGNED if pub is None else check_signature(record_path, pub)
                 if baseline is None:
                     record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
                 else:
@@ -67,6 +76,7 @@ def gate(
                     record, verdict, _ = gate_against_baseline(
                         record_path, policy, baseline, model, data, no_model=no_model, progress=progress
                     )
+            verdict = mark_pass(verdict, signed)
             if model is not None:
                 console.warn(*warn_unscanned(model))
 

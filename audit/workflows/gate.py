@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audit import attestation as attestations
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import BATTERY, known_facts, known_metrics
 from audit.attacks.description import describe
 from audit.errors import RecordError, UsageError
-from audit.files import digest_of_files
+from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.policy.consistency import check_consistency, check_values
 from audit.policy.of_attacks import check_against_attacks
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Files that a warning names (ours)."""
+UNSIGNED = "unsigned: nobody vouches for this record"
 UNAUDITED = (
     "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
     "gate it with --no-model"
@@ -99,6 +102,13 @@ def gate_record(
     ]
     if problems:
         raise RecordError(problems, "scan this model with this data set, and gate the record of that scan")
+    from audit.targets.checkpoint.content import other_weights
+
+    if model is not None and (others := other_weights(model)):
+        raise RecordError(
+            [f"{model}: {name} was not scanned, and a loader may take it for the model's weights" for name in others],
+            "move it out of the folder",
+        )
     verdict = policies.evaluate(record, chosen, policies.today())
     if record.target.is_model and no_model:
         raise UsageError("--no-model: the record is of a model", "leave it out, or give that of scan --no-model")
@@ -106,6 +116,38 @@ def gate_record(
         return record, verdict
     # A pipeline that takes a model on would take this one on unaudited.
     return record, replace(verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED)
+
+
+def check_signature(path: Path, public: Path) -> str:
+    """Name the key that a record is signed with.
+
+    Args:
+        path: of the record, or of its folder; the attestation lies beside it.
+        public: the signer's key, ed25519 in PEM.
+
+    Raises:
+        UsageError: it is no key, or cryptography is not installed.
+        RecordError: the attestation is missing, is not signed with the key, or is of another record.
+    """
+    key = attestations.read_public_key(public)
+    written = records.file_of(path)
+    place = written.parent / attestations.FILE_NAME
+    try:
+        sealed, digest = attestations.unseal(read_file(place), place.name), sha256(read_file(written)).hexdigest()
+    except OSError as error:
+        raise RecordError(
+            f"{place}: no attestation ({error.strerror})", f"write it with: docaudit attest {place.parent} --key KEY"
+        ) from None
+    if not attestations.is_signed_by(sealed, key):
+        raise RecordError(f"{place} is not signed with this key", "give the key of whoever signed it with --pub")
+    if {"name": "record.json", "digest": {"sha256": digest}} not in sealed.statement["subject"]:
+        raise RecordError(f"{written} is not the record that was signed", "give the record as it was signed")
+    return f"signed with the key {attestations.key_id(key)[:12]}"
+
+
+def mark_pass(verdict: Verdict, signed: str) -> Verdict:
+    """Say beside a verdict that lets a model through by whom its record is signed."""
+    return verdict if verdict.exit_code else replace(verdict, reason=f"{verdict.reason}; {signed}")
 
 
 def other_model(record: AuditRecord, folder: Path) -> list[str]:

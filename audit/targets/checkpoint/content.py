@@ -51,6 +51,11 @@ def unscanned_files(folder: Path) -> list[str]:
     )
 
 
+def other_weights(folder: Path) -> list[str]:
+    """Weights in a checkpoint's folder itself that its sha256 says nothing of: a loader may take them instead."""
+    return [name for name in unscanned_files(folder) if "/" not in name and Path(name).suffix.lower() not in _CODE]
+
+
 def code_that_runs(folder: Path) -> list[str]:
     """The files of code in a folder whose configuration names classes of them: loaders that trust it run them."""
     try:
