@@ -7,8 +7,9 @@ m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all Gaussia
 takes the fewer steps, and the shorter way, the more confident it is. Scores, intervals and bounds are the attack's own.
 An alarm is a one-sided bound, at 0.05, above what no leak gives; without a leak it is a false one.
 
-Verdicts are those of the policy's own code on two limits, AUC and the advantage at the lowest false-positive rate, each
-held against all scores that an audit can have. In some a share of the members is known for certain to every score, the
+Verdicts are those of the policy's own code on three limits: AUC, the advantage at the lowest false-positive rate, and
+the count of documents that are known for certain. Each is held against all scores that an audit can have, and the check
+of certain documents keeps them from passing. In some a share of the members is known for certain to every score, the
 others not at all: what an AUC hardly shows.
 
     python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 9 minutes
@@ -32,20 +33,23 @@ import numpy.typing as npt
 from audit.arrays import Floats
 from audit.attacks.membership.attack import N_ADAPTED
 from audit.attacks.membership.description import LIMITED
-from audit.attacks.membership.measures import LOW
-from audit.attacks.membership.scores import cluster
+from audit.attacks.membership.scores import FLOOR, cluster, counted_scores
+from audit.attacks.score_figures import ScoreComparison
+from audit.attacks.shared_report import DOCUMENTS as COUNT
+from audit.attacks.shared_report import LOW
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
-from audit.measurements import ALPHAS, Estimate
+from audit.measurements import ALPHAS, Estimate, Measurement
 from audit.policy import Limit, Policy, evaluate
 from audit.record import AuditRecord, Completed
 from audit.stats.advantage import low_advantage
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
+from audit.stats.outranking import count_outranking
 from audit.stats.roc import auc_interval, tpr_at_fpr
 from audit.targets.utility import estimate
 
 ALPHA = 0.05
 RATE = 0.1
-NO_LEAK = {"auc": 0.5, LOW: 0.0, "tpr_at_fpr_10": RATE}
+NO_LEAK = {"auc": 0.5, LOW: 0.0, COUNT: 0.0, "tpr_at_fpr_10": RATE}
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
 
@@ -100,6 +104,9 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
     def confidence(values: Floats) -> Floats:
         return np.asarray(1 / (1 + np.exp(-values)), np.float64)
 
+    def loss(values: Floats) -> Floats:
+        return np.maximum(FLOOR, np.logaddexp(0, -values))
+
     inside, outside = sides(models[scored], trained[scored])
     assert outside is not None
     within, without = sides(confidence(models[scored]), trained[scored])
@@ -113,6 +120,7 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
     found = {
         "loss": confidence(own),
         "calibrated": np.log(confidence(own) / confidence(baseline[scored])),
+        "ratio": np.log(loss(baseline[scored])) - np.log(loss(own)),
         "lira": lira_offline(own, outside) if inside is None else lira_online(own, inside, outside),
         "rmia": rmia(confidence(own), marginal(within, without), confidence(target[~scored]), marginal(None, public)),
         "docmia": cluster(features),
@@ -126,16 +134,22 @@ def alarms_of(setting: Setting, seed: int) -> set[str]:
     """The metrics of one audit whose bound at 0.05 lies above what no leak gives."""
     rng = np.random.default_rng([seed, setting.documents, setting.split_models, setting.online])
     alarms = set()
-    for score, (members, heldout) in scores_of(setting, rng).items():
+    everything, advantages = scores_of(setting, rng), []
+    for score, (members, heldout) in everything.items():
         point = tpr_at_fpr(members, heldout, RATE, rng, alphas=(ALPHA,))
         found = {"auc": auc_interval(members, heldout, alphas=(ALPHA,))}
+        found[COUNT] = count_outranking(members, heldout, alphas=(ALPHA,))
         low = low_advantage(members, heldout, alphas=(ALPHA,))
         if low is not None:
             found[LOW] = low.advantage
+            exact = low_advantage(members, heldout, alphas=ALPHAS)
+            assert exact is not None
+            advantages.append(estimate(LOW, exact.advantage, "documents", 0.0, "chance"))
         if point is not None:
             found["tpr_at_fpr_10"] = point.tpr
         alarms |= {f"{what}.{score}" for what, interval in found.items() if interval.bounds[0][1] > NO_LEAK[what]}
-    return alarms
+    (check,) = DOCUMENTS.check_certain([*everything.values()], advantages)
+    return alarms | ({check.name} if check.p_value <= ALPHA else set())
 
 
 def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
@@ -144,12 +158,19 @@ def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
 AREA, CERTAINLY = Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)
+COUNTED = Limit("membership", COUNT, "", max=10, holds="lower")
 LIMITS = {
-    "default": (AREA, CERTAINLY),
+    "default": (AREA, CERTAINLY, COUNTED),
     "default, auc": (AREA,),
     f"default, {LOW}": (CERTAINLY,),
-    "strict": (Limit("membership", "auc", "", max=0.55), Limit("membership", LOW, "", max=0.05)),
+    f"default, {COUNT}": (COUNTED,),
+    "strict": (
+        Limit("membership", "auc", "", max=0.55),
+        Limit("membership", LOW, "", max=0.05),
+        Limit("membership", COUNT, "", max=2, holds="lower"),
+    ),
     "auc alone": (AREA,),
 }
 """The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
@@ -166,28 +187,32 @@ def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[st
     for seed in range(audits):
         result = _completed(scores_of(setting, np.random.default_rng([seed, setting.documents, 1])), scores)
         for name, limits in LIMITS.items():
-            methods = {} if name == "auc alone" else result.methods
-            record = _record(replace(result, methods=methods))
+            record = _record(replace(result, methods={}, checks=()) if name == "auc alone" else result)
             counts[name][evaluate(record, Policy(1, name, limits), dt.date(2026, 1, 1)).overall] += 1
     return {name: dict(sorted(found.items())) for name, found in counts.items()}
 
 
 def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -> Completed:
     """An audit's result; the primary score is the calibrated loss."""
-    measurements: list[Estimate] = []
+    measurements: list[Measurement] = []
+    advantages: list[Measurement] = []
     for score in scores:
         low = low_advantage(*found[score], alphas=ALPHAS)
         assert low is not None
         area = estimate(f"auc.{score}", auc_interval(*found[score], alphas=ALPHAS), "documents", 0.5, "chance")
-        measurements += [area, estimate(f"{LOW}.{score}", low.advantage, "documents", 0.0, "chance")]
+        advantages.append(estimate(f"{LOW}.{score}", low.advantage, "documents", 0.0, "chance"))
+        measurements += [area, advantages[-1]]
+    counted = counted_scores(scores)
+    measurements += [DOCUMENTS.count_certain(f"{COUNT}.{score}", found[score]) for score in counted]
+    checks = DOCUMENTS.check_certain([found[score] for score in counted], advantages)
     measurements += [
         replace(item, name=item.name.removesuffix(".calibrated"))
         for item in measurements
         if item.name.endswith(".calibrated")
     ]
-    methods = {name: tuple(f"{name}.{score}" for score in scores) for name in LIMITED}
+    methods = {name: tuple(f"{name}.{score}" for score in (counted if name == COUNT else scores)) for name in LIMITED}
     metrics = tuple(item.name for item in measurements)
-    return Completed("membership", metrics, {}, tuple(measurements), methods=methods)
+    return Completed("membership", metrics, {}, tuple(measurements), methods=methods, checks=checks)
 
 
 def _record(result: Completed) -> AuditRecord:
@@ -230,6 +255,10 @@ VERDICTS = {
         ("a fifth known for certain", 0.2, ENCODERS),
         ("two fifths known for certain", 0.4, ENCODERS),
     )
+}
+VERDICTS |= {
+    f"{documents} + {documents} documents, {known:.0%} known for certain": (Setting(documents, known=known), ENCODERS)
+    for documents, known in ((300, 0.05), (300, 0.1), (1000, 0.03))
 }
 VERDICTS["1000 + 1000 documents, no leak, three scores, full budget"] = (
     Setting(documents=1000, adapted=N_ADAPTED["full"]),

@@ -203,7 +203,7 @@ SECOND = limit(attack="membership")
     ("results", "second", "overall", "reason"),
     [
         ([completed(SAFE), OTHER_SAFE], SECOND, "passed", "2 of 2 limits met"),
-        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "1 of 2 limits met, 1 not applicable"),
+        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "1 of 2 limits met, 1 not examined"),
         ([INAPPLICABLE, OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
         ([completed(WIDE), OTHER_SAFE], SECOND, "undecided", "1 of 2 limits undecided"),
         ([completed(WIDE), OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
@@ -216,7 +216,7 @@ SECOND = limit(attack="membership")
             [completed(SAFE), OTHER_NO_DATA],
             replace(SECOND, required=False),
             "passed",
-            "1 of 2 limits met, 1 not tested",
+            "1 of 2 limits met, 1 not examined",
         ),
         ([INAPPLICABLE, OTHER_NO_DATA], replace(SECOND, required=False), "undecided", "no limit of the policy could"),
     ],
@@ -544,6 +544,7 @@ def test_attacks_say_which_of_their_metrics_are_no_shares() -> None:
     assert unbounded == {
         *(("reconstruction", name) for name in ("hd", "ipf", "ld")),
         *(("memorisation", name) for name in ("extractable_simplicity", "identified")),
+        ("membership", "documents_identified"),
         ("attribute_inference", "candidates"),
         ("provider_membership", "questions_a_provider"),
         *(("canaries", name) for name in ("excess_exposure", "exposure", "most_bits")),

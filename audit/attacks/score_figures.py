@@ -5,6 +5,7 @@ Method: methods.md#statistics.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.interface import Protected, Provable
-from audit.attacks.shared_report import LOW, RATES
-from audit.measurements import ALPHAS, CurvePoint, Histogram, Measurement, Unresolved
+from audit.attacks.shared_report import LOW, RATES, RETRAIN
+from audit.measurements import ALPHAS, Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage
+from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
 
@@ -23,6 +25,11 @@ OUTER = 0.02
 """Share of all scores at either end that the outermost bins take in (ours): one that lies far out would leave all the
 others in a single bar."""
 
+CERTAIN = 0.1
+"""An advantage at a low false-positive rate that is no chance, whatever the area (ours)."""
+WEIGHTS = (0.8, 0.2)
+"""Shares of the level of `check_certain` for those that outrank the others, and for advantages (ours). The first test
+recognises fewer units; the second one is decided by the limit on the advantage wherever there is one."""
 TwoSides = tuple[Floats, Floats]
 """The finite scores of members, and those of the others; larger = more like a member."""
 
@@ -66,6 +73,44 @@ class ScoreComparison:
             reason = f"not even 10 % false alarms are resolvable with {n} {self.nonmembers}"
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
         return estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance"), found.fpr
+
+    def count_certain(self, name: str, sides: TwoSides) -> Measurement:
+        """Count the members that rank above all but one of the others, beyond chance; null: 0."""
+        n = len(sides[1])
+        if n < FEWEST_OTHERS:
+            return Unresolved(name, f"fewer than {FEWEST_OTHERS} {self.nonmembers}", n, FEWEST_OTHERS)
+        found = count_outranking(*sides, alphas=ALPHAS, unit=self.unit)
+        return estimate(name, found, f"{self.unit}s", 0.0, "chance")
+
+    def check_certain(self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]) -> tuple[Check, ...]:
+        """Test whether some members are known for certain, by any score; empty where no score can tell.
+
+        Args:
+            sides: by score, each of independent units.
+            advantages: by score, see `measure_advantage`.
+        """
+        ranked = [(outranking_p(*one), one) for one in sides if len(one[0]) and len(one[1]) >= FEWEST_OTHERS]
+        sure = [item for item in advantages if isinstance(item, Estimate)]
+        found: list[tuple[float, str]] = []
+        if ranked:
+            p_value, best = min(ranked, key=lambda item: item[0])
+            above = int((best[0] > np.sort(best[1])[-1 - ALLOWED]).sum())
+            by_chance = (ALLOWED + 1) * len(best[0]) / (len(best[1]) + 1)
+            words = f"{above} of {len(best[0])} in training rank above all but {ALLOWED} of {len(best[1])}"
+            found.append((len(ranked) * p_value, f"{words} {self.nonmembers}, and chance gives {by_chance:.1f}"))
+        if sure:
+            most = max(sure, key=lambda item: item.low)
+            low, high = 100 * most.low, 100 * most.high
+            words = f"almost without a false alarm {100 * most.value:.0f} of 100 in training are found beyond chance"
+            found.append(
+                (len(sure) * min(item.p_above(CERTAIN) for item in sure), f"{words} ({low:.0f} to {high:.0f})")
+            )
+        if not found:
+            return ()
+        weights = WEIGHTS if len(found) > 1 else (1.0,)
+        p_value, words = min((p / weight, words) for (p, words), weight in zip(found, weights, strict=True))
+        reason = f"some {self.unit}s are known for certain: {words}"
+        return (Check(f"certain {self.unit}s", min(1.0, p_value), "alarm", reason, RETRAIN),)
 
     def histogram(self, quantity: str, sides: TwoSides) -> tuple[Histogram, ...]:
         """The distribution of the primary score on either side; `quantity` labels its axis.

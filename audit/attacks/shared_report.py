@@ -10,6 +10,8 @@ LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 RETRAIN = "train again without this leak, and scan again"
 """What settles a check that shows a leak."""
+DOCUMENTS, VALUES = "documents_identified", "values_identified"
+"""Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
 RATES = {"10": 0.1, "1": 0.01}
 """The false-positive rates that are looked at, in per cent and as shares."""
 BLOCKS = {
@@ -48,6 +50,24 @@ ROC_PANEL = CurvePanel(
     form="share",
     x_scale=100,
     diagonal=True,
+)
+DOCUMENTS_RECOGNISED = MetricText(
+    "Documents recognised for certain",
+    short="Documents recognised",
+    meaning="How many of the documents trained on rank above all but one of those never seen, less as many as chance "
+    "puts there. A count of those that were tried, not of all there are.",
+)
+DOCUMENTS_REVEALED = MetricText(
+    "Documents given away",
+    short="Documents given away",
+    meaning="How many documents trained on give away more values of their own than all but one of those never seen, "
+    "less as many as chance makes of them. A count of those that were tried, not of all there are.",
+)
+VALUES_REVEALED = MetricText(
+    "Values given away",
+    short="Values given away",
+    meaning="Distinct values, each of a single training document: how many more the attacker gets with the model than "
+    "without it, beyond the same on documents never seen. A count of those that were tried, not of all there are.",
 )
 RARE_ALARMS = MetricText(
     "Found at one false alarm in a hundred",

@@ -113,6 +113,34 @@ def copies_among(corpus: Corpus, documents: Sequence[Document]) -> tuple[Pair, .
     return tuple(sorted({pair for pair in found if pair[0] < pair[1]}))
 
 
+def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str]:
+    """Name each document by the first one of its group of copies: itself, where it has none.
+
+    Pages with words are compared by these alone, so that only those without are decoded.
+
+    Args:
+        corpus: the data set.
+        documents: of one split, in order.
+
+    Raises:
+        ManifestError: see `find_copies`.
+    """
+    texts = read_texts(documents)
+    hashes = _hashes(corpus, [document for document in documents if document.id not in texts])
+    first = {document.id: document.id for document in documents}
+
+    def root(name: str) -> str:
+        while first[name] != name:
+            name = first[name]
+        return name
+
+    place = {name: index for index, name in enumerate(first)}
+    for pair in _pairs(corpus, documents, documents, hashes, texts):
+        earlier, later = sorted((root(name) for name in pair), key=place.__getitem__)
+        first[later] = earlier
+    return {name: root(name) for name in first}
+
+
 def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
     """The data set as it is audited: without the copies that `Copies.left_out` names, its sha256 unchanged.
 

@@ -177,12 +177,13 @@ def _out_of_range(limit: Limit, upper: float | None) -> str:
     return ""
 
 
-def check_lower_bounds(policy: Policy, tallies: Mapping[str, Collection[str]]) -> None:
+def check_lower_bounds(policy: Policy, tallies: Mapping[str, Collection[str]], powers: Collection[str]) -> None:
     """Refuse `holds = "lower"` where a pass would rest on too little having been tried.
 
     Args:
         policy: what to check.
         tallies: by attack, the metrics that count what was found.
+        powers: the attacks that measure their strength.
 
     Raises:
         PolicyError: a lower bound of another metric, or one that asks for no strength of the attacker.
@@ -192,7 +193,7 @@ def check_lower_bounds(policy: Policy, tallies: Mapping[str, Collection[str]]) -
         place = f"policy {policy.name} limits.{index}: holds"
         if limit.holds == "lower" and limit.metric not in tallies.get(limit.attack, ()):
             problems.append(f"{place}: {limit.metric} is no count of what was found: its whole interval has to be held")
-        elif limit.holds == "lower" and not limit.min_power:
+        elif limit.holds == "lower" and not limit.min_power and limit.attack in powers:
             problems.append(f"{place}: a lower bound says nothing of a weak attacker: give min_power as well")
     if problems:
         counts = ", ".join(f"{attack} {metric}" for attack, metrics in tallies.items() for metric in metrics)

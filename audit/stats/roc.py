@@ -80,6 +80,28 @@ def auc_interval(
     return make_interval(value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, alphas=alphas)
 
 
+def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
+    """Return the exact one-sided p-value of Mann and Whitney (1947) against members that score no higher.
+
+    Ties count for non-members, which makes it conservative.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+
+    Raises:
+        ValueError: as `auc`.
+    """
+    from scipy.stats import mannwhitneyu
+
+    inside, outside = check_scores(members, nonmembers)
+    values = np.concatenate([inside, outside])
+    ranks = np.empty(values.size)
+    ranks[np.lexsort((np.arange(values.size) >= inside.size, values))] = np.arange(values.size)
+    split = ranks[: inside.size], ranks[inside.size :]
+    return float(mannwhitneyu(*split, alternative="greater", method="exact").pvalue)
+
+
 def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[CurvePoint]:
     """The ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
 

@@ -59,7 +59,9 @@ def check_meaning(policy: Policy) -> None:
     """
     policies.check_ranges(policy, known_metrics())
     policies.check_sides(policy, {kind.name: kind.leaks() for kind in describe(BATTERY)})
-    policies.check_lower_bounds(policy, {kind.name: kind.tallies for kind in describe(BATTERY) if kind.tallies})
+    known = describe(BATTERY)
+    tallies = {kind.name: kind.tallies for kind in known if kind.tallies}
+    policies.check_lower_bounds(policy, tallies, {kind.name for kind in known if kind.power is not None})
 
 
 def read_record(path: Path) -> AuditRecord:

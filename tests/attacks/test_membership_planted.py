@@ -277,7 +277,7 @@ def test_scores_without_their_references_say_what_they_need():
         for item in findings.measurements
         if isinstance(item, Unresolved) and item.name.startswith("auc")
     }
-    assert set(reasons) == {"auc.calibrated", "auc.lira", "auc.rmia", "auc.docmia"}
+    assert set(reasons) == {"auc.calibrated", "auc.ratio", "auc.lira", "auc.rmia", "auc.docmia"}
     assert "train-baseline" in reasons["auc.calibrated"]
     assert "train-splits" in reasons["auc.lira"]
     assert "quick" in reasons["auc.docmia"]
@@ -374,8 +374,10 @@ def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters,
     if references.get("splits"):
         references = {**references, "splits": split_models(whole.of("member"), 4, 0.0)}
     findings = run(MembershipInference(**parameters), Case(Knowing(), whole, References(**references)))[-1]
+    counted = (*gated, "ratio") if "calibrated" in gated else gated
     assert {name: [*methods] for name, methods in findings.methods.items()} == {
-        name: [f"{name}.{score}" for score in gated] for name in ("auc", "low_fpr_advantage")
+        **{name: [f"{name}.{score}" for score in gated] for name in ("auc", "low_fpr_advantage")},
+        "documents_identified": [f"documents_identified.{score}" for score in counted],
     }
     for name in findings.methods["auc"]:
         assert isinstance(measured(findings, name), Estimate)

@@ -597,7 +597,7 @@ def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
         "balanced_accuracy.apk_ensemble",
     }
     assert confirmed(found, "low_fpr_advantage", 0.2) == {"low_fpr_advantage.memory_similarity"}
-    assert "some companies are known for certain" in fired(found.findings.checks)[0].reason
+    assert "some providers are known for certain" in fired(found.findings.checks)[0].reason
     overall, outcomes = decided(found)
     assert overall == "violated"
     assert {outcome for outcome, _ in outcomes.values()} == {"violated"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -28,15 +28,21 @@ from audit.attacks.membership.documents import (
     reference_of,
     select_compared,
 )
-from audit.attacks.membership.measures import measure_scores, reference_controls, reference_knows_members
-from audit.attacks.membership.scores import PRIMARIES, enough, gated_scores, score_documents
+from audit.attacks.membership.measures import (
+    check_scores,
+    measure_scores,
+    reference_controls,
+    reference_knows_members,
+)
+from audit.attacks.membership.scores import PRIMARIES, counted_scores, enough, gated_scores, score_documents
 from audit.attacks.score_figures import provable_of, rank_scores
-from audit.attacks.shared_report import LOW
+from audit.attacks.shared_report import DOCUMENTS, LOW
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
+from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage
 from audit.stats.paired import UnitScores
@@ -227,12 +233,16 @@ class MembershipInference(MembershipInferenceDescription, Attack):
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures` and `blindness`."""
         scored = score_documents(case, trials, outcomes)
-        measured = measure_scores(scored, rng, progress)
         documents = [case.corpus.document(name) for name in scored.ids]
+        scored = replace(scored, first_copy=_first_copies(case.corpus))
+        measured = measure_scores(scored, rng, progress)
         blind = blind_baseline.by_split(case.corpus, documents, progress)
         missing = count_left_out(case)
         gated = gated_scores(case, trials, self.n_adapted)
-        methods = {name: tuple(f"{name}.{score}" for score in gated) for name in LIMITED}
+        counted = counted_scores(gated)
+        methods = {
+            name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated)) for name in LIMITED
+        }
         counts = [
             *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
             *(Count(f"left out: {name}", missing[name], meaning) for name, meaning in REASONS.items()),
@@ -246,8 +256,12 @@ class MembershipInference(MembershipInferenceDescription, Attack):
             measured.histograms,
             measured.curves,
             confounded=blind.confounded,
-            checks=(*blind.checks, *reference_knows_members(scored)),
-            controls=reference_controls(scored, methods, blind) + blind_controls(blind, *methods.values()),
+            checks=(
+                *blind.checks,
+                *reference_knows_members(scored),
+                *check_scores(scored, counted, measured.measurements),
+            ),
+            controls=reference_controls(scored, methods, blind) + blind_controls(blind, methods["auc"], methods[LOW]),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
             weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
@@ -278,6 +292,11 @@ class MembershipInference(MembershipInferenceDescription, Attack):
                 "scores": {name: values[name] for name in known},
                 "ranks": {name: int(ranks[name][index]) for name in known},
             }
+
+
+def _first_copies(corpus: Corpus) -> dict[str, str]:
+    """Name each audited document by the first one of its copies in its split."""
+    return {name: first for split in AUDITED for name, first in group_copies(corpus, corpus.of(split)).items()}
 
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:

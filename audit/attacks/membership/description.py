@@ -9,17 +9,16 @@ from audit.attacks.description import Description
 from audit.attacks.membership.report import REPORT
 from audit.attacks.membership.report import SCORES as LABELLED
 from audit.attacks.reporting import AttackReport
-from audit.attacks.shared_report import BLIND_AUC, LOW, RATES
+from audit.attacks.shared_report import BLIND_AUC, DOCUMENTS, LOW, RATES
 
 if TYPE_CHECKING:
     from audit.attacks.interface import Attack
 
 SCORES = tuple(LABELLED)
-LIMITED = ("auc", LOW)
+LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
 METRICS = (
-    "auc",
-    LOW,
+    *LIMITED,
     *(f"tpr_at_fpr_{rate}" for rate in RATES),
     *(f"fpr_at_{rate}" for rate in RATES),
     *(f"{what}.{score}" for what, score in product((*LIMITED, *(f"tpr_at_fpr_{rate}" for rate in RATES)), SCORES)),
@@ -32,6 +31,8 @@ class MembershipInferenceDescription(Description):
 
     name: ClassVar[str] = "membership"
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, BLIND_AUC)
+    unbounded: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
+    tallies: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
     report: ClassVar[AttackReport] = REPORT
 
     @classmethod

@@ -16,16 +16,19 @@ from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.interface import Findings
 from audit.attacks.membership.description import LIMITED, METRICS, SCORES
-from audit.attacks.membership.scores import PRIMARIES, ScoredDocuments
+from audit.attacks.membership.scores import PRIMARIES, RATIO, ScoredDocuments
 from audit.attacks.score_figures import ScoreComparison, draw_roc
-from audit.attacks.shared_report import LOW, RATES
+from audit.attacks.shared_report import DOCUMENTS, LOW, RATES
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.blind import MIN_UNITS
-from audit.stats.roc import auc_interval
+from audit.stats.roc import FEW, auc_interval, outranks
 
 NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few documents"."""
+REPEATED_AUC = 0.65
+"""The area over which repeated documents raise an alarm (ours): what `default.toml` allows of all documents."""
+DEDUPLICATE = "train again with one copy of each document (docaudit defend), and scan again"
 _DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
 QUANTITIES = {
     "calibrated": "loss of models that never saw the document minus loss of this one, nats",
@@ -42,6 +45,7 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
     for score in SCORES:
         found[f"auc.{score}"] = _auc(f"auc.{score}", scored, score)
         found[f"{LOW}.{score}"], rates[score] = _low(f"{LOW}.{score}", scored, score)
+        found[f"{DOCUMENTS}.{score}"] = _certain(f"{DOCUMENTS}.{score}", scored, score)
         for rate in RATES:
             name = f"tpr_at_fpr_{rate}"
             tpr, fpr = _tpr(f"{name}.{score}", scored, score, rate, rng)
@@ -80,6 +84,50 @@ def _auc(name: str, scored: ScoredDocuments, score: str) -> Measurement:
 def _low(name: str, scored: ScoredDocuments, score: str) -> tuple[Measurement, float | None]:
     missing = _unresolved(name, scored, score)
     return (missing, None) if missing is not None else _DOCUMENTS.measure_advantage(name, scored.split(score))
+
+
+def _certain(name: str, scored: ScoredDocuments, score: str) -> Measurement:
+    return _unresolved(name, scored, score) or _DOCUMENTS.count_certain(name, scored.distinct(score))
+
+
+def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Test whether a few members are known for certain, and whether those with copies among the members are known.
+
+    Args:
+        scored: the documents with their scores.
+        scores: those that certain documents are counted by.
+        measured: everything of `measure_scores`.
+    """
+    known = [score for score in scores if score in scored.columns]
+    names = {f"{LOW}.{score}" for score in known}
+    certain = _DOCUMENTS.check_certain(
+        [scored.distinct(score) for score in known], [item for item in measured if item.name in names]
+    )
+    return (*certain, *_repeated(scored))
+
+
+def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
+    """Test whether members that have copies among the members are told from held-out documents, beside a reference.
+
+    Documents that occur several times are common, and easy for any model: their plain loss proves nothing. Against few
+    of them the test is Mann and Whitney's; against `FEW` and more the area has to exceed `REPEATED_AUC`.
+    """
+    found: list[tuple[float, float, int]] = []
+    for score in ("calibrated", RATIO):
+        members, heldout = scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
+        if min(len(members), len(heldout)) > 1:
+            area = auc_interval(members, heldout, alphas=ALPHAS)
+            bounds = [alpha for alpha, lower, _ in area.bounds if lower > REPEATED_AUC]
+            p_value = outranks(members, heldout) if len(members) < FEW else min(bounds, default=1.0)
+            found.append((p_value, area.value, len(members)))
+    if not found:
+        return ()
+    p_value, area_value, n = min(found)
+    reason = (
+        f"documents that occur several times in training are known: {n} with their copies are told from held-out ones, "
+        f"AUC {area_value:.3f}"
+    )
+    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
 
 
 def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnostic, ...]:

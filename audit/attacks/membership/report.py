@@ -23,6 +23,7 @@ from audit.attacks.shared_report import (
     BLIND_PART,
     BLIND_ROW,
     BLOCKS,
+    DOCUMENTS_RECOGNISED,
     RARE_ALARMS,
     ROC_PANEL,
     TELLING_GLOSSARY,
@@ -32,6 +33,7 @@ from audit.attacks.threats import Threat
 SCORES = {
     "loss": "by the loss",
     "calibrated": "by the loss beside a reference model's",
+    "ratio": "by the loss as a share of a reference model's",
     "min_k": "by the least likely words (Min-K%)",
     "lira": "by many models (LiRA)",
     "rmia": "by many models (RMIA)",
@@ -54,6 +56,7 @@ METRICS = {
         "resolve. Guessing gives 0. An attacker who is sure of one document in five and knows nothing of the rest "
         "shows here, and hardly in the AUC.",
     ),
+    "documents_identified": DOCUMENTS_RECOGNISED,
     "tpr_at_fpr_10": MetricText(
         "Found at one false alarm in ten",
         short="Found at 10 % false alarms",
@@ -119,6 +122,7 @@ PARTS = (
                     TableColumn("Found at 10 % false alarms", "tpr_at_fpr_10"),
                     TableColumn("Found at 1 % false alarms", "tpr_at_fpr_1"),
                     TableColumn("Found for certain", "low_fpr_advantage"),
+                    TableColumn("Documents recognised", "documents_identified"),
                 ),
                 rows=(TableRow("Score fixed before the scan"), *labelled_rows(SCORES), BLIND_ROW),
             ),
@@ -179,7 +183,7 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
-    tells={name: name for name in ("auc", "low_fpr_advantage")},
+    tells={name: name for name in ("auc", "low_fpr_advantage", "documents_identified")},
     glossary=GLOSSARY,
     sources=SOURCES,
     threat=THREAT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rm
 
 PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the document", "loss": "loss"}
 """What the primary score is, in words; the first one that this audit has."""
+RATIO = "ratio"
+FLOOR = 1e-7
+"""Nats (ours): smaller losses are rounding errors of single precision."""
 MIN_PUBLIC = 20
 """RMIA's score is a share of the public documents: with fewer it takes too few values (ours)."""
 RESOLVING = 150
@@ -43,6 +47,8 @@ class ScoredDocuments:
         unusable: documents that were tried and have no finite loss.
         documents: how many documents have a loss, by split in words.
         diagnostics: how the scores came about.
+        first_copy: by document, the first one of its copies in its split, itself where it has none; a document that is
+            missing has none.
     """
 
     ids: tuple[str, ...]
@@ -52,6 +58,7 @@ class ScoredDocuments:
     unusable: int
     documents: tuple[tuple[str, int], ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    first_copy: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def primary(self) -> str:
@@ -60,8 +67,27 @@ class ScoredDocuments:
 
     def split(self, name: str) -> tuple[Floats, Floats]:
         """The finite scores of members and of held-out documents."""
+        return self._sides(name, np.ones(len(self.ids), bool))
+
+    def distinct(self, name: str) -> tuple[Floats, Floats]:
+        """The same of one document of each group of copies: copies are no independent units."""
+        return self._sides(name, self._firsts)
+
+    def repeated(self, name: str) -> tuple[Floats, Floats]:
+        """The same, of members only those that have copies among the members."""
+        times = Counter(self.first_copy.values())
+        copied = np.array([times[self.first_copy.get(one, one)] > 1 for one in self.ids], bool)
+        return self._sides(name, self._firsts & (copied | ~self.member))
+
+    @property
+    def _firsts(self) -> Bools:
+        """Whether no earlier document is a copy of it: shape (n_documents,)."""
+        _, first = np.unique([self.first_copy.get(one, one) for one in self.ids], return_index=True)
+        return np.isin(np.arange(len(self.ids)), first)
+
+    def _sides(self, name: str, taken: Bools) -> tuple[Floats, Floats]:
         column = self.columns[name]
-        known = np.isfinite(column)
+        known = np.isfinite(column) & taken
         return column[known & self.member], column[known & ~self.member]
 
 
@@ -101,12 +127,21 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     there = {
         "loss": True,
         "calibrated": bool(reference_of(case)[1]),
+        RATIO: False,
         "min_k": loss_kind(case.target) == "answers",
         "lira": splits,
         "rmia": splits and public >= MIN_PUBLIC,
         "docmia": adapted,
     }
     return tuple(score for score in SCORES if there[score])
+
+
+def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
+    """Return the scores that certain documents are counted by: those of `gated_scores`, and the ratio of losses.
+
+    The ratio recognises few documents for certain and orders the others poorly, so that no area is held against it.
+    """
+    return (*gated, RATIO) if "calibrated" in gated else tuple(gated)
 
 
 def enough(adapted: Sequence[int]) -> bool:
@@ -140,11 +175,17 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
 
 
 def _losses(outcomes: Sequence[Json], table: _Table) -> None:
-    """The loss, the loss minus a reference's, and Min-K%."""
+    """Score by the loss, by its difference from and its ratio to a reference's, and by Min-K%.
+
+    The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
+    0, however hard the reference finds it. The difference is largest where both losses are.
+    """
     losses = _numbers([outcome["target"] for outcome in outcomes], "loss")
     table.put("loss", -losses, "no finite loss")
     reference = np.array([_mean(outcome["reference"]) for outcome in outcomes])
     table.put("calibrated", reference - losses, _UNCALIBRATED)
+    shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
+    table.put(RATIO, shares, _UNCALIBRATED)
     smallest = _numbers([outcome["target"] for outcome in outcomes], "min_k")
     table.put("min_k", smallest, "for models that generate an answer only")
 

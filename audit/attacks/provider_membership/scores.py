@@ -6,7 +6,7 @@ and gives the four away that it accuses (Carlini et al. 2022, methods.md#statist
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,8 @@ from audit.attacks.provider_membership.description import CERTAIN_SCORES, FEATUR
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, Inference, smaller_side
 from audit.attacks.score_figures import ScoreComparison, TwoSides, draw_roc
-from audit.attacks.shared_report import LOW, RATES, RETRAIN
-from audit.measurements import Check, Curve, Diagnostic, Estimate, Histogram, Measurement, Unresolved
+from audit.attacks.shared_report import LOW, RATES
+from audit.measurements import Check, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.advantage import lowest_resolved
 
 CONSTANT = "every provider has the same value, which tells nobody from anybody"
@@ -26,8 +26,6 @@ LOWER = ("loss", "memory_change")
 """Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
 CHANGES = ("loss_change", "confidence_change")
 """Features that there are with a reference only."""
-ALARM = 0.1
-"""Where so many more members than others are shown to be found, a leak is there whatever the AUC (ours)."""
 NOT_MEASURED = "no provider has it"
 _PROVIDERS = ScoreComparison("provider", "providers out of training", ("providers in", "providers out"))
 
@@ -108,34 +106,22 @@ def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> Ce
             tosses a coin, which reaches every false-positive rate exactly.
         uncompared: why there is no user inference, where there is none.
     """
+    columns = [table.user if score == "user" else orient_feature(table, score) for score in CERTAIN_SCORES]
+    named = list(zip(CERTAIN_SCORES.items(), columns, strict=True))
     found = [
-        _advantage(name, table, table.user, rng, uncompared)
-        if score == "user"
-        else _advantage(name, table, orient_feature(table, score), rng, NOT_MEASURED)
-        for score, name in CERTAIN_SCORES.items()
+        _advantage(name, table, column, rng, uncompared if score == "user" else NOT_MEASURED)
+        for (score, name), column in named
     ]
+    sides = [split_scores(table, column) for (_, name), column in named if unscored(name, table, column) is None]
     rate = lowest_resolved(int((~table.member).sum()))
     meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that providers out resolve"
-    return Certain(tuple(found), () if rate is None else (Diagnostic("low_fpr", rate, meaning),), _checks(found))
+    checks = _PROVIDERS.check_certain(sides, found)
+    return Certain(tuple(found), () if rate is None else (Diagnostic("low_fpr", rate, meaning),), checks)
 
 
 def _advantage(name: str, table: ProviderTable, column: Floats | None, rng: Generator, missing: str) -> Measurement:
     nothing = unscored(name, table, column, missing)
     return nothing or _PROVIDERS.measure_advantage(name, split_scores(table, _break_ties(column, rng)))[0]
-
-
-def _checks(found: Sequence[Measurement]) -> tuple[Check, ...]:
-    """Test whether some companies are recognised almost without a false alarm, by any score."""
-    estimates = [item for item in found if isinstance(item, Estimate)]
-    if not estimates:
-        return ()
-    p_value = min(1.0, len(estimates) * min(item.p_above(ALARM) for item in estimates))
-    most = max(estimates, key=lambda item: item.low)
-    reason = (
-        f"some companies are known for certain: almost without a false alarm {100 * most.value:.0f} of 100 in training "
-        f"are found beyond chance ({100 * most.low:.0f} to {100 * most.high:.0f})"
-    )
-    return (Check("certain companies", p_value, "alarm", reason, RETRAIN),)
 
 
 def _break_ties(column: Floats | None, rng: Generator) -> Floats:
