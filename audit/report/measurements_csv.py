@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from audit.measurements import Estimate, Measurement
 from audit.record import AuditRecord, Completed
@@ -29,16 +29,35 @@ COLUMNS = (
 )
 """Of `measurements.csv`. A metric without a number says why under `unresolved`, and how many units it needs."""
 
+_FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a formula begins with in a spreadsheet; the last four are the full-width forms of the first."""
+
 
 def measurements_csv(record: AuditRecord) -> str:
-    """All measurements of a record as CSV (RFC 4180), a row each, numbers in full precision; usefulness comes last."""
+    """All measurements of a record as CSV, a row each, numbers in full precision; usefulness comes last."""
+    return csv_text(COLUMNS, (_row(attack, item) for attack, item in _all(record)))
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """Write rows as CSV (RFC 4180) whose text no spreadsheet takes for a formula.
+
+    Such a text gets an apostrophe before it, which spreadsheets hide (OWASP, "CSV Injection"). Numbers stay.
+    """
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="")
+    writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()
-    for attack, item in _all(record):
-        report = report_of(attack) if attack else UTILITY
-        writer.writerow({"attack": attack or "usefulness", "label": report.label(item.name), **_numbers(item)})
+    for row in rows:
+        writer.writerow({column: _plain(value) for column, value in row.items()})
     return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
+
+
+def _row(attack: str, item: Measurement) -> dict[str, object]:
+    report = report_of(attack) if attack else UTILITY
+    return {"attack": attack or "usefulness", "label": report.label(item.name), **_numbers(item)}
 
 
 def _all(record: AuditRecord) -> Iterator[tuple[str, Measurement]]:
