@@ -20,29 +20,35 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_FILES = "no file can be written there"
 EVIDENCE = "evidence"
 """The folder, in that of a scan, of what its owner alone may read."""
+_LARGEST_OTHER = 2048
+_LARGEST = {".toml": 16, ".xml": 64, ".hocr": 64, ".html": 64, ".tsv": 64, ".txt": 64, ".jsonl": 4096}
+"""MiB of a file that is read at once, by its ending (ours): settings, the words of a page, records of a data set."""
 _MOST_DOTS = 1000
 """On one line of TOML (ours): tomllib takes minutes over a name of 200,000 parts."""
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file, but no pipe or device, which may never end.
+    """Read a file that `refuse_boundless` lets through.
 
     Raises:
-        OSError: it is none, or cannot be read.
+        OSError: it does not, or the file cannot be read.
     """
-    refuse_endless(path)
+    refuse_boundless(path)
     return path.read_bytes()
 
 
-def refuse_endless(path: Path) -> None:
-    """Refuse a pipe or device before it is opened.
+def refuse_boundless(path: Path) -> None:
+    """Refuse a pipe or device, which may never end, and a file larger than `_LARGEST`, before it is opened.
 
     Raises:
         OSError: it is one, or nothing is there.
     """
-    kind = path.stat().st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+    state = path.stat()
+    if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
         raise OSError(errno.EINVAL, "not a regular file")
+    most = _LARGEST.get(path.suffix.lower(), _LARGEST_OTHER)
+    if state.st_size > most << 20:
+        raise OSError(errno.EFBIG, f"larger than {most} MiB, the most that is read of such a file")
 
 
 def refuse_pipes(folder: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import errno
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
@@ -39,6 +40,8 @@ from audit.progress import steps
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
 QUESTION = "{question}"
+_LONGEST_LINE = 64 << 20
+"""Bytes of a document in the documents file (ours): a densely written page has under one million."""
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 
 _manifest_type = TypeAdapter(Manifest)
@@ -280,6 +283,13 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield "canaries.file", file
 
 
+def _bounded_line(stream: BinaryIO) -> bytes:
+    line = stream.readline(_LONGEST_LINE)
+    if len(line) == _LONGEST_LINE:
+        raise OSError(errno.EFBIG, f"a line of {_LONGEST_LINE >> 20} MiB or more")
+    return line
+
+
 def _documents(
     root: Path, file_name: str, task: Task | None, problems: Problems, digests: list[bytes]
 ) -> list[Document]:
@@ -295,7 +305,7 @@ def _documents(
     whole = hashlib.sha256()
     try:
         with (root / file_name).open("rb") as stream:
-            count = sum(1 for _ in stream)
+            count = sum(1 for _ in iter(partial(_bounded_line, stream), b""))
             stored = DocumentFile(root / file_name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
             stream.seek(0)
             start = 0
@@ -345,7 +355,7 @@ def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:
         problems.add(FILE_NAME, [f"canaries.file: {reason}"])
         return
     try:
-        content = (corpus.root / name).read_bytes()
+        content = read_file(corpus.root / name)
         digests.append(hashlib.sha256(content).digest())
         problems.add(name, set_problems(parse_canaries(content), corpus))
     except OSError as error:

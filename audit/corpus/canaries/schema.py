@@ -25,6 +25,7 @@ from audit.corpus.page_view import PageView
 from audit.corpus.paths import inside, printable
 from audit.corpus.validation import form_problems
 from audit.errors import ManifestError
+from audit.files import read_file
 
 Design = Literal["audit", "paper"]
 TAGS = ("B-canary", "I-canary")
@@ -169,7 +170,7 @@ def load_canaries(corpus: Corpus) -> CanarySet | None:
         return None
     name = str(corpus.manifest.canaries["file"])
     try:
-        return parse_canaries(inside(corpus.root, name).read_bytes())
+        return parse_canaries(read_file(inside(corpus.root, name)))
     except OSError as error:
         raise ManifestError(f"{name}: cannot be read: {error.strerror}") from None
     except ManifestError as error:

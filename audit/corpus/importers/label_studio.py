@@ -16,6 +16,7 @@ from audit.corpus.importers.gathering.files import json_lines, provider_of, rela
 from audit.corpus.importers.gathering.parts import check_parts
 from audit.corpus.importers.gathering.spans import Span, add_spans
 from audit.corpus.importers.interface import Source
+from audit.corpus.importers.source_files import texts_in
 from audit.corpus.importers.words.image_pages import ImagePages
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
@@ -120,13 +121,13 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
                 continue
             raise ManifestError(f"result {number}: no value")
         if one.get("type") == "choices":
-            choices += [str(choice) for choice in value.get("choices", [])]
+            choices += texts_in(value.get("choices", []), f"result {number}: choices")
             continue
         region = regions.setdefault(str(one.get("id", f"#{number}")), _Region())
-        region.labels += [str(label) for key in LABELS for label in value.get(key, [])]
+        region.labels += [text for key in LABELS for text in texts_in(value.get(key, []), f"result {number}: {key}")]
         text = value.get("text")
         if one.get("type") == "textarea":
-            region.texts += [text] if isinstance(text, str) else [str(line) for line in text or []]
+            region.texts += [text] if isinstance(text, str) else texts_in(text or [], f"result {number}: text")
         region.box = _box(value, number) or region.box
         if isinstance(value.get("start"), int) and isinstance(value.get("end"), int):
             region.span = (value["start"], value["end"])

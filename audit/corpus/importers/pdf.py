@@ -26,6 +26,14 @@ MAX_SIDE = 10_000
 """Pixels; a page that would be larger is refused."""
 
 
+MAX_PAGES = 5_000
+"""Of one file (ours): a long book has 2,000."""
+MAX_CHARACTERS = 100_000
+"""Of one page (ours): a densely written page has 5,000."""
+_MOST_PIXELS = MAX_PAGES * 2_200_000
+"""Of all pages of a file: as many A4 pages have as many."""
+
+
 class PDFFolder(Source):
     """One document a page; pages of one file stay in one split."""
 
@@ -61,7 +69,7 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[DraftPage]:
 
     Raises:
         UsageError: the library is missing.
-        ManifestError: the file is damaged or encrypted, or a page is too large.
+        ManifestError: the file is damaged or encrypted, or its pages are too large or too many.
     """
     library = _library()
     folder.mkdir()
@@ -72,6 +80,7 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[DraftPage]:
     pages: list[DraftPage] = []
     try:
         count = len(document)
+        _refuse_boundless(document, count)
         for number in range(count):
             page = document[number]
             image = folder / f"{number + 1}.png"
@@ -87,6 +96,15 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[DraftPage]:
     return pages
 
 
+def _refuse_boundless(document: Any, count: int) -> None:
+    """Refuse a file whose pages would take too long to draw, before the first is: a page may be named many times."""
+    if count > MAX_PAGES:
+        raise ManifestError(f"{count:,} pages, and {MAX_PAGES:,} are the most: divide it into several files")
+    sizes = (document.get_page_size(number) for number in range(count))
+    if sum(width * height for width, height in sizes) * (DPI / 72) ** 2 > _MOST_PIXELS:
+        raise ManifestError("its pages are too large to render: divide it into several files")
+
+
 def _render(page: Any, image: Path) -> tuple[int, int]:
     """Write the page's image; its width and height in pixels."""
     scale = DPI / 72
@@ -100,6 +118,8 @@ def _render(page: Any, image: Path) -> tuple[int, int]:
 def _words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[DraftWord]:
     """The words of the text layer, between white space, in its order."""
     text = page.get_textpage()
+    if text.count_chars() > MAX_CHARACTERS:
+        raise ManifestError(f"a page of {text.count_chars():,} characters, and {MAX_CHARACTERS:,} are the most")
     letters: list[str] = []
     boxes: list[Box] = []
     for index in range(text.count_chars()):

@@ -16,9 +16,11 @@ from audit.corpus.images import read_header
 from audit.corpus.paths import inside
 from audit.corpus.validation import orientation_problem
 from audit.errors import ManifestError, UsageError
-from audit.files import refuse_endless
+from audit.files import refuse_boundless
 
 T = TypeVar("T")
+_MOST_DIGITS = 100
+"""Of an integer (ours): products of three still become floats, which end at 308."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -27,10 +29,10 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
     """Open a file of a source for the bytes in it.
 
     Raises:
-        ManifestError: it is no regular file, or cannot be read.
+        ManifestError: it is no regular file, is too large, or cannot be read.
     """
     try:
-        refuse_endless(path)
+        refuse_boundless(path)
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
@@ -77,15 +79,32 @@ def read_json(path: Path, kind: TypeAdapter[T]) -> T:
 
 
 def parse_json(content: str | bytes, problem: str) -> Any:
-    """Parse JSON.
+    """Parse JSON whose integers can be calculated with.
 
     Raises:
-        ManifestError: with this problem, as it is no JSON.
+        ManifestError: with this problem, as it is no JSON; or an integer has more than `_MOST_DIGITS` digits.
     """
     try:
-        return json.loads(content)
+        return json.loads(content, parse_int=_integer)
     except (ValueError, RecursionError):
         raise ManifestError(problem) from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ManifestError(f"an integer of {len(text)} digits, and {_MOST_DIGITS} are the most")
+    return int(text)
+
+
+def texts_in(value: Any, name: str) -> list[str]:
+    """The texts of a list in a source's JSON.
+
+    Raises:
+        ManifestError: it is no list of texts.
+    """
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ManifestError(f"{name}: not a list of texts")
+    return value
 
 
 def source_problems(error: ValidationError) -> tuple[str, ...]:

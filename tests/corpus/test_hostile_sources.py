@@ -1,0 +1,214 @@
+"""Sources whose values or sizes nobody expects: a sentence each, in little time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import hostile_seeds
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.corpus.importers import pdf
+from audit.corpus.importers.pdf import MAX_PAGES
+from audit.corpus.importers.words import hocr
+from audit.errors import ManifestError
+
+HUGE = int("9" * 400)
+PAGE = "<html><body><div class='ocr_page' title='bbox 0 0 100 100'>"
+WORD = "<span class='ocrx_word' title='bbox 1 2 3 4'>"
+
+
+def lay_out(src: Path, files: Mapping[str, Any]) -> Path:
+    src.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (500, 400), 250).save(src / "p.png")
+    for name, content in files.items():
+        (src / name).parent.mkdir(parents=True, exist_ok=True)
+        (src / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return src
+
+
+def refused(form: str, src: Path) -> str:
+    """What is printed on a source that must be refused."""
+    result = CliRunner().invoke(app, ["import", form, str(src), str(src.parent / "out")], terminal_width=1000)
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert not (src.parent / "out").exists()
+    return result.output
+
+
+def region(**value: Any) -> list[dict[str, Any]]:
+    kind = next(iter(value))
+    shape = {"x": 1, "y": 1, "width": 2, "height": 2, **value}
+    result = [{"id": "a", "type": kind, "value": shape}]
+    return [{"data": {"image": "p.png"}, "annotations": [{"result": result}]}]
+
+
+def form(**values: Any) -> dict[str, Any]:
+    return {"form": [{"label": "total", "text": "9.00", "words": [{"text": "9.00", "box": [1, 1, 2, 2]}], **values}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content"),
+    [
+        ("forms", "labels/p.json", form(words=[{"text": "9.00", "box": [HUGE, 1, 2, 2]}])),
+        ("forms", "labels/p.json", form(words=[{"text": "9.00", "box": [1, -HUGE, 2, 2]}])),
+        ("forms", "labels/p.json", form(box=[1, 1, 2, HUGE], words=[])),
+        ("hf", "metadata.jsonl", {"file_name": "p.png", "words": ["x"], "bboxes": [[HUGE, 1, 2, 2]]}),
+        ("hf", "metadata.jsonl", {"file_name": "p.png", "words": ["x"], "bboxes": [[1, 1, 2, 1, 2, 2, 1, HUGE]]}),
+        ("label-studio", "e.json", region(rectanglelabels=["A"], x=HUGE)),
+        ("label-studio", "e.json", region(polygonlabels=["A"], points=[[1, HUGE], [2, 2]])),
+    ],
+)
+def test_an_integer_that_is_no_float_is_refused(kind: str, name: str, content: Any, tmp_path: Path) -> None:
+    assert "an integer of 40" in refused(kind, lay_out(tmp_path / "src", {name: content}))
+
+
+@pytest.mark.parametrize("odd", [5, 1.5, True, None, "A", {"a": "A"}, [5], [None], [["A"]], [{"a": "A"}]], ids=ascii)
+@pytest.mark.parametrize("key", ["rectanglelabels", "labels", "polygonlabels", "choices", "text"])
+def test_labels_and_choices_are_lists_of_texts(key: str, odd: Any, tmp_path: Path) -> None:
+    task = region(**{key: odd})
+    task[0]["annotations"][0]["result"][0]["type"] = "textarea" if key == "text" else key
+    src = lay_out(tmp_path / "src", {"e.json": task})
+    if key == "text" and (odd is None or odd == "A"):
+        return
+    assert f"e.json[0]: result 0: {key}: not a list of texts" in refused("label-studio", src)
+
+
+PIECES = ("<!--", "<?", "<!", "<![CDATA[", "<a ", "<a b='", '<a b="', "</", "<a b=", "&#", "<a b='>", "<", " a", "</b>")
+
+
+@pytest.mark.parametrize("before", [PAGE + WORD, PAGE, PAGE + "<p ", PAGE + "<p x='"], ids=len)
+@pytest.mark.parametrize("piece", PIECES)
+def test_hocr_takes_linear_time(piece: str, before: str) -> None:
+    """Python's own parser took 65 s over 100,000 comments that do not end."""
+    start = time.process_time()
+    with suppress(ManifestError):
+        hocr.read(before + piece * 100_000)
+    assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize(
+    ("markup", "words"),
+    [
+        (WORD + "To<em>t</em>al&amp;&#33;</span>", ["Total&!"]),
+        ("<SPAN CLASS='x ocrx_word' Title='bbox 1 2 3 4'> A\n B <br/></SPAN>", ["A B"]),
+        ("<!-- <b> " + WORD + "no</span> -->" + WORD + "yes</span>", ["yes"]),
+        ("<span class=ocrx_word title='x \"a.png\"; bbox 1 2 3 4; x_wconf 9'>9 &lt; 10</span>", ["9 < 10"]),
+        ("<span title='bbox 1 2 3 4' lang=eng class='ocrx_word'/>" + WORD + "<b><br></b>x</span>", ["", "x"]),
+        ("<span title='a > b; bbox 1 2 3 4' class=\"ocrx_word\">x > y</span>", ["x > y"]),
+        (WORD + "a<!-- b --><?c?>d</span>", ["ad"]),
+    ],
+)
+def test_hocr_reads_what_html_says(markup: str, words: list[str]) -> None:
+    (page,) = hocr.read("<?xml version='1.0'?>\n<!DOCTYPE html>\n" + PAGE + markup + "</div></body></html>")
+    assert [word.text for word in page.words] == words
+
+
+def test_a_character_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(ManifestError, match="a reference to a character"):
+        hocr.read(f"{PAGE}{WORD}&#{'9' * 5_000};</span>")
+
+
+def document(kids: int, size: int, content: str = "") -> bytes:
+    """A PDF that names one page many times."""
+    stream = f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"
+    font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    resources = "<< /Font << /F 5 0 R >> >>"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Count {kids} /Kids [{'3 0 R ' * kids}] >>",
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {size} {size}] /Contents 4 0 R /Resources {resources} >>",
+        stream,
+        font,
+    ]
+    text, offsets = "%PDF-1.4\n", []
+    for number, one in enumerate(objects, start=1):
+        offsets.append(len(text))
+        text += f"{number} 0 obj\n{one}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    start = len(text)
+    text += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
+    return (text + f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("kids", "size", "content", "problem"),
+    [
+        (100_000, 4_800, "", "100,000 pages, and 5,000 are the most"),
+        (MAX_PAGES, 4_800, "", "its pages are too large to render"),
+        (1, 400, "BT /F 12 Tf " + f"0 10 Td ({'a' * 30_000}) Tj " * 4 + "ET", "and 100,000 are the most"),
+    ],
+    ids=["pages", "area", "characters"],
+)
+def test_a_pdf_that_is_drawn_for_ever_is_refused(
+    kids: int, size: int, content: str, problem: str, tmp_path: Path
+) -> None:
+    """600 KB that name one page 100,000 times had no end."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.pdf").write_bytes(document(kids, size, content))
+    start = time.process_time()
+    assert problem in refused("pdf", tmp_path / "src")
+    assert time.process_time() - start < 10
+
+
+def test_a_pdf_of_few_pages_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(document(3, 400, "BT /F 12 Tf (Total 9.00) Tj ET"))
+    pages = pdf.pages_of_pdf(tmp_path / "a.pdf", "a", tmp_path / "images")
+    assert [page.name for page in pages] == ["a-1", "a-2", "a-3"]
+
+
+def sparse(path: Path, size: int) -> None:
+    """A file of zeros that takes no place on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as stream:
+        os.truncate(stream.fileno(), size)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "gib"),
+    [
+        ("hocr", "p.hocr", 1),
+        ("alto", "p.xml", 1),
+        ("coco", "p.tsv", 1),
+        ("forms", "labels/p.json", 3),
+        ("hf", "metadata.jsonl", 5),
+        ("csv", "values.csv", 3),
+        ("snips", "train/seq.in", 3),
+    ],
+)
+def test_a_file_of_a_source_has_a_size_that_can_be_read(form: str, name: str, gib: int, tmp_path: Path) -> None:
+    others = {
+        "coco": {
+            "a.json": {
+                "images": [{"id": 1, "file_name": "p.png", "width": 500, "height": 400}],
+                "annotations": [],
+                "categories": [],
+            }
+        },
+        "snips": {"train/seq.out": "", "train/label": "", "test/seq.in": "", "test/seq.out": "", "test/label": ""},
+    }
+    src = lay_out(tmp_path / "src", others.get(form, {}))
+    sparse(src / name, gib << 30)
+    start = time.process_time()
+    assert "MiB, the most that is read of such a file" in refused(form, src)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("name", ["manifest.toml", "documents.jsonl", "canaries.json"])
+def test_a_file_of_a_data_set_has_a_size_that_can_be_read(name: str, tmp_path: Path) -> None:
+    """3 GB of zeros in manifest.toml took 6 GB of memory."""
+    hostile_seeds.utterances(tmp_path)
+    folder = tmp_path / "data"
+    sparse(folder / name, 3 << 30)
+    start = time.process_time()
+    result = CliRunner().invoke(app, ["inspect", str(folder)], terminal_width=1000)
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert "MiB" in result.output
+    assert time.process_time() - start < 5
