@@ -255,12 +255,18 @@ class Coverage:
 
     Attributes:
         category: a field category, or "all".
-        attacked: fields, questions or documents that a limit rests on.
-        total: how many there are of them in the documents of training, tried or not.
+        attacked: fields, values, questions or documents of training that this scan attacked.
+        total: how many there are of them in the documents of training, attacked or not.
         unit: what is counted, plural.
+        unique: of the attacked, those whose value occurs in no other document; None: the attack does not count them.
     """
 
     category: str
     attacked: int
     total: int
     unit: str = "fields"
+    unique: int | None = None
+
+    def behind(self, metric: str) -> int:
+        """Count what a metric rests on: of a metric on unique values, the attacked ones that are unique."""
+        return self.unique if self.unique is not None and metric.endswith(".unique") else self.attacked

@@ -203,7 +203,7 @@ SECOND = limit(attack="membership")
     ("results", "second", "overall", "reason"),
     [
         ([completed(SAFE), OTHER_SAFE], SECOND, "passed", "2 of 2 limits met"),
-        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "1 of 2 limits met, 1 not examined"),
+        ([INAPPLICABLE, OTHER_SAFE], SECOND, "passed", "1 of 2 limits met, 1 not applicable"),
         ([INAPPLICABLE, OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
         ([completed(WIDE), OTHER_SAFE], SECOND, "undecided", "1 of 2 limits undecided"),
         ([completed(WIDE), OTHER_LEAKY], SECOND, "violated", "1 of 2 limits violated"),
@@ -216,7 +216,7 @@ SECOND = limit(attack="membership")
             [completed(SAFE), OTHER_NO_DATA],
             replace(SECOND, required=False),
             "passed",
-            "1 of 2 limits met, 1 not examined",
+            "1 of 2 limits met, 1 not tested",
         ),
         ([INAPPLICABLE, OTHER_NO_DATA], replace(SECOND, required=False), "undecided", "no limit of the policy could"),
     ],

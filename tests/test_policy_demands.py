@@ -67,7 +67,7 @@ def test_recognition_alone_is_no_pass_where_something_could_have_been_extracted(
     assert "a pass needs to show what the model gives back: reconstruction or memorisation or canaries" in (
         open_ones[0].reason
     )
-    assert verdict.reason == "2 of 5 limits undecided, 1 met, 2 not examined"
+    assert verdict.reason == "2 of 5 limits undecided, 1 met, 2 not applicable"
 
 
 def test_without_demands_the_same_record_passes() -> None:
@@ -148,14 +148,14 @@ def test_a_text_alone_is_asked_for_no_model() -> None:
 def test_the_headline_names_what_was_not_examined() -> None:
     verdict = demand(OTHER_SAFE, CANARIES)
     assert verdict.reason == (
-        "3 of 5 limits met, 2 not examined: reconstruction (not applicable), memorisation (not applicable)"
+        "3 of 5 limits met, 2 not applicable: reconstruction (not applicable), memorisation (not applicable)"
     )
     partly = completed(estimate("leak", -0.01, 0.05), replace(NONE, name="other"), attack="canaries")
     assert "canaries in part (fewer than two documents (n = 1; 20 would be needed))" in (
         demand(OTHER_SAFE, partly).reason
     )
     assert "canaries (no canaries)" in demand(OTHER_SAFE, NO_CANARIES, demands=()).reason
-    assert demand(OTHER_LEAKY, CANARIES).reason == "1 of 5 limits violated, 2 met, 2 not examined"
+    assert demand(OTHER_LEAKY, CANARIES).reason == "1 of 5 limits violated, 2 met, 2 not applicable"
 
 
 def test_an_attack_that_was_left_out_names_what_the_data_lacks() -> None:

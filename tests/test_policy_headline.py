@@ -44,14 +44,16 @@ rationale = "because"
 
 def test_a_verdict_counts_what_became_of_its_limits() -> None:
     verdict = judge([INAPPLICABLE, OTHER_SAFE], limit(), SECOND, battery=BATTERY)
-    assert verdict.counts == Counts(met=1, unexamined=1)
-    assert verdict.counts.sentence == "1 of 2 limits met, 1 not examined"
+    assert verdict.counts == Counts(met=1, inapplicable=1)
+    assert verdict.counts.sentence == "1 of 2 limits met, 1 not applicable"
     assert verdict.reason == f"{verdict.counts.sentence}: reconstruction (not applicable)"
 
 
 def test_the_counts_name_the_worst_first() -> None:
-    counts = Counts(met=3, waived=2, violated=1, undecided=4, unexamined=5)
-    assert counts.sentence == ("1 of 15 limits violated, 4 undecided, 2 violated and waived, 3 met, 5 not examined")
+    counts = Counts(met=3, waived=2, violated=1, undecided=4, not_tested=3, inapplicable=2)
+    assert counts.sentence == (
+        "1 of 15 limits violated, 4 undecided, 2 violated and waived, 3 met, 3 not tested, 2 not applicable"
+    )
     assert (counts.limits, counts.examined) == (15, 6)
     assert Counts().sentence == "0 of 0 limits met"
 

@@ -227,6 +227,19 @@ def test_a_pass_says_what_it_rests_on() -> None:
     assert "for 32 of 100 fields in documents of training; only 3 of 100 of category location" in decision.reason
 
 
+def test_a_limit_on_unique_values_rests_on_the_unique_ones_that_were_attacked() -> None:
+    number = measured("leak.unique", 0.0, -0.01, 0.01, 100, "fields", 50, "normal")
+    found = replace(completed(number), metrics=(number.name,), coverage=(Coverage("all", 90, 100, unique=20),))
+    asked = limit(metric="leak.unique", min_coverage=0.3)
+    (decision,) = judge([found], asked).decisions
+    assert (decision.outcome, decision.cause) == ("undecided", "uncovered")
+    assert "all: 20 of 100 fields" in decision.reason
+    assert "--budget full" in decision.remedy
+    (decision,) = judge([found], limit(metric="leak.unique", min_coverage=0.2)).decisions
+    assert decision.outcome == "passed"
+    assert "for 20 of 100 fields" in decision.reason
+
+
 def test_coverage_that_is_asked_for_and_not_recorded_is_undecided() -> None:
     assert judge([completed(SAFE)], limit(min_coverage=0.1)).overall == "undecided"
 

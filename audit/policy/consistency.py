@@ -231,7 +231,7 @@ def _of_names(result: Completed) -> Iterator[str]:
 def _of_counts(result: Completed) -> Iterator[str]:
     yield from (f"the count of {count.name} is negative" for count in result.counts if count.value < 0)
     for item in result.coverage:
-        if not 0 <= item.attacked <= item.total:
+        if not 0 <= item.attacked <= item.total or not 0 <= (item.unique or 0) <= item.attacked:
             yield f"it covers {item.attacked} of {item.total} {item.unit} of {item.category}"
     lists = {
         "counts": [item.name for item in result.counts],

@@ -19,14 +19,21 @@ class Counts:
     """Limits by what became of them, those that a verdict is reached on.
 
     Attributes:
-        unexamined: attacks that do not apply, or that the policy does without: nothing is known of these.
+        not_tested: limits of attacks that could be run and were not; the policy does without them.
+        inapplicable: limits of attacks that this kind of model cannot be asked.
     """
 
     met: int = 0
     waived: int = 0
     violated: int = 0
     undecided: int = 0
-    unexamined: int = 0
+    not_tested: int = 0
+    inapplicable: int = 0
+
+    @property
+    def unexamined(self) -> int:
+        """Limits that nothing is known of."""
+        return self.not_tested + self.inapplicable
 
     @property
     def limits(self) -> int:
@@ -40,13 +47,14 @@ class Counts:
 
     @property
     def sentence(self) -> str:
-        """The counts in words, the worst first: "2 of 8 limits met, 6 not examined"."""
+        """The counts in words, the worst first: "2 of 8 limits met, 4 not tested, 2 not applicable"."""
         named = {
             "violated": self.violated,
             "undecided": self.undecided,
             "violated and waived": self.waived,
             "met": self.met,
-            "not examined": self.unexamined,
+            "not tested": self.not_tested,
+            "not applicable": self.inapplicable,
         }
         first, *others = [(count, words) for words, count in named.items() if count] or [(0, "met")]
         rest = "".join(f", {count} {words}" for count, words in others)
@@ -61,5 +69,6 @@ def count(decisions: Sequence[Decision]) -> Counts:
         waived=outcomes["waived"],
         violated=outcomes["violated"],
         undecided=outcomes["undecided"],
-        unexamined=outcomes["inapplicable"] + outcomes["not run"],
+        not_tested=outcomes["not run"],
+        inapplicable=outcomes["inapplicable"],
     )

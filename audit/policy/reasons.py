@@ -15,6 +15,7 @@ from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplica
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
+MORE_OF_THEM = "attack more of what the documents hold: --budget full"
 ALL = "scan all documents: no --documents, no --time, --budget standard"
 STATE_RULE = (
     'if a lot chose what the model was trained on, say so under [membership] in manifest.toml: assigned = "random" for '
@@ -117,7 +118,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
 
 def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     """Send for more documents only where all that the data set holds were tried; what is unresolved knows its need."""
-    more = decision.remedy in (MORE, MORE_PROVIDERS) and decision.cause != "unresolved"
+    more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
     if not more or decision.about_text or not left_untried(record, decision.limit.attack):
         return decision
     return replace(decision, remedy=ALL)
@@ -182,11 +183,11 @@ def within(limit: Limit, result: Completed) -> str:
     if overall is None:
         return words
     unit = "documents" if overall.unit == "documents" else f"{overall.unit} in documents"
-    words += f", for {overall.attacked:,} of {overall.total:,} {unit} of training"
+    words += f", for {overall.behind(limit.metric):,} of {overall.total:,} {unit} of training"
     little = [
-        f"{item.attacked:,} of {item.total:,} of category {item.category}"
+        f"{item.behind(limit.metric):,} of {item.total:,} of category {item.category}"
         for item in result.coverage
-        if item.category != "all" and item.attacked < LITTLE * item.total
+        if item.category != "all" and item.behind(limit.metric) < LITTLE * item.total
     ]
     return f"{words}; only {', '.join(little)}" if little else words
 
@@ -227,12 +228,14 @@ def _covers_little(limit: Limit, result: Completed) -> Reason | None:
             continue
         if not places:
             return "the record does not say how much of what could leak was tried", "run the scan again", "uncovered"
-        short = [item for item in places if item.attacked < wanted * item.total]
+        short = [item for item in places if item.behind(limit.metric) < wanted * item.total]
         if short:
-            tried = ", ".join(f"{item.category}: {item.attacked} of {item.total} {item.unit}" for item in short)
+            tried = ", ".join(
+                f"{item.category}: {item.behind(limit.metric)} of {item.total} {item.unit}" for item in short
+            )
             return (
                 f"the number rests on too little of what could leak ({tried}), the policy asks for {wanted:.0%}",
-                MORE,
+                MORE_OF_THEM,
                 "uncovered",
             )
     return None

@@ -20,6 +20,7 @@ from audit.attacks import BATTERY
 from audit.attacks.report_check import declared
 from audit.attacks.reporting import ReportPart, ResultTableText
 from audit.measurements import Estimate, ResultTable, Unresolved
+from audit.policy import Verdict
 from audit.record import Completed
 from audit.report.labels import report_of
 
@@ -32,19 +33,34 @@ _SPACE = re.compile(r"[ \n]+")
 class ResultIndex:
     """The measurements, diagnostics, counts and tables of one attack by name, for the macros of its template."""
 
-    def __init__(self, result: Completed, labels: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def __init__(
+        self, result: Completed, labels: Mapping[str, Mapping[str, str]] | None = None, verdict: Verdict | None = None
+    ) -> None:
         self._by_name = {item.name: item for item in result.measurements}
         self._diagnostics = {item.name: item.value for item in result.diagnostics}
         self._tables = {item.name: item for item in result.tables}
         self.counts = result.counts
         self.parameters = result.parameters
-        self.confounded = result.confounded is not None
         self.labels = labels or {}
+        decisions = () if verdict is None else verdict.decisions
+        self._decisive = {
+            one.limit.metric: one.measured.name
+            for one in decisions
+            if one.limit.attack == result.attack and one.measured is not None and one.outcome in ("violated", "waived")
+        }
+        self.confounded = result.confounded is not None and not self._decisive
 
     def get(self, *names: str) -> Estimate | None:
         """Return the first of these that was measured."""
         items = (self._by_name.get(name) for name in names)
         return next((item for item in items if isinstance(item, Estimate)), None)
+
+    def decisive(self, *metrics: str) -> Estimate | None:
+        """Return the first of these metrics that was measured, by the method that showed a leak over its limit.
+
+        Without such a leak by the method that was fixed before the scan: the strongest of several may be chance.
+        """
+        return self.get(*(name for metric in metrics for name in (self._decisive.get(metric, metric), metric)))
 
     def find(self, name: str) -> Estimate | Unresolved | None:
         """Return this measurement, resolved or not; None when the record lacks it."""
@@ -165,7 +181,7 @@ def _asked_names(source: str) -> tuple[tuple[int, str, str, bool], ...]:
 
 def _names_of(call: nodes.Call) -> Iterator[tuple[int, str, str, bool]]:
     asked = call.node
-    if not isinstance(asked, nodes.Getattr) or asked.attr not in ("get", "find", "missing", "diagnostic"):
+    if not isinstance(asked, nodes.Getattr) or asked.attr not in ("get", "decisive", "find", "missing", "diagnostic"):
         return
     if isinstance(asked.node, nodes.Name) and asked.node.name == "n":
         for argument in call.args:

@@ -237,13 +237,13 @@ def _counts(evidence: Evidence, metric: str) -> bool:
 
 def amount(record: AuditRecord, result: Completed) -> str:
     """How much an attack tried, in words; empty where the record does not say."""
+    for one in result.coverage:
+        if one.category == "all":
+            return f"{one.attacked:,} of {one.total:,} {one.unit} of training"
     if record.bounds is not None:
         for bounded in record.bounds.trials:
             if bounded.attack == result.attack:
                 return f"{bounded.tried:,} of {bounded.planned:,} trials"
-    for one in result.coverage:
-        if one.category == "all":
-            return f"{one.attacked:,} of {one.total:,} {one.unit} of training"
     measured = headline(result)
     return "" if measured is None else f"{measured.n:,} {measured.unit}"
 

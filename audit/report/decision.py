@@ -12,7 +12,6 @@ from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackText, ResultIndex
-from audit.report.found import finding_sentence
 from audit.report.labels import report_of
 from audit.report.leaks import findings_outside
 from audit.visible import shown
@@ -41,7 +40,11 @@ OUTCOME_WORDS: dict[str, str] = {
     "passed": "within its limits",
     "": "not limited by this policy",
 }
-RELEASES = {"open-weights": "weights given to everybody", "api": "answers to strangers", "internal": "neither leaves"}
+RELEASES = {
+    "open-weights": "weights given to everybody",
+    "api": "answers to strangers",
+    "internal": "internal use only",
+}
 NOT_CONTRADICTED = (
     "That does not contradict what else comes out: telling whole documents apart is another question than giving back "
     "what stands in them."
@@ -55,12 +58,15 @@ class Leak:
     Attributes:
         outcome: the worst of its limits; empty where none limits it.
         words: the outcome in words.
+        in_full: whether the sentence is that of the attack's template; else it is the number that decides, alone.
     """
 
+    attack: str
     title: str
     outcome: str
     words: str
     sentence: Markup
+    in_full: bool
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class DecisionView:
 
     Attributes:
         title: of the report: the name of what was audited, never what its owner states.
+        owner_name: name and version of the model as its owner states them; empty where they are not stated.
         outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
         stamp: the outcome as it is stamped.
         explanation: sentences under the headline.
@@ -88,6 +95,7 @@ class DecisionView:
     """
 
     title: str
+    owner_name: str
     question: str
     answer: str
     outcome: Overall
@@ -129,6 +137,7 @@ def decision_view(
     shown = _that_fit(leaks, LINES - taken)
     return DecisionView(
         title=title(record),
+        owner_name=_owner_name(record),
         question=_question(record, policy),
         answer=ANSWERS[outcome],
         outcome=outcome,
@@ -163,31 +172,38 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         if not isinstance(result, Completed):
             continue
         text, outcome = texts[result.attack], outcomes[result.attack]
-        sentence = text.leak(ResultIndex(result, text.report.labels))
+        sentence = text.leak(ResultIndex(result, text.report.labels, verdict))
+        decisive = _decisive(result, verdict, sentence)
+        sentence = decisive or sentence
         if leaking and outcome == "passed" and result.attack == "membership":
             sentence += Markup(" {}").format(NOT_CONTRADICTED)
-        sentence += _decisive(result.attack, verdict, sentence)
         if result.confounded is not None and outcome not in ("violated", "waived"):
             refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
             sentence = refused.format(result.confounded) + sentence
         words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])
         if _about_text(result) and record.target.is_model:
             words = f"{words}; a finding about the text, whatever the model"
-        found.append(Leak(text.title, outcome, words, sentence))
+        found.append(Leak(result.attack, text.title, outcome, words, sentence, not decisive))
     return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
 
 
-def _decisive(attack: str, verdict: Verdict, told: Markup) -> Markup:
-    """The number of the method that decided the worst limit, where page one tells that of another one."""
-    own = [one for one in verdict.decisions if one.limit.attack == attack and one.measured is not None]
+def _decisive(result: Completed, verdict: Verdict, told: Markup) -> Markup:
+    """Return the number that decides an attack's worst limit, with the limit; empty where `told` holds it already."""
+    own = [one for one in verdict.decisions if one.limit.attack == result.attack and one.measured is not None]
     worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
-    if worst is None or worst.measured is None or worst.measured.name == worst.limit.metric:
+    if worst is None or worst.measured is None or worst.cause == "confounded":
         return Markup()
-    said = finding_sentence(attack, worst.measured)
-    between = numbers.between(worst.measured, report_of(attack).form(worst.measured.name))
-    if between.replace(numbers.NBSP, " ") in told.striptags().replace(numbers.NBSP, " "):
+    report, measured = report_of(result.attack), worst.measured
+    form = report.form(worst.limit.metric)
+    bound = worst.limit.max if worst.limit.max is not None else worst.limit.min or 0.0
+    between = numbers.between(measured, form).replace(numbers.NBSP, " ")
+    if measured.name == worst.limit.metric or between in told.striptags().replace(numbers.NBSP, " "):
         return Markup()
-    return Markup(" The limit is held against the strongest method. {}.").format(said)
+    value = f"{numbers.show(measured.value, form)} ({numbers.interval(measured, form)})"
+    guessing = f"guessing gives {numbers.show(0.5, form)}; " if measured.is_area else ""
+    limit = f"{'at most' if worst.limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}"
+    what = report.label(measured.name).replace(": ", ", ")
+    return Markup("<strong>{}</strong>, the limit is {}: {}{}.").format(value, limit, guessing, what)
 
 
 def _about_text(result: object) -> bool:
@@ -212,14 +228,18 @@ def _question(record: AuditRecord, policy: Policy) -> str:
     return f"May redacted copies of these documents be shared as the policy “{policy.name}” asks?"
 
 
+def _owner_name(record: AuditRecord) -> str:
+    """Name and version of the model as its owner states them; empty where neither is stated."""
+    return " ".join(filter(None, (record.audit.model_name, record.audit.model_version)))
+
+
 def _sheet(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     sheet = record.audit
-    model = " ".join(part for part in (sheet.model_name, sheet.model_version) if part)
     stated = [
         ("System", sheet.system),
         ("Controller", sheet.controller),
         ("Purpose", sheet.purpose),
-        ("Model", model),
+        ("Model", _owner_name(record)),
         ("Personal data", ", ".join(sheet.data_categories)),
         ("Release", RELEASES.get(sheet.release or "")),
         ("Audited by", sheet.auditor),

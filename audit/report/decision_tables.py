@@ -121,8 +121,6 @@ def _reason(row: DecisionRow) -> str:
     for known in (CONFIRMED, WITHIN):
         reason = reason.removeprefix(known).lstrip(",; ")
     told = [reason]
-    if row.power and not row.weak and decision.outcome == "undecided":
-        told.append(row.power)
     if decision.remedy:
         told.append(f"to decide it: {decision.remedy}")
     return "; ".join(part for part in told if part)

@@ -10,6 +10,7 @@ from audit.attacks import BATTERY
 from audit.attacks.description import describe
 from audit.record import AuditRecord, Completed
 from audit.report.leaks import LEVEL, leaks
+from audit.report.numbers import show
 
 SHOWN = 2
 """Signs that the sentence gives with their number (ours); others are only counted."""
@@ -73,6 +74,32 @@ def documents_used(record: AuditRecord) -> list[str]:
         for result in record.attacks
         if isinstance(result, Completed) and (line := _used(record, result))
     ]
+
+
+def tried_in_part(record: AuditRecord) -> str:
+    """Say that a budget or a bound left a part untried, with the documents of training that each attack used.
+
+    Returns:
+        Empty where all that could be tried was tried.
+    """
+    bounds = record.bounds
+    if record.share >= 1 and (bounds is None or (bounds.documents is None and bounds.part >= 1)):
+        return ""
+    used = [_part_of(record, result) for result in record.attacks if isinstance(result, Completed)]
+    told = f"Documents of training used: {'; '.join(filter(None, used))}." if any(used) else ""
+    budget = f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried. "
+    return f"{budget if record.share < 1 else 'A bound was set. '}{told}".strip()
+
+
+def _part_of(record: AuditRecord, result: Completed) -> str:
+    """The documents of training that an attack used, and what it attacked in them; empty where it counts none."""
+    used = next((count.value for count in result.counts if count.name == _SPLITS["member"][0]), None)
+    if used is None:
+        return ""
+    inside = next((one for one in result.coverage if one.category == "all" and one.unit != "documents"), None)
+    more = f" ({inside.attacked:,} of {inside.total:,} {inside.unit})" if inside else ""
+    held = record.corpus.documents.get("member", 0)
+    return f"{_TITLES.get(result.attack, result.attack)}, {used:,} of {held:,}{more}"
 
 
 def _used(record: AuditRecord, result: Completed) -> str:

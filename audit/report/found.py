@@ -63,7 +63,7 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     form = kind.report.form(measured.name)
     counted = kind.report.counted(measured.name)
     value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
-    chance = ", 0.5 is guessing" if measured.is_area else ""
+    chance = f", {show(0.5, form)} is guessing" if measured.is_area else ""
     label = kind.report.label(measured.name)
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from audit.report.attack_text import AttackText, ResultIndex, in_one_line
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.decision_tables import limit_tables
-from audit.report.declared import documents_used, plausibility
+from audit.report.declared import documents_used, plausibility, tried_in_part
 from audit.report.found import decides_most, findings
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
@@ -169,9 +170,10 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
 def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]) -> dict[str, Any]:
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
     titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
-    views = _views(record, texts)
+    views = _views(record, verdict, texts)
     outside, accepted, declared = unlimited(record, verdict), within(record, verdict), plausibility(record)
-    beside = [declared.sentence] if declared else []
+    part = tried_in_part(record)
+    beside = [*([declared.sentence] if declared else []), *filter(None, [part])]
     for found in (accepted, outside):
         beside += [*(leak.sentence for leak in found[:MOST_OUTSIDE]), *("", "") * bool(found)]
     answer = decision_view(record, verdict, policy, texts, beside)
@@ -184,6 +186,7 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "most_outside": MOST_OUTSIDE,
         "declared": declared,
         "used": documents_used(record),
+        "in_part": part,
         "script": script(),
         "script_hash": script_hash(),
         "texts": texts,
@@ -194,7 +197,7 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
         "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
         "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
         "views": views,
-        "brief": _brief(views, len(answer.leaks), verdict),
+        "brief": _brief(views, {leak.attack for leak in answer.leaks if leak.in_full}, verdict),
         "most_planned": MOST_PLANNED,
         "answered_findings": _answered_findings(texts),
         "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
@@ -206,39 +209,39 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
     }
 
 
-def _brief(views: Sequence[CompletedView], shown: int, verdict: Verdict) -> list[BriefFinding]:
-    """The findings in the order of page one, without what that page has said: `shown` attacks are told there."""
+def _brief(views: Sequence[CompletedView], in_full: AbstractSet[str], verdict: Verdict) -> list[BriefFinding]:
+    """The findings in the order of page one, without the sentences of the attacks that page one tells in full."""
     told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
     told.sort(key=lambda pair: LEAK_ORDER.index(pair[1]))
     drawn = 0
     brief: list[BriefFinding] = []
-    for place, (view, outcome) in enumerate(told):
+    for view, outcome in told:
         figures = [*view.figures, *(figure for part in view.parts for figure in part.figures)]
         clear = [figure for figure in figures if isinstance(figure.spec, CLEAR)]
         figure = clear[0] if clear and outcome in ("violated", "waived") and drawn < MOST_FIGURES else None
         drawn += figure is not None
-        text = view.more if place < shown else Markup(" ").join([view.leak, view.more])
+        text = view.more if view.result.attack in in_full else Markup(" ").join([view.leak, view.more])
         if text or figure:
             brief.append(BriefFinding(view, text, None if figure is None else replace(figure, number=drawn)))
     return brief
 
 
-def _views(record: AuditRecord, texts: Mapping[str, AttackText]) -> list[CompletedView]:
+def _views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText]) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
     for result in record.attacks:
         if isinstance(result, Completed):
-            views.append(_view(result, texts[result.attack], drawn))
+            views.append(_view(result, verdict, texts[result.attack], drawn))
             drawn += len(views[-1].figures) + sum(len(part.figures) for part in views[-1].parts)
     return views
 
 
-def _view(result: Completed, text: AttackText, drawn: int) -> CompletedView:
+def _view(result: Completed, verdict: Verdict, text: AttackText, drawn: int) -> CompletedView:
     report = text.report
     specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
     figures = draw([*report.figures, *unspecified(result, specified)], result, drawn)
     drawn += len(figures)
-    index = ResultIndex(result, report.labels)
+    index = ResultIndex(result, report.labels, verdict)
     parts: list[PartView] = []
     for spec in report.parts:
         part = _part(spec, result, index, text, drawn)

@@ -100,7 +100,7 @@ class Found:
 
     def __init__(self, target, data, attack=None, **references):
         attack = attack or AttributeInference()
-        case = Case(target, data, References(**references))
+        self.case = case = Case(target, data, References(**references))
         assert attack.inapplicable(case) is None
         self.trials = attack.trials(case)
         found = dict(drive(Work(attack, case), self.trials, 16))
@@ -154,6 +154,20 @@ def test_what_a_model_remembers_is_picked_on_member_pages_alone(kind):
     assert found.counts["member values"] == found.counts["member values, unique"] == 120
     assert [line["place"]["loss"] for line in found.evidence if line["split"] == "member"] == [1.0] * 120
     assert found.findings.coverage[0].attacked == found.findings.coverage[0].total == 120
+
+
+def test_values_that_no_budget_drew_were_not_asked_about():
+    data = corpus()
+    found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
+    few = [row for row, trial in enumerate(found.trials) if trial.stratum.startswith("member")][:10]
+    part = AttributeInference().measure(
+        found.case,
+        [found.trials[row] for row in few],
+        [found.outcomes[row] for row in few],
+        np.random.default_rng(1),
+        SILENT,
+    )
+    assert (part.coverage[0].attacked, part.coverage[0].unique, part.coverage[0].total) == (10, 10, 120)
 
 
 def test_a_model_that_remembers_nothing_passes():

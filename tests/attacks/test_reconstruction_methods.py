@@ -13,6 +13,7 @@ from audit.attacks.fields import all_fields
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
+from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.targets.interface import Candidates
 from benchmarks.simulated_audits import confounded_of, fired
@@ -263,19 +264,27 @@ def test_without_such_fields_there_are_no_rows_of_them(hidden):
     assert not any(".long" in item.name or ".short" in item.name for item in findings.measurements)
 
 
-def test_coverage_counts_what_the_unique_limits_rest_on():
+def test_coverage_counts_the_fields_that_were_attacked_and_the_unique_ones_among_them():
     corpus = with_lengths(planted.corpus(10, 10, repeated=True))
     first = corpus.documents[0]
     unknown = replace(first, words=(*first.words[:-1], replace(first.words[-1], text="1")))
     corpus = replace(corpus, documents=(unknown, *corpus.documents[1:]))
     target = planted.Planted(corpus.documents)
     attack = Reconstruction(n_candidates=8, n_attempts=1)
-    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
-    found = {one.category: (one.attacked, one.total) for one in findings.coverage}
+    made = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    outcomes, findings = run(attack, made)
+    found = {one.category: (one.attacked, one.unique, one.total) for one in findings.coverage}
     # Of each member document a field that all documents share, a long one, and a short one, of which one is unknown.
-    assert found == {"all": (19, 30), "amount": (0, 10), "location": (10, 10), "code": (9, 10)}
+    assert found == {"all": (29, 19, 30), "amount": (10, 0, 10), "location": (10, 10, 10), "code": (9, 9, 10)}
     assert next(iter(findings.coverage)).category == "all"
     assert {one.unit for one in findings.coverage} == {"fields"}
+    few = attack.trials(made)[:8]  # of the first document two ends of the long field and one more; of others likewise
+    part = attack.measure(made, few, outcomes[:8], np.random.default_rng(1), SILENT)
+    asked = {tuple(trial.id.split("\x1f")[:2]) for trial in few}
+    assert len(asked) < len(few)
+    assert (part.coverage[0].attacked, part.coverage[0].total) == (len(asked), 30), (
+        "what no budget drew was not attacked"
+    )
 
 
 def test_a_corpus_of_long_fields_alone_is_measured():

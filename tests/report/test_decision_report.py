@@ -14,8 +14,8 @@ import pytest
 from example_records import Case
 from test_report_html import HOSTILE, Seen
 
-from audit.cards import AuditSheet
-from audit.measurements import Estimate
+from audit.cards import AuditSheet, Bounds
+from audit.measurements import Count, Coverage, Estimate
 from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import canvas, drawing
@@ -229,7 +229,7 @@ def test_what_the_owner_states_is_no_title_and_stands_in_quotes() -> None:
     assert "<title>Privacy audit of receipts-" in page
     assert "“CERTIFICATE OF CONFORMITY”" in page
     assert "“Result: SAFE”" in page
-    assert "“neither leaves”" not in page
+    assert "“internal use only”" not in page
 
 
 def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
@@ -244,10 +244,10 @@ def test_page_one_of_a_pass_names_what_was_not_examined() -> None:
     absent = Limit("canaries", "excess", "Planted secrets.", max=0.2, required=False)
     record = examples.passed()[0]
     first = page_one(examples.judged(record, Policy(1, "p", (*examples.policy().limits, absent))))
-    assert "2 of 3 limits met, 1 not examined: canaries (" in first
+    assert "2 of 3 limits met, 1 not tested: canaries (" in first
     first = page_one(examples.judged(examples.violated()[0], Policy(1, "p", (*examples.policy().limits, absent))))
-    assert "1 not examined: " not in first
-    assert "1 not examined" in first
+    assert "1 not tested: " not in first
+    assert "1 not tested" in first
 
 
 def test_page_one_tells_the_number_that_decides() -> None:
@@ -266,8 +266,60 @@ def test_page_one_tells_the_number_that_decides() -> None:
     (decision,) = case[1].decisions
     assert decision.measured is not None
     assert decision.measured.name == other.name
-    assert "The limit is held against the strongest method. " in page_one(case)
-    assert "70 points (66 to 74 points)" in page_one(case)
+    assert case[1].overall == "violated"
+    assert "Because the model was trained on the page, 70 of every 100 values (66 to 74) come out" in page_one(case)
+    assert "60 of every 100" not in page_one(case), "one number for one question"
+
+
+def test_page_one_tells_the_number_that_decides_a_pass_with_its_limit_and_alone() -> None:
+    found = answers.membership(0.0)
+    other = examples.mean("auc.raw_perplexity", 0.56, 0.02, 300, 0.5, "chance")
+    kept = (one for one in found.measurements if one.name != other.name)
+    both = dataclasses.replace(
+        found,
+        metrics=tuple(dict.fromkeys((*found.metrics, other.name))),
+        measurements=(*kept, other),
+        methods={"auc": ("auc", other.name)},
+    )
+    limits = (Limit("membership", "auc", "why", max=0.65),)
+    case = examples.judged(examples.record(both, battery=("membership",)), Policy(1, "one", limits))
+    assert case[1].overall == "passed"
+    (leak,) = decision_view(*case, _Texts()).leaks
+    assert "0.56 (0.52 to 0.60), the limit is at most 0.65: guessing gives 0.50" in leak.sentence.striptags()
+    assert "of every 100" not in leak.sentence
+
+
+def test_a_strength_that_suffices_is_no_reason_for_an_undecided_limit() -> None:
+    record, _, policy = examples.wide()
+    asked = dataclasses.replace(policy.limits[0], min_power=0.5)
+    case = examples.judged(record, dataclasses.replace(policy, limits=(asked,)))
+    assert case[1].overall == "undecided"
+    assert case[1].decisions[0].power is not None
+    assert "the policy asks for at least" not in text_of(case)
+
+
+def test_a_quick_scan_says_on_page_one_how_much_it_used() -> None:
+    done = dataclasses.replace(
+        examples.reconstruction(0.6),
+        coverage=(Coverage("all", 320, 1280),),
+        counts=(Count("member documents", 150, "x"),),
+    )
+    record = dataclasses.replace(examples.record(done), budget="quick", share=0.25)
+    first = page_one(examples.judged(record))
+    assert "Quick scan. The budget “quick” took 25 % of what could be tried." in first
+    held = record.corpus.documents["member"]
+    assert f"Reconstruction of blacked-out values, 150 of {held} (320 of 1,280 fields)." in first
+    assert "Quick scan" not in page_one(examples.judged(dataclasses.replace(record, share=1.0, budget="standard")))
+    bounded = dataclasses.replace(record, share=1.0, budget="standard", bounds=Bounds(40, None, 0.5, ()))
+    assert "A part was tried. A bound was set." in page_one(examples.judged(bounded))
+
+
+def test_the_owners_name_of_the_model_stands_under_the_title_and_internal_means_internal() -> None:
+    record, verdict, policy = examples.violated()
+    stated = AuditSheet(model_name="receipt-reader", model_version="2.3", release="internal")
+    first = page_one((dataclasses.replace(record, audit=stated), verdict, policy))
+    assert "Its owner calls it “receipt-reader 2.3”." in first
+    assert "internal use only" in first
 
 
 def _one(metric: str) -> Policy:

@@ -105,7 +105,7 @@ def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dic
 
 def test_the_risk_sentence_gives_count_interval_and_both_comparisons(pages: dict[str, tuple[Case, str]]) -> None:
     text = Seen(pages["violated"][1]).text
-    assert "recovered at least 93 of 150 values (62 %; 95 % interval 54 to 69 %) word for word" in text
+    assert "recovered at least 93 of 150 values (62 %; 95 % interval 54 to 69 %)." in text
     assert "An attacker without the model recovered 3 of 150 values (2.0 %; 0.7 to 5.7 %)" in text
     assert "From pages the model never saw , the attacker who holds it recovered 4 of 150 values" in text
     assert "Because the model was trained on the page, 60 of every 100 values (54 to 66) come out" in text

@@ -39,10 +39,10 @@ def evidence(case: Case, clause: str) -> tuple[str, ...]:
 
 def test_a_class_is_examined_with_how_much_was_tried_and_what_came_of_it() -> None:
     record, verdict, _ = examples.violated()
-    done = dataclasses.replace(examples.reconstruction(0.6), coverage=(Coverage("all", 812, 1280),))
+    done = dataclasses.replace(examples.reconstruction(0.6), coverage=(Coverage("all", 320, 1280, unique=202),))
     case = examples.judged(dataclasses.replace(record, attacks=(done,)))
     (tried,) = row(case, "(v) Reconstruction").tried
-    assert tried.sentence == "examined: 812 of 1,280 fields of training; a leak over a limit is confirmed"
+    assert tried.sentence == "examined: 320 of 1,280 fields of training; a leak over a limit is confirmed"
     assert verdict.overall == "violated"
 
 

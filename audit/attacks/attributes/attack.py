@@ -192,7 +192,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             controls=reference_controls(table, methods, blind, rng)
             + blind_controls(blind, (), chain(*methods.values())),
             methods=methods,
-            coverage=coverage(everything),
+            coverage=coverage(everything, asked),
             weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Self
@@ -96,16 +96,26 @@ class Kind(NamedTuple):
         return cls(hidden.document.split, hidden.category, hidden.left_out)
 
 
-def coverage(everything: Mapping[Kind, int]) -> tuple[Coverage, ...]:
-    """Of all values of documents trained on, those that there are enough plausible others for, in all and by kind."""
-    total, tried = Counter[str](), Counter[str]()
+def coverage(everything: Mapping[Kind, int], asked: Iterable[Hidden]) -> tuple[Coverage, ...]:
+    """Count the member values that this scan asked about, of all there are, in all and by category.
+
+    Args:
+        everything: number of values by kind, asked about or not.
+        asked: those that this scan asked about.
+    """
+    own = [hidden for hidden in asked if hidden.document.split == "member"]
+    tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
+    total = Counter[str]()
     for kind, n in everything.items():
         if kind.split == "member":
             total[kind.category] += n
-            tried[kind.category] += n * (kind.left_out is None)
     return (
-        Coverage("all", tried.total(), total.total(), "values"),
-        *(Coverage(name, tried[name], total[name], "values") for name in sorted(total) if name in CATEGORIES),
+        Coverage("all", tried.total(), total.total(), "values", unique.total()),
+        *(
+            Coverage(name, tried[name], total[name], "values", unique[name])
+            for name in sorted(total)
+            if name in CATEGORIES
+        ),
     )
 
 

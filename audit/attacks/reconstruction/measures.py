@@ -85,7 +85,7 @@ def measure_fields(
         categories,
         confounded=blind.confounded,
         methods=gated.gated_methods(methods),
-        coverage=coverage(offered),
+        coverage=coverage(offered, fields, seen),
         checks=(*blind.checks, *gated.checks(measurements)),
         controls=gated.reference_controls(table, methods, blind, rng)
         + blind_controls(blind, (), chain(*gated.gated_methods(methods).values())),

@@ -1,9 +1,9 @@
-"""Fields that a data set offers the attack, and the share that limits rest on."""
+"""Fields that a data set offers the attack, and the share that a scan attacked."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from audit.attacks.fields import LENGTHS, Field, FieldPart, Length, may_be_long, trial_id
@@ -112,22 +112,29 @@ class FieldKind(NamedTuple):
         return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
 
 
-def coverage(offered: Mapping[FieldKind, int]) -> tuple[Coverage, ...]:
-    """Of all fields of member documents that the manifest offers, those that limits on unique values rest on.
+def coverage(
+    offered: Mapping[FieldKind, int], fields: Iterable[Field], seen: Mapping[str, Occurrence]
+) -> tuple[Coverage, ...]:
+    """Count the member fields that this scan attacked, of all that the manifest offers, in all and by category.
 
-    These have a value that stands in no other document and can be attacked: whole, or by both ends where they are long.
-    A budget that draws some of them by lot says something of all it draws from, and all of these count.
+    A long field counts once, even where only one of its ends was attacked.
 
     Args:
-        offered: every field of member and held-out documents, tried or not, counted by kind.
+        offered: number of member and held-out fields by kind, attacked or not.
+        fields: those that this scan attacked.
+        seen: occurrences of every value in the corpus.
     """
     total: Counter[str] = Counter()
-    attacked: Counter[str] = Counter()
     for kind, n in offered.items():
-        if kind.split != "member" or kind.part == "end":
-            continue
-        for name in (ALL, kind.category):
-            total[name] += n
-            attacked[name] += n * (kind.left_out is None and kind.unique)
+        if kind.split == "member" and kind.part != "end":
+            total.update({ALL: n, kind.category: n})
+    attacked, unique = Counter[str](), Counter[str]()
+    for field in {(one.document.id, one.entity.id): one for one in fields}.values():
+        kind = FieldKind.of(field, seen)
+        if kind.split == "member":
+            attacked.update((ALL, kind.category))
+            unique.update((ALL, kind.category) * kind.unique)
     categories = sorted(set(total) - {ALL})
-    return tuple(Coverage(name, attacked[name], total[name]) for name in (ALL, *categories) if total[name])
+    return tuple(
+        Coverage(name, attacked[name], total[name], unique=unique[name]) for name in (ALL, *categories) if total[name]
+    )
