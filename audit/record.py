@@ -163,6 +163,7 @@ class AuditRecord:
         policy: declared before the first trial; None in records of older versions.
         audit: the circumstances, as the owner states them.
         checks: tests on the whole scan that can only leave limits undecided; they bear on every attack.
+        untested: what such tests could not be made of and why, in sentences without a full stop.
     """
 
     schema_version: Literal[1]
@@ -184,6 +185,7 @@ class AuditRecord:
     policy: DeclaredPolicy | None = None
     audit: AuditSheet = AuditSheet()
     checks: tuple[Check, ...] = ()
+    untested: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:

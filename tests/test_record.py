@@ -317,6 +317,7 @@ TEXT_FIELDS = {
     "AuditRecord.budget": "one of three names",
     "AuditRecord.battery": "names of attacks",
     "AuditRecord.derived_by": "commands",
+    "AuditRecord.untested": "sentences of ours with counts of documents",
     "TriedTrials.attack": "names of attacks",
     "TargetCard.name": "the last part of the checkpoint's folder, which its owner chose",
     "TargetCard.family": "fixed names",

@@ -115,6 +115,8 @@ def _in_part(record: AuditRecord, texts: Mapping[str, AttackText]) -> Iterator[s
     if record.share < 1:
         share = numbers.show(record.share, "share")
         yield f"A part of the values: the budget “{record.budget}” took {share} of what could be tried."
+    for untested in record.untested:
+        yield f"Not tested: {untested}."
     bounds = record.bounds
     if bounds is not None and bounds.documents is not None:
         yield f"A part of the documents: at most {bounds.documents:,} of those trained on and never seen were tried."

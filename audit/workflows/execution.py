@@ -190,11 +190,17 @@ class _Preflight(Work):
 def _engine(opened: ScanSetup) -> Engine:
     options = opened.options
     if options.engine == "local":
-        return LocalEngine(max(options.width, WIDE) if RESIDENTS.dropped else options.width)
+        return LocalEngine(width_of(opened))
     from audit.engine.ray import RayEngine
 
     gpu = opened.target.card.device == "cuda"
     return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
+
+
+def width_of(opened: ScanSetup) -> int:
+    """Return how many attempts are in flight: many where large models are read in turn."""
+    width = opened.options.width
+    return max(width, WIDE) if RESIDENTS.dropped else width
 
 
 def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:

@@ -7,10 +7,10 @@ from audit.report.files import SECONDS_OF_FILES
 from audit.workflows.bounded import Bound
 from audit.workflows.plan.cost import at_most
 
-USEFULNESS = "usefulness"
+USEFULNESS, CHECKS = "usefulness", "checks of the scan"
 REFERENCES = "references"
 """Part of a scan, and the folder of trained references in the evidence."""
-SECONDS_OF_USEFULNESS, SECONDS_OF_REFERENCES = 2.0, 5.0
+SECONDS_OF_USEFULNESS, SECONDS_OF_REFERENCES, SECONDS_OF_CHECKS = 2.0, 5.0, 3.0
 """Of the small samples on two processor cores (ours); where references are trained their own epochs tell."""
 
 
@@ -32,7 +32,7 @@ def expected_seconds(bound: Bound) -> dict[str, float]:
         cost = costs.get(attack.name)
         if cost is not None and cost.inapplicable is None and cost.lacks is None:
             expected |= _of_attack(attack, bound.shares.get(attack.name, cost.trials * attack.seconds[0]))
-    return expected | SECONDS_OF_FILES
+    return expected | {CHECKS: SECONDS_OF_CHECKS} | SECONDS_OF_FILES
 
 
 def _of_attack(attack: Attack, trials: float) -> dict[str, float]:

@@ -19,6 +19,7 @@ from audit import record as records
 from audit.attacks import BATTERY
 from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Attack, why_inapplicable
+from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import DeclaredPolicy
 from audit.case import Case
 from audit.corpus.near_copies import counts_left_out
@@ -35,8 +36,8 @@ from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
 from audit.training.references.resolve import LoadedReferences, complete
 from audit.workflows.bounded import Bound, bound_scan, collect
-from audit.workflows.execution import choose_number_format, collect_outcomes
-from audit.workflows.expected import REFERENCES, USEFULNESS, expected_seconds, measuring
+from audit.workflows.execution import choose_number_format, collect_outcomes, width_of
+from audit.workflows.expected import CHECKS, REFERENCES, USEFULNESS, expected_seconds, measuring
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import now
 from audit.workflows.plan.outlook import outlook
@@ -142,6 +143,8 @@ def run_scan(
     references = cache(lambda: _fill(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
         results = tuple(_run_attack(bound, attack, references, recovered, progress) for attack in opened.attacks)
+    ran = any(isinstance(one, Completed) for one in results)
+    whole = _check_scan(opened, references(), progress) if ran and target.card.is_model else ScanChecks()
     try:
         refuse_changed(opened)
     except TargetError:
@@ -158,13 +161,15 @@ def run_scan(
             unread=_counted(opened, opened.unread.documents),
             unread_questions=count_questions(opened.whole or opened.corpus, opened.unread),
         ),
-        references=references().cards if any(isinstance(one, Completed) for one in results) else (),
+        references=references().cards if ran else (),
         budget=opened.budget,
         share=opened.share,
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
         attacks=results,
         utility=useful,
+        checks=whole.checks,
+        untested=whole.untested,
         environment=environment(target),
         timing=bound.origin.timing(started, now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
@@ -176,6 +181,13 @@ def run_scan(
     )
     write_owner(record, options.evidence)
     return settle(record, () if policy is None else policy.limits)
+
+
+def _check_scan(opened: ScanSetup, filled: LoadedReferences, progress: Progress) -> ScanChecks:
+    progress.part(CHECKS)
+    references = opened.references_behind_defense(filled)
+    case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
+    return check_scan(case, width_of(opened), progress)
 
 
 def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:

@@ -1,0 +1,238 @@
+"""Checks of a whole scan on trained models: held-out documents of training, and pages written otherwise than there."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from pathlib import Path
+
+import noisy_utterances as noisy
+import numpy as np
+import pytest
+import tiny
+from test_membership_planted import Knowing, corpus
+from typer.testing import CliRunner
+
+from audit import policy as policies
+from audit import record as records
+from audit.attacks.membership.heldout import AskedDocument, check_heldout, comparable
+from audit.attacks.membership.scan_checks import check_scan
+from audit.attacks.membership.spellings import check_spellings, respelled, transformations
+from audit.case import Case, References
+from audit.cli import app
+from audit.corpus.documents import Corpus, Document, Membership, Word
+from audit.engine.interface import SILENT
+from audit.measurements import Check
+from audit.policy import Verdict
+from audit.policy.checks import fires, settle
+from audit.report.unexamined import unexamined
+from audit.targets.opening import Checkpoint, target_of
+
+N = 150
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """A data set with a baseline, and what each model of it is trained on."""
+
+    folder: Path
+    corpus: Corpus
+    trained: dict[str, list[Document]]
+
+    def model(self, name: str) -> Path:
+        folder = self.folder / name
+        return folder if folder.exists() else noisy.train(folder, self.trained[name], 2)
+
+    def load(self, folder: Path) -> Checkpoint:
+        return target_of(folder, self.corpus, "cpu", None)
+
+    def checks(self, name: str, baseline: str | None = "data/baseline") -> dict[str, Check]:
+        baselines = () if baseline is None else (self.load(self.folder / baseline),)
+        case = Case(self.load(self.model(name)), self.corpus, References(baselines=baselines))
+        found = check_scan(case, 64, SILENT)
+        assert found.untested == ()
+        return {check.name: check for check in found.checks}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("noisy")
+    members, heldout = noisy.utterances("member", N, 0), noisy.utterances("heldout", N, 1000)
+    public, others = noisy.utterances("public", 80, 2000), noisy.utterances("public", N, 4000)
+    noisy.write_corpus(folder / "data", [*members, *heldout, *public])
+    noisy.train(folder / "data/baseline", noisy.utterances("public", N, 3000), 1)
+    noisy.train(folder / "data/of_public", [*public, *public], 1)
+    trained = {
+        "clean": others,
+        "members": members,
+        "refitted": [*members, *heldout],
+        "half": [*members, *heldout[: N // 2]],
+        "capitals": [*noisy.in_capitals(members), *others],
+    }
+    return World(folder, noisy.write_corpus(folder / "data", [*members, *heldout, *public], "baseline"), trained)
+
+
+@pytest.mark.parametrize("baseline", ["data/baseline", "data/of_public", None])
+def test_held_out_documents_of_training_are_noticed_beside_any_reference(world: World, baseline: str | None) -> None:
+    """`docaudit train-baseline` trains on the public documents: the reference then has a low loss on them."""
+    p_values = {name: world.checks(name, baseline)["held-out documents"].p_value for name in world.trained}
+    assert p_values["refitted"] <= 0.001
+    assert p_values["half"] <= 0.001
+    assert min(p_values["clean"], p_values["members"], p_values["capitals"]) > 0.05
+
+
+@pytest.mark.parametrize("baseline", ["data/baseline", None])
+def test_pages_in_another_case_than_in_training_are_noticed(world: World, baseline: str | None) -> None:
+    found = {name: world.checks(name, baseline)["way of writing"] for name in world.trained}
+    assert found["capitals"].p_value <= 0.001
+    assert "pages written in capitals fit the model better" in found["capitals"].reason
+    assert min(check.p_value for name, check in found.items() if name != "capitals") > 0.5
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome", "cause", "words"),
+    [
+        ("clean", "passed", None, "within the limit"),
+        ("members", "violated", None, "confirmed"),
+        ("refitted", "undecided", "confounded", "the held-out documents look trained on, unless this is chance"),
+        ("capitals", "undecided", "alarm", "pages written in capitals fit the model better"),
+    ],
+)
+def test_a_scan_is_decided_by_them(
+    world: World, tmp_path: Path, model: str, outcome: str, cause: str | None, words: str
+) -> None:
+    given = ["scan", world.model(model), world.folder / "data", "--out", tmp_path / "out", "--only", "membership"]
+    code = CliRunner().invoke(app, [str(one) for one in given]).exit_code
+    record = records.read(tmp_path / "out")
+    assert {check.name for check in record.checks} == {"held-out documents", "way of writing"}
+    decision = _verdict(record).decisions[0]
+    assert (decision.outcome, decision.cause) == (outcome, cause), decision
+    assert words in decision.reason
+    assert (code == 10) == (outcome == "violated")
+    assert code != 0 or outcome == "passed"
+
+
+def _verdict(record: records.AuditRecord) -> Verdict:
+    limit = policies.Limit("membership", "auc", "told apart", max=0.65)
+    return policies.evaluate(record, policies.Policy(1, "mine", (limit,)), dt.date(2026, 1, 1))
+
+
+def test_other_checks_of_the_scan_share_the_level(world: World) -> None:
+    made = world.checks("refitted")
+    record = dataclasses.replace(tiny.record(), checks=tuple(made.values()))
+    settled = {check.name: check for check in settle(record, ()).checks}
+    assert fires(settled["held-out documents"])
+    assert not fires(settled["way of writing"])
+
+
+def test_without_public_documents_it_is_said_that_this_was_not_tested(world: World) -> None:
+    without = dataclasses.replace(world.corpus, documents=world.corpus.of("member", "heldout"))
+    found = check_scan(Case(world.load(world.model("clean")), without), 64, SILENT)
+    assert [check.name for check in found.checks] == ["way of writing"]
+    (reason,) = found.untested
+    assert reason.startswith("whether the held-out documents were trained on: 0 public documents")
+    record = dataclasses.replace(tiny.record(battery=()), untested=found.untested)
+    assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing"), {}).parts
+
+
+def _asked(seed: int, shift: float, reference_shift: float, words: tuple[str, str] = ("a", "a")) -> list[AskedDocument]:
+    """Held-out and public documents whose loss is lower by `shift` on held-out ones, beside a reference's."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for side, split in enumerate(("heldout", "public")):
+        for number in range(100):
+            text = tuple(Word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
+            hard, own, other = rng.normal(size=3)
+            document = Document(f"{split}{number}", split, text)  # type: ignore[arg-type]
+            found.append(
+                AskedDocument(document, 2 * hard + own + shift * side, 2 * hard + other + reference_shift * side)
+            )
+    return found
+
+
+def test_public_documents_of_another_kind_are_no_sign() -> None:
+    """They are harder for both models; without a baseline that shows it, nothing is said."""
+    world = corpus(2, 2)
+    made = [check_heldout(world, _asked(seed, 3.0, 3.0, ("a", "b")), "baselines") for seed in range(60)]
+    assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7  # 3 are expected
+    harder = _asked(1, 3.0, 3.0, ("a", "b"))
+    alone = [dataclasses.replace(one, reference=np.nan) for one in harder]
+    assert "can be told from held-out ones without the model" in str(check_heldout(world, alone, ""))
+    contaminated = _asked(1, 3.0, -3.0, ("a", "b"))
+    assert "no baseline shows what that does" in str(check_heldout(world, contaminated, "baselines"))
+    alike = check_heldout(world, _asked(1, 3.0, -3.0), "baselines")
+    assert isinstance(alike, Check)
+    assert alike.p_value <= 0.001
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
+    world = corpus(2, 2)
+    for reference_shift in (0.0, -3.0):
+        made = [check_heldout(world, _asked(seed, 0.0, reference_shift), "baselines") for seed in range(200)]
+        assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 17  # 10 are expected
+
+
+def test_documents_of_companies_of_training_are_not_compared_with_others() -> None:
+    def of(split: str, provider: str | None, count: int) -> list[Document]:
+        return [Document(f"{split}-{provider}-{n}", split, provider=provider) for n in range(count)]  # type: ignore[arg-type]
+
+    documents = [*of("member", "Known", 5), *of("heldout", "known", 30), *of("heldout", "new", 25)]
+    documents += [*of("public", "other", 40), *of("public", "Known", 3)]
+    world = dataclasses.replace(corpus(1, 1), documents=tuple(documents))
+    heldout, public = comparable(world)
+    assert {one.provider for one in heldout} == {"new"}
+    assert {one.provider for one in public} == {"other"}
+
+
+def test_a_model_that_gives_no_loss_is_not_tested() -> None:
+    target = Knowing()
+    target.answers = frozenset()  # type: ignore[misc]
+    found = check_scan(Case(target, corpus(30, 30, 30)), 8, SILENT)
+    assert found.checks == ()
+    assert all("gives no loss" in reason for reason in found.untested)
+    assert len(found.untested) == 2
+
+
+def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
+    """A tokenizer that folds case reads capitals as lower case: no question is asked for them."""
+    folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
+    world = noisy.manifest.load(folder)
+    target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world)
+    pairs = respelled(Case(target, world), world.of("member")).pairs
+    assert pairs["in capitals"] == pairs["in lower case"] == ()
+    assert pairs["without punctuation"]
+
+
+def test_every_transformation_changes_what_it_says() -> None:
+    page = Document(
+        "a",
+        "member",
+        (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0))),
+        size=(500, 2000),
+    )
+    world = dataclasses.replace(
+        corpus(1, 1),
+        manifest=dataclasses.replace(
+            corpus(1, 1).manifest, task=noisy.Task("token-classification", noisy.TAGS), membership=Membership("random")
+        ),
+    )
+    ways = {way: transform(page) for way, transform in transformations(world).items()}
+    assert [word.text for word in ways["in capitals"].words] == ["TOTAL:", "9"]
+    assert [word.text for word in ways["in lower case"].words] == ["total:", "9"]
+    assert [word.text for word in ways["without punctuation"].words] == ["Total", "9"]
+    boxes = [word.box for word in ways["with boxes in pixels"].words]
+    assert boxes == [(5.0, 40.0, 15.0, 80.0), (25.0, 40.0, 450.0, 80.0)]
+
+
+def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign() -> None:
+    members = [f"m{number}" for number in range(20)]
+    pairs = {"in capitals": tuple((name, f"C/{name}") for name in members)}
+    changed = dataclasses.replace(respelled(Case(Knowing(), corpus(1, 1)), ()), pairs=pairs)
+    rng = np.random.default_rng(3)
+    losses = {name: (2.0 + rng.normal(0, 0.1), 2.0) for name in members}
+    losses |= {f"C/{name}": (1.0 + rng.normal(0, 0.1), 1.0) for name in members}
+    assert check_spellings(changed, losses).p_value > 0.05  # type: ignore[union-attr]
+    alone = {name: (own, np.nan) for name, (own, _) in losses.items()}
+    assert check_spellings(changed, alone).p_value <= 0.001  # type: ignore[union-attr]
+    assert "beside a reference only" in str(check_spellings(dataclasses.replace(changed, needs_reference=True), alone))
