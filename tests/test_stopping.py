@@ -127,3 +127,38 @@ def test_other_errors_of_a_finaliser_are_shown_as_ever():
     assert done.returncode == 0
     assert "Exception ignored" in done.stderr
     assert "KeyError" in done.stderr
+
+
+LEAVING = """
+import atexit, os, signal, sys, time
+from audit.cli import stopping
+class Owner:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(1000))
+        time.sleep(0.2)
+class Slow:
+    def __del__(self):
+        time.sleep(0.2)
+slow = Slow()
+atexit.register(lambda: globals().pop("owner", None))
+with stopping.ended_by_signals():
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 143),
+        ("owner = Owner(); os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 143),
+        ("owner = Owner(); sys.exit(2)", 2),
+        ("sys.unraisablehook.__self__._try_later(); sys.exit(2)", 2),
+    ],
+    ids=["in the command", "again at the end", "at the end", "with an alarm that waits"],
+)
+def test_no_alarm_kills_a_command_that_leaves(body, code):
+    """A signal that a finaliser swallowed as the interpreter ended was raised again by an alarm: 142."""
+    program = LEAVING.format(body=body)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr

@@ -30,6 +30,8 @@ def ended_by_signals() -> Iterator[None]:
             raise
         ending.tell()
         raise SystemExit(128 + ending.number) from None
+    finally:
+        ending.leave()
 
 
 def listen() -> Ending:
@@ -57,6 +59,12 @@ class Ending:
         self.number: int | None = None
         self._arrived = 0.0
         self._told = False
+        self._leaving = False
+
+    def leave(self) -> None:
+        """Raise nothing again: Python takes its handlers away as it ends, and an alarm would kill it with 142."""
+        self._leaving = True
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Raise what ends the command, or have it raised later."""
@@ -78,6 +86,8 @@ class Ending:
             sys.__unraisablehook__(lost)
 
     def _try_later(self) -> None:
+        if self._leaving:
+            return
         signal.signal(signal.SIGALRM, self.hear)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
