@@ -282,6 +282,19 @@ def test_a_verdict_of_a_day_to_come_is_none(out: Path, keys: tuple[Path, Path]) 
         assert differs(out, keys[1])
 
 
+def test_a_verdict_of_a_day_before_the_scan_is_none(out: Path, keys: tuple[Path, Path]) -> None:
+    """Its signer may have a record, a key and a clock that is years behind."""
+    from audit.attestation import read_private_key
+
+    statement = statement_of(out)
+    for day, known in (("2020-01-01", False), ("2026-03-01", False), ("2026-03-02", True)):
+        statement["predicate"]["docauditVerdict"]["evaluated"] = day
+        (out / FILE_NAME).write_text(seal(statement, read_private_key(keys[0])))
+        found = verify(out, keys[1])[1].differences
+        said = f"the attestation is of {day}, and the scan ended on 2026-03-02"
+        assert (said in found) is not known, found
+
+
 def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The place of every number, text, truth value and null, and of every entry that could be taken out."""
     entries = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()

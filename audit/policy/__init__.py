@@ -7,7 +7,7 @@ from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver
 from audit.policy.reading import load, path_of
 from audit.policy.rules import check_lower_bounds, check_names, check_ranges, check_sides
-from audit.policy.verdict import SIGNIFICANCE, evaluate, today
+from audit.policy.verdict import SIGNIFICANCE, evaluate, finished_on, today
 from audit.policy.waivers import RegisteredWaiver
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "check_sides",
     "contradiction",
     "evaluate",
+    "finished_on",
     "load",
     "path_of",
     "today",

@@ -79,10 +79,11 @@ def check_ray() -> None:
     """See that Ray can be used.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: it, or what it needs here, is not installed.
     """
-    if any(importlib.util.find_spec(name) is None for name in ("ray", "tblib")):
-        raise UsageError("Ray is not installed", "pip install 'docaudit[ray]'")
+    lacking = [name for name in ("ray", "tblib") if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise UsageError(f"not installed, and Ray's engine needs it: {', '.join(lacking)}", "pip install 'docaudit[ray]'")
 
 
 def check_engine(options: ScanOptions) -> None:

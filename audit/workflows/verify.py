@@ -106,7 +106,7 @@ def _compare_drawn(folder: Path, record: AuditRecord, sealed: Attestation, found
     """Draw the reports again: an attestation is of the files that were there, whoever put them there."""
     from audit.workflows.redrawing import compare_drawn
 
-    agreed, differences, notes = compare_drawn(folder, record, _day_of(sealed.statement)[0])
+    agreed, differences, notes = compare_drawn(folder, record, _day_of(sealed.statement, record)[0])
     found.agreed += agreed
     found.differences += differences
     found.notes += notes
@@ -124,7 +124,7 @@ def _name_unknown(folder: Path, attestation: Path, found: Findings) -> None:
 
 def _compare_statement(folder: Path, record: AuditRecord, sealed: Attestation, found: Findings) -> None:
     """Make the statement anew from the files as they are, and compare it part by part."""
-    day, problem = _day_of(sealed.statement)
+    day, problem = _day_of(sealed.statement, record)
     if problem is not None:
         found.differences.append(problem)
     own = state(folder, record, day)
@@ -139,14 +139,17 @@ def _compare_statement(folder: Path, record: AuditRecord, sealed: Attestation, f
         found.differences.append(expired)
 
 
-def _day_of(statement: Json) -> tuple[dt.date, str | None]:
-    """The day that the verdict was reached on, and what is wrong with it."""
+def _day_of(statement: Json, record: AuditRecord) -> tuple[dt.date, str | None]:
+    """The day that the verdict was reached on (UTC), and what is wrong with it."""
     today, own = policies.today(), statement["predicate"].get(DOCUMENTATION)
     text = own.get("evaluated") if isinstance(own, dict) else None
     try:
         day = dt.date.fromisoformat(str(text))
     except ValueError:
         return today, "the attestation does not say on which day the verdict was reached"
+    ended = policies.finished_on(record)
+    if day < ended:
+        return day, f"the attestation is of {day}, and the scan ended on {ended}"
     return (day, None) if day <= today else (today, f"the attestation is of {day}, which is yet to come")
 
 
