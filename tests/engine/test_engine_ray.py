@@ -346,8 +346,14 @@ def test_options_that_cannot_be_honoured_exit_2(name: str, tmp_path: Path) -> No
     assert_refused(tmp_path, more, told)
 
 
-def test_without_ray_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+@pytest.mark.parametrize(
+    ("lacking", "told"), [(("ray", "tblib"), "needs ray and tblib"), (("tblib",), "needs tblib:"), (("ray",), "ray:")]
+)
+def test_without_ray_the_user_is_told_what_to_install(
+    lacking: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in lacking else object())
+    assert_refused(tmp_path, ("--engine", "ray"), told)
     assert_refused(tmp_path, ("--engine", "ray"), "pip install 'docaudit[ray]'")
 
 

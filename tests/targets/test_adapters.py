@@ -16,9 +16,11 @@ import pytest
 import tiny
 import torch
 from safetensors.torch import load_file, save_file
+from watching import watched
 
 from audit.errors import TargetError, UsageError
 from audit.targets.answering.loading import load_answering
+from audit.targets.checkpoint.content import hash_files
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
@@ -255,7 +257,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "code": (lambda folder: change_settings(folder, auto_map={"AutoModel": "x.X"}), "its own code"),
     "no base": (
         lambda folder: change_settings(folder, base_model_name_or_path="org/bert-mini"),
-        "an adapter without its model, and org/bert-mini is no folder on this machine",
+        "an adapter without its model, and org/bert-mini is no folder with a model on this machine",
     ),
     "itself as its base": (
         lambda folder: change_settings(folder, base_model_name_or_path=str(folder)),
@@ -294,6 +296,21 @@ def test_a_missing_base_is_said_with_the_command_that_gets_it(folder: Path, base
         open_checkpoint(folder)
     assert "hf download org/bert-mini --local-dir BASE" in raised.value.hint
     assert open_checkpoint(folder, base).base is not None
+
+
+@pytest.mark.parametrize("named", ["{private}", "private", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."])
+def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named: str, folder: Path, tmp_path: Path) -> None:
+    """An adapter from elsewhere names what it wants; names and hashes of files there would enter records and logs."""
+    for private in (tmp_path / "private", folder / "private", folder.parent / "private"):
+        private.mkdir(exist_ok=True)
+        (private / "secret.txt").write_text("secret")
+    change_settings(folder, base_model_name_or_path=named.format(private=tmp_path / "private"))
+    with watched() as seen:
+        with pytest.raises(TargetError, match="an adapter without its model"):
+            open_checkpoint(folder)
+        names = hash_files(folder)
+    assert sorted(names) == ["adapter_config.json", "adapter_model.safetensors"]
+    assert not any(path.name == "secret.txt" for path in seen.opened)
 
 
 def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path: Path) -> None:

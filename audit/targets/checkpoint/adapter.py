@@ -17,7 +17,7 @@ from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
 from audit.private import PrivateFolder
-from audit.targets.checkpoint.content import WEIGHTS, is_adapter
+from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
 from audit.targets.checkpoint.hints import download_of
 from audit.targets.checkpoint.libraries import DAMAGE, one_line
 
@@ -92,17 +92,18 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
         TargetError: neither is one.
     """
     named = settings.get("base_model_name_or_path")
-    places = [given] if given is not None else []
-    if isinstance(named, str) and named:
-        places += [Path(named), folder / named]
-    for place in places:
-        if place.is_dir() and place.resolve() != folder.resolve():
-            if is_adapter(place):
-                raise TargetError(
-                    f"{folder}: its base {place} is an adapter too", "merge that one into its model and save it whole"
-                )
-            return place
-    called = f", and {one_line(ValueError(named))} is no folder on this machine" if isinstance(named, str) else ""
+    is_given = given is not None and given.is_dir() and given.resolve() != folder.resolve()
+    for place in [given] if given is not None and is_given else bases_named(folder, named):
+        if is_adapter(place):
+            raise TargetError(
+                f"{folder}: its base {place} is an adapter too", "merge that one into its model and save it whole"
+            )
+        return place
+    called = (
+        f", and {one_line(ValueError(named))} is no folder with a model on this machine"
+        if isinstance(named, str)
+        else ""
+    )
     raise TargetError(
         f"{folder}: an adapter without its model{called}",
         f"get the base model ({download_of(named, 'BASE')}) and name BASE: as base_model_name_or_path in "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,14 +119,22 @@ def hash_files(folder: Path) -> dict[str, str]:
     return {**own, **{f"base/{name}": digest for name, digest in based.items()}}
 
 
+def bases_named(folder: Path, named: object) -> list[Path]:
+    """The folders of models that an adapter's settings may mean by their `base_model_name_or_path`.
+
+    An adapter from elsewhere may name any folder of this machine: one that holds no model is not looked into.
+    """
+    places = [Path(named), folder / named] if isinstance(named, str) and named else []
+    # os.path: a path may be too long or not allowed, which pathlib raises.
+    models = (place for place in places if any(os.path.isfile(place / name) for name in ("config.json", SETTINGS)))
+    return [place for place in models if place.resolve() != folder.resolve()]
+
+
 def _named_base(folder: Path) -> Path | None:
-    """The local folder that an adapter names as its base; None where it is no folder of this machine."""
+    """The local folder that an adapter names as its base; None where there is none with a model."""
     try:
         settings: Any = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     named = settings.get("base_model_name_or_path") if isinstance(settings, dict) else None
-    if not isinstance(named, str) or not named:
-        return None
-    places = [place for place in (Path(named), folder / named) if place.is_dir()]
-    return next((place for place in places if place.resolve() != folder.resolve()), None)
+    return next(iter(bases_named(folder, named)), None)
