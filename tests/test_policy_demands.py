@@ -266,3 +266,25 @@ def test_a_question_that_a_pass_needs_is_not_let_through() -> None:
 
 def test_violations_stay_violations_under_a_policy_that_warns() -> None:
     assert judge([completed(LEAKY)], undecided="warn").exit_code == 10
+
+
+# counts
+
+
+def counted(n: int) -> Completed:
+    return completed(replace(estimate("leak", 0.0, 3.0, edge=10.0), n=n, clusters=n, unit="values"))
+
+
+@pytest.mark.parametrize(("n", "outcome"), [(10, "not run"), (11, "passed")])
+def test_a_count_that_could_not_exceed_its_limit_meets_it_not(n: int, outcome: str) -> None:
+    asked = limit(max=10.0, holds="lower", required=False)
+    (decision,) = judge([counted(n)], asked).decisions
+    assert decision.outcome == outcome
+    if outcome == "not run":
+        assert decision.reason == "10 values were tried, so that the count can not exceed 10"
+
+
+def test_a_required_count_that_could_not_exceed_its_limit_is_undecided() -> None:
+    (decision,) = judge([counted(10)], limit(max=10.0, holds="lower")).decisions
+    assert (decision.outcome, decision.cause) == ("undecided", "unresolved")
+    assert decision.remedy

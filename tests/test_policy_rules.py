@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from pathlib import Path
 
 import example_records as examples
 import pytest
 
+from audit.attacks import BATTERY
+from audit.attacks.canaries.attack import SEARCH
+from audit.attacks.canaries.description import CanariesDescription
+from audit.attacks.description import describe
 from audit.errors import PolicyError
 from audit.policy import Policy, evaluate, load
 from audit.policy.looser import looser
@@ -56,6 +61,17 @@ SAFE = ("membership", "auc", "max = 0.65")
         (("membership", "auc", "min = 0.2"), "min: auc grows with the leak: limit it with max"),
         (("membership", "auc.loss", "min = 0.2"), "min: auc.loss grows with the leak: limit it with max"),
         (("canaries", "excess_exposure", "min = 0.1"), "min: excess_exposure grows with the leak"),
+        (("membership", "low_fpr_advantage", "max = 0.9"), "max 0.9: low_fpr_advantage need not be able to exceed 0.9"),
+        (("membership", "low_fpr_advantage", "max = 0.95"), "max 0.95: low_fpr_advantage need not be able"),
+        (("membership", "low_fpr_advantage.lira", "max = 0.9"), "max 0.9: low_fpr_advantage.lira need not be able"),
+        (("membership", "fpr_at_10", "max = 0.1"), "max 0.1: fpr_at_10 need not be able to exceed 0.1"),
+        (("membership", "fpr_at_1", "max = 0.01"), "max 0.01: fpr_at_1 need not be able to exceed 0.01"),
+        (("provider_membership", "low_fpr_advantage", "max = 0.9"), "max 0.9: low_fpr_advantage need not be able"),
+        (("canaries", "excess_exposure", "max = 6.7"), "max 6.7: excess_exposure need not be able to exceed 6.65"),
+        (("canaries", "exposure", "max = 6.7"), "max 6.7: exposure need not be able to exceed 6.65"),
+        (("redaction", "lift", "max = 0.5"), "max 0.5: lift need not be able to exceed 0.5"),
+        (("redaction", "lift.length.cnn", "max = 0.6"), "max 0.6: lift.length.cnn need not be able to exceed 0.5"),
+        (("redaction", "lift_over_length", "max = 0.5"), "max 0.5: lift_over_length need not be able to exceed 0.5"),
     ],
 )
 def test_a_limit_that_nothing_could_violate_is_refused(
@@ -64,6 +80,37 @@ def test_a_limit_that_nothing_could_violate_is_refused(
     refused = problems(tmp_path, ("canaries", "excess", "max = 0.2"), limit)
     assert [line for line in refused.problems if f"policy ours limits.1: {problem}" in line], refused.problems
     assert "docs/policies.md" in refused.hint
+
+
+@pytest.mark.parametrize(
+    ("attack", "metric", "most"),
+    [
+        ("membership", "low_fpr_advantage", 0.89),
+        ("provider_membership", "low_fpr_advantage.loss", 0.89),
+        ("membership", "tpr_at_fpr_10", 0.99),
+        ("canaries", "excess_exposure", 6.6),
+        ("redaction", "lift_share", 0.9),
+        ("redaction", "lift", 0.49),
+        ("memorisation", "identified", 1000.0),
+    ],
+)
+def test_a_limit_that_something_can_exceed_is_taken(attack: str, metric: str, most: float, tmp_path: Path) -> None:
+    assert read(tmp_path, (attack, metric, f"max = {most}")).limits[0].max == most
+
+
+def test_the_least_ranking_of_a_budget_gives_the_bits_that_any_scan_can_show() -> None:
+    answers = min(n for *_, n in SEARCH.values())
+    assert CanariesDescription.caps["exposure"] == pytest.approx(math.log2(answers + 1), abs=0.01)
+    assert CanariesDescription.caps["exposure"] <= math.log2(answers + 1)
+
+
+def test_every_cap_is_of_a_metric_within_its_range() -> None:
+    for kind in describe(BATTERY):
+        first = {part for metric in kind.metrics for part in (metric, metric.partition(".")[0])}
+        assert {*kind.caps} <= first
+        for metric in kind.metrics:
+            most = kind.upper(metric)
+            assert most is None or (kind.cap(metric) or 0) <= most
 
 
 def test_a_limit_on_what_an_attack_needs_may_be_a_least_one(tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ def known_facts() -> dict[str, Facts]:
     return {kind.name: Facts(frozenset(kind.text_metrics), kind.follows) for kind in describe(BATTERY)}
 
 
+def known_caps() -> dict[str, dict[str, float | None]]:
+    """The value that a limit must stay under, by attack and metric (see `Description.cap`)."""
+    return {kind.name: {metric: kind.cap(metric) for metric in kind.metrics} for kind in describe(BATTERY)}
+
+
 def known_metrics() -> dict[str, dict[str, float | None]]:
     """The metrics that a policy may ask for, by attack, each with the most that it can be (see `Metric.upper`)."""
     return {kind.name: {metric: kind.upper(metric) for metric in kind.metrics} for kind in describe(BATTERY)}

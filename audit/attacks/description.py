@@ -23,6 +23,8 @@ class Description:
         metrics: the metrics a policy may ask for, by name.
         unbounded: those of them that are no shares or areas and may exceed 1, as bits: names, or first parts of the
             names of several ("ipf" of "ipf.member").
+        caps: by metric or first part of its name, the smallest maximum over data sets and budgets, where it is under
+            that of `upper`: there are scans in which nothing exceeds a limit there or beyond.
         tallies: those of them that count what was found, of which a policy may hold the lower bound alone.
         report: labels, figures, tables and trend, checked against the metrics when the class of the attack is made.
         power: the metric that says how strong the attacker was; None when the attack has none.
@@ -33,6 +35,7 @@ class Description:
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     unbounded: ClassVar[tuple[str, ...]] = ()
+    caps: ClassVar[Mapping[str, float]] = {}
     tallies: ClassVar[tuple[str, ...]] = ()
     report: ClassVar[AttackReport] = AttackReport()
     power: ClassVar[str | None] = None
@@ -48,6 +51,11 @@ class Description:
     def upper(cls, metric: str) -> float | None:
         """Return the largest value that a metric can have: 1 for shares and areas; None: any number."""
         return None if {metric, metric.partition(".")[0]} & {*cls.unbounded} else 1.0
+
+    @classmethod
+    def cap(cls, metric: str) -> float | None:
+        """Return the value that a limit on a metric must stay under; None: any number."""
+        return cls.caps.get(metric, cls.caps.get(metric.partition(".")[0], cls.upper(metric)))
 
     @classmethod
     def summary(cls) -> dict[str, str]:

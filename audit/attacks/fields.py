@@ -16,6 +16,7 @@ attack. Models that see a page as pixels have no token to put a candidate in pla
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -24,7 +25,8 @@ from typing import Literal
 
 from audit.attacks.splits import AUDITED
 from audit.case import Case
-from audit.corpus.documents import Document, Entity, Question, Split
+from audit.corpus.canaries.schema import planted_ids
+from audit.corpus.documents import Corpus, Document, Entity, Question, Split
 from audit.corpus.folding import fold
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
@@ -107,6 +109,21 @@ class Field:
 def _places_of(words: tuple[str, ...], value: str) -> frozenset[int]:
     """The words that spell a value."""
     return frozenset(find_answers(words, [value], fuzzy=False))
+
+
+def withheld(corpus: Corpus) -> Counter[str]:
+    """Count the fields of member documents that the owner keeps out of the audit, by category.
+
+    They may leak as others do, so a pass rests on the less of what could leak. Lines of canaries are made up.
+    """
+    planted = planted_ids(corpus)
+    return Counter(
+        entity.category
+        for document in corpus.of("member")
+        if document.id not in planted
+        for entity in document.entities
+        if not entity.attack
+    )
 
 
 def trial_id(document: Document, entity: Entity) -> str:

@@ -14,6 +14,8 @@ DOCUMENTS, VALUES = "documents_identified", "values_identified"
 """Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
 RATES = {"10": 0.1, "1": 0.01}
 """The false-positive rates that are looked at, in per cent and as shares."""
+SCORE_CAPS = {LOW: 0.9, **{f"fpr_at_{rate}": share for rate, share in RATES.items()}}
+"""Of rates at few false alarms (`Description.caps`): at 10 % false alarms no advantage is over 0.90."""
 BLOCKS = {
     "words": "what they say",
     "layout": "where their words stand",

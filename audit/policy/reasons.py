@@ -104,7 +104,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
     """The decision where the question's own number could not be had; None when it could."""
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
-        return None
+        return _cannot_exceed(record, limit, measured)
     if measured.inapplicable:
         return _inapplicable(record, policy, limit, measured.reason)
     needed = f"; {measured.needed} would be needed" if measured.needed else ""
@@ -114,6 +114,15 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
     # More units than the data set holds: what is not required does without. Other reasons can be mended.
     excused = measured.needed is not None and not limit.required and not result.ablations
     return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", MORE, "unresolved", excused=excused)
+
+
+def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Decision | None:
+    """The decision on a count of so few units that none could violate the limit; None where one could."""
+    if limit.holds != "lower" or limit.max is None or measured.n > limit.max:
+        return None
+    reason = f"{measured.n} {measured.unit} were tried, so that the count can not exceed {limit.max:g}"
+    left = left_untried(record, limit.attack)
+    return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
 
 
 def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 
 from audit.errors import PolicyError
 from audit.policy.limits import Limit, Policy, Waiver
@@ -141,13 +142,18 @@ def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete
         raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
 
 
-def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None]]) -> None:
+def check_ranges(
+    policy: Policy,
+    metrics: Mapping[str, Mapping[str, float | None]],
+    caps: Mapping[str, Mapping[str, float | None]] = MappingProxyType({}),
+) -> None:
     """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model, as 1 would.
 
     Args:
         policy: what to check.
         metrics: the most that a metric can be, by attack and metric: 1 for shares and areas; None: any number. One that
             is not among them is taken for a share.
+        caps: the value that a limit must stay under, by attack and metric, where there is a lower one.
 
     Raises:
         PolicyError: every limit at or beyond the end of its metric's range.
@@ -155,7 +161,7 @@ def check_ranges(policy: Policy, metrics: Mapping[str, Mapping[str, float | None
     problems = []
     for index, limit in enumerate(policy.limits):
         upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
-        problem = _out_of_range(limit, upper)
+        problem = _out_of_range(limit, upper) or _beyond(limit, caps.get(limit.attack, {}).get(limit.metric))
         if problem:
             problems.append(f"policy {policy.name} limits.{index}: {problem}")
     if problems:
@@ -175,6 +181,12 @@ def _out_of_range(limit: Limit, upper: float | None) -> str:
     if name == "min" and bound <= 0:
         return f"min {bound:g}: {limit.metric} is never less than 0, so that nothing could violate it"
     return ""
+
+
+def _beyond(limit: Limit, cap: float | None) -> str:
+    if cap is None or limit.max is None or limit.max < cap:
+        return ""
+    return f"max {limit.max:g}: {limit.metric} need not be able to exceed {cap:g}, so that nothing could violate it"
 
 
 def check_lower_bounds(policy: Policy, tallies: Mapping[str, Collection[str]], powers: Collection[str]) -> None:

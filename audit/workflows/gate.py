@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from audit import attestation as attestations
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import BATTERY, known_facts, known_metrics
+from audit.attacks import BATTERY, known_caps, known_facts, known_metrics
 from audit.attacks.description import describe
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files, read_file
@@ -57,7 +57,7 @@ def check_meaning(policy: Policy) -> None:
     Raises:
         PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
     """
-    policies.check_ranges(policy, known_metrics())
+    policies.check_ranges(policy, known_metrics(), known_caps())
     policies.check_sides(policy, {kind.name: kind.leaks() for kind in describe(BATTERY)})
     known = describe(BATTERY)
     tallies = {kind.name: kind.tallies for kind in known if kind.tallies}

@@ -170,6 +170,20 @@ def test_values_that_no_budget_drew_were_not_asked_about():
     assert (part.coverage[0].attacked, part.coverage[0].unique, part.coverage[0].total) == (10, 10, 120)
 
 
+def test_values_that_are_kept_out_of_the_audit_count_in_what_a_pass_rests_on():
+    data = corpus()
+    kept_out = replace(
+        data,
+        documents=tuple(
+            replace(one, entities=tuple(replace(own, attack=own.category == "person") for own in one.entities))
+            for one in data.documents
+        ),
+    )
+    found = Found(Knowing(data, [], CompletionLoss), kept_out).findings.coverage
+    assert (found[0].attacked, found[0].total) == (60, 120)
+    assert {one.category: (one.attacked, one.total) for one in found[1:]} == {"code": (0, 60), "person": (60, 60)}
+
+
 def test_a_model_that_remembers_nothing_passes():
     data = corpus(150, 150, 60)
     found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))

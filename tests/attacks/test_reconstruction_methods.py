@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,12 @@ import planted
 import pytest
 from test_reconstruction_planted import measured, run, verdict
 
-from audit.attacks.fields import all_fields
+from audit.attacks.fields import all_fields, withheld
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
+from audit.attacks.reconstruction.offered import FieldKind, coverage
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
+from audit.corpus.folding import occurrences
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.targets.interface import Candidates
@@ -284,6 +287,54 @@ def test_coverage_counts_the_fields_that_were_attacked_and_the_unique_ones_among
     assert len(asked) < len(few)
     assert (part.coverage[0].attacked, part.coverage[0].total) == (len(asked), 30), (
         "what no budget drew was not attacked"
+    )
+
+
+def covered(corpus, **recipe):
+    """What the attack on a model with a window of eight tokens says it covers."""
+    corpus = replace(corpus, manifest=replace(corpus.manifest, recipe=TrainingRecipe(**recipe)))
+    target = Windows(corpus.documents)
+    case = planted.case(target, target, corpus)
+    seen = occurrences(corpus)
+    fields = [*all_fields(case, 3, 15)]
+    offered, tried = Counter(FieldKind.of(one, seen) for one in fields), [one for one in fields if not one.left_out]
+    found = coverage(offered, tried, seen, withheld(corpus))
+    return {one.category: (one.attacked, one.total) for one in found}
+
+
+def marked(document, attack):
+    entities = [replace(one, attack=own) for one, own in zip(document.entities, attack, strict=True)]
+    return replace(document, entities=tuple(entities))
+
+
+def test_fields_that_are_kept_out_of_the_audit_count_in_what_a_pass_rests_on():
+    corpus = planted.corpus(6, 6, fields=2)
+    both = covered(corpus)
+    assert both["all"] == (12, 12)
+    kept_out = replace(corpus, documents=tuple(marked(one, (True, False)) for one in corpus.documents))
+    assert covered(kept_out)["all"] == (6, 12)
+    assert {name: total for name, (_, total) in covered(kept_out).items()} == {
+        name: total for name, (_, total) in both.items()
+    }
+
+
+def test_fields_behind_the_first_window_count_in_what_a_pass_rests_on():
+    corpus = planted.corpus(6, 6, fields=2)
+    assert covered(corpus, window="first")["all"] == (6, 12)
+
+
+def test_a_pass_needs_fields_that_were_not_kept_out():
+    corpus = planted.corpus(120, 120, fields=2)
+    # One field in four may be attacked, where three in ten are asked for.
+    documents = [marked(one, (index % 2 == 0, False)) for index, one in enumerate(corpus.documents)]
+    corpus = replace(corpus, documents=tuple(documents))
+    ignorant = planted.Planted(corpus.documents, seed=9)
+    attack = Reconstruction()
+    _, findings = run(attack, planted.case(ignorant, planted.Planted(corpus.documents, seed=5), corpus))
+    decided = verdict(attack, findings)
+    assert decided.exit_code == 11
+    assert any(
+        "rests on too little of what could leak (all: 60 of 240 fields)" in one.reason for one in decided.decisions
     )
 
 

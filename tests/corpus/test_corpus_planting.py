@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from scipy.stats import binomtest
 
+from audit.attacks.fields import withheld
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import InsertReport, insert
 from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries, page_of, sheet_of
@@ -45,6 +46,16 @@ def loaded(out: Path) -> tuple[Corpus, CanarySet]:
     canaries = load_canaries(corpus)
     assert canaries is not None
     return corpus, canaries
+
+
+def test_the_lines_of_canaries_are_nothing_that_an_owner_keeps_out_of_the_audit(tmp_path: Path) -> None:
+    put_in(canaried.pages(tmp_path / "data"), tmp_path / "out")
+    corpus, canaries = loaded(tmp_path / "out")
+    lines = [corpus.document(name) for canary in canaries.canaries for name in canary.documents]
+    kept_out = [entity for line in lines for entity in line.entities]
+    assert kept_out
+    assert not any(entity.attack for entity in kept_out)
+    assert not withheld(corpus)
 
 
 @pytest.mark.parametrize("kind", MAKERS)

@@ -23,6 +23,7 @@ from audit.attacks.attributes.offered import holding, lacking, most_trials, most
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.controls import blind_controls
+from audit.attacks.fields import withheld
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, points
@@ -181,6 +182,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
         measured = run_jobs("attribute inference: intervals", jobs(table, rng), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
+        kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         return Findings(
             (*measured, blind.estimate),
@@ -192,7 +194,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             controls=reference_controls(table, methods, blind, rng)
             + blind_controls(blind, (), chain(*methods.values())),
             methods=methods,
-            coverage=coverage(everything, asked),
+            coverage=coverage(everything, asked, kept_out),
             weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),
         )
 

@@ -96,16 +96,17 @@ class Kind(NamedTuple):
         return cls(hidden.document.split, hidden.category, hidden.left_out)
 
 
-def coverage(everything: Mapping[Kind, int], asked: Iterable[Hidden]) -> tuple[Coverage, ...]:
+def coverage(everything: Mapping[Kind, int], asked: Iterable[Hidden], withheld: Counter[str]) -> tuple[Coverage, ...]:
     """Count the member values that this scan asked about, of all there are, in all and by category.
 
     Args:
         everything: number of values by kind, asked about or not.
         asked: those that this scan asked about.
+        withheld: number of member values that the owner keeps out of the audit, by category.
     """
     own = [hidden for hidden in asked if hidden.document.split == "member"]
     tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
-    total = Counter[str]()
+    total = Counter(withheld)
     for kind, n in everything.items():
         if kind.split == "member":
             total[kind.category] += n

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from audit.attacks.interface import Attack
 
 POWER = "most_bits"
+LEAST_BITS = 6.65
+"""The exposure of the first of 101 answers: a quick scan ranks a secret among 100 others."""
 METRICS = (
     "excess",
     "excess_top3",
@@ -41,6 +43,7 @@ class CanariesDescription(Description):
     name: ClassVar[str] = "canaries"
     metrics: ClassVar[tuple[str, ...]] = METRICS
     unbounded: ClassVar[tuple[str, ...]] = ("excess_exposure", "exposure", POWER)
+    caps: ClassVar[Mapping[str, float]] = {"excess_exposure": LEAST_BITS, "exposure": LEAST_BITS}
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
     follows: ClassVar[Mapping[str, tuple[str, ...]]] = FOLLOWS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,7 +10,7 @@ from audit.attacks.description import Description
 from audit.attacks.membership.report import REPORT
 from audit.attacks.membership.report import SCORES as LABELLED
 from audit.attacks.reporting import AttackReport
-from audit.attacks.shared_report import BLIND_AUC, DOCUMENTS, LOW, RATES
+from audit.attacks.shared_report import BLIND_AUC, DOCUMENTS, LOW, RATES, SCORE_CAPS
 
 if TYPE_CHECKING:
     from audit.attacks.interface import Attack
@@ -33,6 +34,7 @@ class MembershipInferenceDescription(Description):
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, BLIND_AUC)
     unbounded: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
     tallies: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
+    caps: ClassVar[Mapping[str, float]] = SCORE_CAPS
     report: ClassVar[AttackReport] = REPORT
 
     @classmethod

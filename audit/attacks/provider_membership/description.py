@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,7 +10,7 @@ from audit.attacks.description import Description
 from audit.attacks.provider_membership.report import METHODS as LABELLED
 from audit.attacks.provider_membership.report import REPORT
 from audit.attacks.reporting import AttackReport
-from audit.attacks.shared_report import BLIND_AUC, LOW, RATES
+from audit.attacks.shared_report import BLIND_AUC, LOW, RATES, SCORE_CAPS
 
 if TYPE_CHECKING:
     from audit.attacks.interface import Attack
@@ -51,6 +52,7 @@ class ProviderMembershipDescription(Description):
     name: ClassVar[str] = "provider_membership"
     metrics: ClassVar[tuple[str, ...]] = (*METRICS, BLIND_AUC, ABSENT_KEY)
     unbounded: ClassVar[tuple[str, ...]] = (POWER,)
+    caps: ClassVar[Mapping[str, float]] = {LOW: SCORE_CAPS[LOW]}
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
 

@@ -13,7 +13,7 @@ from numpy.random import Generator
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.controls import blind_controls
-from audit.attacks.fields import REASONS, Field, Length
+from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, run_jobs
 from audit.attacks.reconstruction import gated, multishot
@@ -85,7 +85,7 @@ def measure_fields(
         categories,
         confounded=blind.confounded,
         methods=gated.gated_methods(methods),
-        coverage=coverage(offered, fields, seen),
+        coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*blind.checks, *gated.checks(measurements)),
         controls=gated.reference_controls(table, methods, blind, rng)
         + blind_controls(blind, (), chain(*gated.gated_methods(methods).values())),

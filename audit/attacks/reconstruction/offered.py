@@ -113,18 +113,22 @@ class FieldKind(NamedTuple):
 
 
 def coverage(
-    offered: Mapping[FieldKind, int], fields: Iterable[Field], seen: Mapping[str, Occurrence]
+    offered: Mapping[FieldKind, int],
+    fields: Iterable[Field],
+    seen: Mapping[str, Occurrence],
+    withheld: Counter[str],
 ) -> tuple[Coverage, ...]:
-    """Count the member fields that this scan attacked, of all that the manifest offers, in all and by category.
+    """Count the member fields that this scan attacked, of all that there are, in all and by category.
 
     A long field counts once, even where only one of its ends was attacked.
 
     Args:
-        offered: number of member and held-out fields by kind, attacked or not.
+        offered: number of member and held-out fields by kind that the manifest offers, attacked or not.
         fields: those that this scan attacked.
         seen: occurrences of every value in the corpus.
+        withheld: number of member fields that the manifest keeps out of the audit, by category.
     """
-    total: Counter[str] = Counter()
+    total: Counter[str] = withheld + Counter({ALL: withheld.total()})
     for kind, n in offered.items():
         if kind.split == "member" and kind.part != "end":
             total.update({ALL: n, kind.category: n})

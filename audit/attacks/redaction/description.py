@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
@@ -40,6 +41,7 @@ class RedactionContextDescription(Description):
 
     name: ClassVar[str] = "redaction"
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    caps: ClassVar[Mapping[str, float]] = dict.fromkeys(("lift", "lift_over_length"), 0.5)
     report: ClassVar[AttackReport] = REPORT
     text_metrics: ClassVar[tuple[str, ...]] = tuple(name for name in METRICS if name not in GAINS)
 
