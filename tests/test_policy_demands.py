@@ -147,14 +147,12 @@ def test_a_text_alone_is_asked_for_no_model() -> None:
 
 def test_the_headline_names_what_was_not_examined() -> None:
     verdict = demand(OTHER_SAFE, CANARIES)
-    assert verdict.reason == (
-        "3 of 5 limits met, 2 not applicable: reconstruction (not applicable), memorisation (not applicable)"
-    )
+    assert verdict.reason == ("3 of 5 limits met, 2 not applicable (reconstruction, memorisation)")
     partly = completed(estimate("leak", -0.01, 0.05), replace(NONE, name="other"), attack="canaries")
-    assert "canaries in part (fewer than two documents (n = 1; 20 would be needed))" in (
+    assert "1 not tested (canaries in part: fewer than two documents (n = 1; 20 would be needed))" in (
         demand(OTHER_SAFE, partly).reason
     )
-    assert "canaries (no canaries)" in demand(OTHER_SAFE, NO_CANARIES, demands=()).reason
+    assert "2 not tested (canaries: no canaries)" in demand(OTHER_SAFE, NO_CANARIES, demands=()).reason
     assert demand(OTHER_LEAKY, CANARIES).reason == "1 of 5 limits violated, 2 met, 2 not applicable"
 
 

@@ -46,7 +46,7 @@ def test_a_verdict_counts_what_became_of_its_limits() -> None:
     verdict = judge([INAPPLICABLE, OTHER_SAFE], limit(), SECOND, battery=BATTERY)
     assert verdict.counts == Counts(met=1, inapplicable=1)
     assert verdict.counts.sentence == "1 of 2 limits met, 1 not applicable"
-    assert verdict.reason == f"{verdict.counts.sentence}: reconstruction (not applicable)"
+    assert verdict.reason == "1 of 2 limits met, 1 not applicable (reconstruction)"
 
 
 def test_the_counts_name_the_worst_first() -> None:

@@ -1,4 +1,4 @@
-"""Questions that a policy wants answered before anything passes, and what a verdict leaves unexamined."""
+"""Questions that a policy wants answered before anything passes, and what a pass leaves unexamined."""
 
 from __future__ import annotations
 
@@ -62,14 +62,19 @@ def _leave_open(decision: Decision, demand: Demand | None) -> Decision:
     return replace(decision, outcome="undecided", reason=reason, cause="unmeasured")
 
 
-def not_examined(decisions: Sequence[Decision]) -> str:
-    """Name the attacks with unexamined limits, briefly and in the policy's order; empty where all were examined."""
+def name_unexamined(sentence: str, decisions: Sequence[Decision]) -> str:
+    """Name in the counts of a verdict the attacks that were not tested, with the reason, and those not applicable."""
     reasons: dict[str, str] = {}
     for one in decisions:
-        if one.outcome in UNEXAMINED:
+        if one.outcome == "not run":
             why = one.reason.removeprefix("skipped: ").removeprefix("this attack was not run: ")
-            reasons.setdefault(one.limit.attack, "not applicable" if one.outcome == "inapplicable" else why)
-    whole = {*reasons} - {one.limit.attack for one in decisions if one.outcome not in UNEXAMINED}
-    return ", ".join(
-        f"{attack.replace('_', ' ')}{'' if attack in whole else ' in part'} ({why})" for attack, why in reasons.items()
-    )
+            reasons.setdefault(one.limit.attack, why)
+    tested = {one.limit.attack for one in decisions if one.outcome not in UNEXAMINED}
+    named = [f"{_words(attack)}{' in part' * (attack in tested)}: {why}" for attack, why in reasons.items()]
+    others = dict.fromkeys(_words(one.limit.attack) for one in decisions if one.outcome == "inapplicable")
+    sentence = sentence.replace(" not tested", f" not tested ({'; '.join(named)})")
+    return sentence.replace(" not applicable", f" not applicable ({', '.join(others)})")
+
+
+def _words(attack: str) -> str:
+    return attack.replace("_", " ")

@@ -12,7 +12,7 @@ from audit.policy.checks import AGAIN, p_explained, settle
 from audit.policy.consistency import check_consistency
 from audit.policy.counts import Counts, count
 from audit.policy.decision import Cause, Decision, Overall, Verdict
-from audit.policy.demands import hold_demands, not_examined
+from audit.policy.demands import hold_demands, name_unexamined
 from audit.policy.exits import exit_code
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
@@ -128,7 +128,7 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
     others = [decision for decision in decisions if decision.about_text]
     overall, reason = _overall(counts, "no limit of the policy could be checked on this model")
     if overall in ("passed", "waived"):
-        reason = f"{reason}{': ' if counts.unexamined else ''}{not_examined(own)}{closed}"
+        reason = f"{name_unexamined(reason, own)}{closed}"
     if contradicted is not None:
         overall, reason = "violated", f"{contradicted}; {reason}"
     text, text_reason = _overall(count(others), "no limit on the text could be checked") if others else (None, "")
