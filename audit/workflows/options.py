@@ -83,9 +83,7 @@ def check_ray() -> None:
     """
     lacking = [name for name in ("ray", "tblib") if importlib.util.find_spec(name) is None]
     if lacking:
-        raise UsageError(
-            f"not installed, and Ray's engine needs it: {', '.join(lacking)}", "pip install 'docaudit[ray]'"
-        )
+        raise UsageError(f"the engine Ray needs {' and '.join(lacking)}: not installed", "pip install 'docaudit[ray]'")
 
 
 def check_engine(options: ScanOptions) -> None:
