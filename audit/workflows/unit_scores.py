@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ def _path(evidence: Path, attack: str) -> Path:
 
 
 def _identity(result: Completed) -> str:
-    """The sha256 of a result as a record holds it."""
+    """The sha256 of a result as an attack gave it: settling the checks of a scan changes what it confounds."""
+    result = replace(result, checks=(), confounded=None)
     return hashlib.sha256(json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()).hexdigest()
 
 
