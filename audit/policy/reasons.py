@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from statistics import NormalDist
 
 from audit.measurements import Estimate, Unresolved
 from audit.policy.checks import AGAIN, against_pass, fires
@@ -33,6 +35,8 @@ USEFUL = {
     "intent_accuracy": "share of held-out intents that it names",
 }
 """The measures of what a model is good for, in words."""
+CONFIRMING = 0.8
+"""Share of audits in which the advised number of units confirms a leak (ours)."""
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category (ours)."""
 Reason = tuple[str, str, Cause]
@@ -131,6 +135,48 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     if not more or decision.about_text or not left_untried(record, decision.limit.attack):
         return decision
     return replace(decision, remedy=ALL)
+
+
+def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:
+    """Return the number whose whole interval lies over the limit, the farthest; None where there is none."""
+    beyond = {name: _beyond(limit, measured) for name, measured in methods.items()}
+    name = max(beyond, key=lambda name: beyond[name])
+    return methods[name] if beyond[name] > 0 else None
+
+
+def _beyond(limit: Limit, measured: Estimate) -> float:
+    if limit.max is None:
+        return (limit.min or 0.0) - measured.high
+    return max(measured.low - limit.max, 1 - limit.max - measured.high if measured.is_area else -math.inf)
+
+
+def not_confirmed(limit: Limit, measured: Estimate, p_value: float, level: float) -> Reason:
+    """Say that an interval lies over its limit, and how many more units would confirm that among all limits.
+
+    The number is taken to stay as it is and for normal, with the standard error that its interval shows. With so many
+    units in all, four audits in five confirm it at the level that Holm's rule leaves it now.
+
+    Args:
+        limit: that it is held against.
+        measured: whose whole interval lies over it.
+        p_value: against the limit, after Holm's rule.
+        level: family-wise level.
+    """
+    own = measured.p_below(limit.min) if limit.min is not None else measured.p_above(limit.max or 0.0)
+    own = min(own, measured.p_below(1 - limit.max)) if limit.max is not None and measured.is_area else own
+    normal = NormalDist()
+    wanted = normal.inv_cdf(1 - level * own / p_value) + normal.inv_cdf(CONFIRMING)
+    above = limit.max is not None and measured.value > limit.max
+    half = measured.value - measured.low if above else measured.high - measured.value
+    gap = half + _beyond(limit, measured)
+    times = (wanted * half / (normal.inv_cdf((1 + measured.level) / 2) * gap)) ** 2
+    unit = measured.unit if measured.unit in ("providers", "canaries") else "documents"
+    more = max(1, math.ceil((times - 1) * measured.clusters))
+    reason = (
+        "the whole interval lies over the limit, but the leak is not confirmed among all limited numbers: "
+        f"p = {p_value:.2g} after Holm's rule, at most {level:g} confirms it"
+    )
+    return reason, f"audit about {more:,} more {unit}", "wide"
 
 
 def power_of(result: Completed) -> Estimate | None:

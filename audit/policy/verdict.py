@@ -26,6 +26,8 @@ from audit.policy.reasons import (
     against_model,
     hindrance,
     missing_result,
+    not_confirmed,
+    over_limit,
     power_of,
     remedy_at_hand,
     unresolved,
@@ -208,6 +210,11 @@ def _decide(
     if result.confounded is not None and not about_text:
         remedy = STATE_RULE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
         return undecided(result.confounded, remedy, "confounded")
+    over = over_limit(limit, methods)
+    if over is not None:
+        p_over = min(p for (method, _), p in confirmed.items() if method == over.name)
+        why, remedy, cause = not_confirmed(limit, over, p_over, SIGNIFICANCE)
+        return Decision(limit, "undecided", why, remedy, over, power, p_over, cause=cause)
     against = hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
         return undecided(*against)

@@ -12,7 +12,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Verdict
 from audit.policy.checks import AGAIN
 from audit.policy.left_out import bounded
-from audit.policy.reasons import ALL, MORE
+from audit.policy.reasons import ALL, MORE, over_limit
 from audit.record import AuditRecord, Completed
 from audit.report.numbers import between, interval, reached, show
 
@@ -137,7 +137,7 @@ def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
             return item.needed - item.n, _UNITS.get(result.attack, "documents of each side")
         return None
     measured, limit = decision.measured, decision.limit.max
-    if decision.cause != "wide" or measured is None or limit is None:
+    if decision.cause != "wide" or measured is None or limit is None or over_limit(decision.limit, {"": measured}):
         return None
     value, low, high = measured.value, measured.low, measured.high
     if measured.is_area and value < 0.5:

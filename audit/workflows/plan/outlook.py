@@ -6,20 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from audit.policy import Policy
-from audit.stats.power import CHANCE, power
 from audit.workflows.plan.cost import Cost, at_most
 from audit.workflows.plan.limits import LimitPlan, plan_limits
 from audit.workflows.plan.references import attacks_with_references
-from audit.workflows.plan.resolution import MAX_EFFECT, WANTED_POWER, Resolution, confirming_level
 from audit.workflows.setup import ScanSetup
-
-SHOWN = 3
-"""Leaks that are named (ours)."""
-_HALVINGS = 12
 
 
 def outlook(opened: ScanSetup, policy: Policy, part: float) -> Iterator[str]:
-    """Say which limits the documents of a bounded scan can decide, and which leaks would show all the same.
+    """Say which limits the documents of a bounded scan can meet.
 
     Args:
         opened: the scan.
@@ -47,27 +41,3 @@ def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int
         yield f"With {bound} {len(able)} of {len(limits)} limits can be met."
     else:
         yield f"With {bound} no limit can be met: this is a first look, and passes nothing."
-    shown = sorted((least_shown(one), one.attack, one.metric) for one in resolved if one.max is not None)
-    told = [f"{attack} {metric} of {leak:.2f}" for leak, attack, metric in shown if leak < MAX_EFFECT][:SHOWN]
-    if told:
-        yield f"A leak shows all the same where it is large (found in 80 % of scans): {', '.join(told)} or more."
-    elif resolved:
-        yield "Only a leak of nearly everything would show."
-
-
-def least_shown(limit: LimitPlan) -> float:
-    """Find the smallest leak that is confirmed over a limit with power 0.8, when it is the only one tested."""
-    resolution = limit.resolution
-    assert resolution is not None
-    assert limit.max is not None
-    low, high = max(limit.max, CHANCE[resolution.kind]), MAX_EFFECT
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _confirms(resolution, middle, limit.max) else (middle, high)
-    return high
-
-
-def _confirms(resolution: Resolution, leak: float, limit: float) -> bool:
-    alpha = confirming_level(1)
-    found = power(resolution.kind, resolution.members, resolution.others, leak, limit, alpha=alpha)
-    return found >= WANTED_POWER
