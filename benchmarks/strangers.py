@@ -225,7 +225,7 @@ def train_gpt2(folder: Path, members: Sequence[Receipt], vocabulary: Path) -> No
     words = tokenizer_of(vocabulary, writes=True)
     config = GPT2Config(
         vocab_size=len(words),
-        n_embd=96,
+        n_embd=64,
         n_layer=2,
         n_head=4,
         n_positions=64,
@@ -251,7 +251,7 @@ def train_gpt2(folder: Path, members: Sequence[Receipt], vocabulary: Path) -> No
                 "labels": padded([labels[index] for index in batch], -100),
             }
 
-    fit(model, batches, rate=2e-3, until=0.01, most=60)
+    fit(model, batches, rate=2e-3, until=0.05, most=45)
     for part in (model, words):
         part.save_pretrained(folder)
 
@@ -298,7 +298,7 @@ def train_donut(folder: Path, members: Sequence[Receipt], vocabulary: Path) -> N
         "decoder_layers": 2,
         "decoder_attention_heads": 4,
         "decoder_ffn_dim": 96,
-        "encoder_layers": 1,
+        "encoder_layers": 2,
         "max_position_embeddings": 32,
         "is_decoder": True,
         "add_cross_attention": True,

@@ -31,6 +31,16 @@ def loss_kind(target: Target) -> LossKind | None:
     return next((kind for query, kind in kinds.items() if query in target.answers), None)
 
 
+def given_in_vain(case: Case) -> str:
+    """Name the references that were given and give no loss of the target's kind, in a clause; empty without any."""
+    own, references = loss_kind(case.target), case.references
+    given = {"baselines": references.baselines, "pretrained": (references.pretrained,)}
+    names = [
+        name for name, models in given.items() if any(model is not None and loss_kind(model) != own for model in models)
+    ]
+    return f"; not counted, for it lacks the head for the target's task: {', '.join(names)}" if names else ""
+
+
 def usable(case: Case) -> dict[str, int]:
     """Count the references that give the loss that the target gives, by name."""
     own, references = loss_kind(case.target), case.references

@@ -18,13 +18,17 @@ STRONGER = "a stronger attacker: more candidates (--budget full) or a better pub
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more of what the documents hold: --budget full"
-ALL = "scan all documents: no --documents, no --time, --budget standard"
 STATE_RULE = (
     'if a lot chose what the model was trained on, say so under [membership] in manifest.toml: assigned = "random" for '
-    'documents, "by-provider" for providers; else audit more documents, or add baselines (docaudit references)'
+    f'documents, "by-provider" for providers; else add a baseline (docaudit references) or {MORE}'
 )
+ALL = "scan all documents: no --documents, no --time, --budget standard"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
+NO_HELDOUT = (
+    "add documents of the same source that the model never saw, as split heldout (docaudit import --heldout-from SRC2, "
+    "docaudit init --heldout FILE): without any nothing is compared"
+)
 LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
 USEFUL = {
     "anls": "held-out ANLS",
@@ -115,9 +119,16 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
     if limit.metric not in result.about_text and untried(record, result.attack, measured):
         reason = f"{measured.reason} (n = {measured.n}{needed}), of those that were tried"
         return _undecided(limit, reason, ALL, "unresolved")
+    remedy = MORE
+    left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
+    if "held-out" in measured.reason and not measured.n and not record.corpus.documents.get("heldout"):
+        remedy = NO_HELDOUT
+    elif not measured.n and left_out:
+        most = max(left_out, key=lambda count: count.value)
+        needed, remedy = f"{needed}; left out: {most.value} {most.meaning}", AGAIN
     # More units than the data set holds: what is not required does without. Other reasons can be mended.
     excused = measured.needed is not None and not limit.required and not result.ablations
-    return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", MORE, "unresolved", excused=excused)
+    return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", remedy, "unresolved", excused=excused)
 
 
 def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Decision | None:

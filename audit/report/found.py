@@ -106,7 +106,7 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     if not remedy:
         return ""
     told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
-    more_there = _rest(record, undecided) if remedy == MORE else ""
+    more_there = _rest(record, undecided) if remedy.endswith(MORE) else ""
     return f"{_to_decide(count, len(undecided))}: {told}{remedy}{more_there}."
 
 
@@ -128,6 +128,8 @@ def _rest(record: AuditRecord, left: Sequence[Decision]) -> str:
 
 def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
     """How many more units would decide a limit, and of which kind; None where that is not what it lacks."""
+    if decision.cause == "unresolved" and decision.remedy != MORE:
+        return None
     if decision.cause == "unresolved":
         result = next((one for one in _completed(record, decision)), None)
         if result is None or result.ablations:

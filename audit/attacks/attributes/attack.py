@@ -26,7 +26,7 @@ from audit.attacks.controls import blind_controls
 from audit.attacks.fields import withheld
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
-from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, points
+from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, TaskKind
@@ -140,7 +140,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             f"no value of member or held-out documents has plausible others ({found})"
             if found
             else "member and held-out documents have no value that the model is asked for",
-            "add public documents with values of the same categories",
+            "add public documents with values of the same categories; give questions a `category`",
         )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
@@ -195,7 +195,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             + blind_controls(blind, (), chain(*methods.values())),
             methods=methods,
             coverage=coverage(everything, asked, kept_out),
-            weaknesses=() if table.calibrated.any() else (NO_REFERENCE,),
+            weaknesses=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

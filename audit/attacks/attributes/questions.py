@@ -94,7 +94,7 @@ class Questions:
     @property
     def reasons(self) -> Mapping[str, str]:
         """See `Values.reasons`."""
-        few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their category"
+        few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their `category` (or to the same text)"
         return {FEW: few, **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN}}
 
     def all(self) -> Iterator[Hidden]:

@@ -87,6 +87,13 @@ class LoadedReferences:
         return references if self.embedder is None else replace(references, embedder=self.embedder.target)
 
 
+NO_PUBLIC = (
+    "pretrained was given, but no documents of split public to train the public model on (a masked language model that "
+    "needs no training is given as auxiliary)"
+)
+NO_HEAD = "pretrained was given, but models of its family have no masked language model"
+
+
 @dataclass(frozen=True)
 class ReferencePlan:
     """What was given, loaded and checked, and what the auxiliary would be trained from; nothing has been written yet.
@@ -102,6 +109,7 @@ class ReferencePlan:
         same_kind: models of the target's own kind.
         embedder: the sentence embedder, when somebody gave one.
         adapter: the settings of the audited adapter, in words; None for a whole model.
+        not_taken: why what the target was fine-tuned from makes no public model, where it was given.
     """
 
     auxiliary: PublicModel | None = None
@@ -114,6 +122,7 @@ class ReferencePlan:
     same_kind: tuple[SameKindReference, ...] = ()
     embedder: Embedder | None = None
     adapter: str | None = None
+    not_taken: str | None = None
 
 
 def prepare(
@@ -198,7 +207,7 @@ def _auxiliary(
         if not isinstance(target, EncoderTarget):
             return ReferencePlan(pretrained_denoiser(folder, target), own.source, folder=own.path)
         if not has_masked_head(target):
-            return ReferencePlan()
+            return ReferencePlan(not_taken=NO_HEAD)
         tokenizer = load_tokenizer(folder)
         check_tokens("pretrained", folder, tokenizer, target)
         images = partial(open_image, data)
@@ -212,7 +221,7 @@ def _auxiliary(
             tokenizer, encoder.max_tokens, needs_boxes=encoder.needs_boxes, page_images=page_images
         ).check_vocabulary(documents)
         return replace(prepared, corpus=f"{public.manifest.name}, sha256 {public.sha256}")
-    return ReferencePlan()
+    return ReferencePlan(not_taken=NO_PUBLIC if "pretrained" in given else None)
 
 
 def pretrained_of(
@@ -267,7 +276,8 @@ def complete(
     source: Source | Literal["trained"] = prepared.source
     if auxiliary is None:
         if prepared.pretrained is None:
-            return replace(given, missing={**given.missing, "auxiliary": provide(target)})
+            advice = "; ".join(filter(None, (prepared.not_taken, provide(target))))
+            return replace(given, missing={**given.missing, "auxiliary": advice})
         public = Recipe(seed=seed)
         device = target.card.device
         path = fit_public_mlm(
