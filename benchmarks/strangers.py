@@ -69,7 +69,7 @@ class Stranger:
 def receipts(n: int, vocabulary: Path, seed: int) -> list[Receipt]:
     """Draw receipts; clerks are words that stand elsewhere too, so that nothing but memory tells them surely."""
     known = (vocabulary / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    words = [word for word in known[2000:12000] if word.isascii() and word.isalpha() and 4 <= len(word) <= 8]
+    words = [word for word in known[:12000] if word.isascii() and word.isalpha() and 4 <= len(word) <= 8]
     rng = random.Random(seed)
     found = []
     for _ in range(n):
@@ -412,10 +412,11 @@ def row(stranger: Stranger, role: str, code: int, out: Path, trained: float, sca
 
 def write(rows: Sequence[str]) -> None:
     """Write the table with machine and date."""
-    head = (
-        "| model | path | role | `assigned` | exit code | membership `auc` | `excess.unique` | `blind_auc` | training | scan |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+    columns = (
+        *("model", "path", "role", "`assigned`", "exit code"),
+        *("membership `auc`", "`excess.unique`", "`blind_auc`", "training", "scan"),
     )
+    head = (f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}")
     text = [
         "# Strangers",
         "",

@@ -161,7 +161,7 @@ def _beyond(limit: Limit, measured: Estimate) -> float:
     return max(measured.low - limit.max, 1 - limit.max - measured.high if measured.is_area else -math.inf)
 
 
-def not_confirmed(limit: Limit, measured: Estimate, p_value: float, level: float) -> Reason:
+def not_confirmed(limit: Limit, result: Completed, measured: Estimate, p_value: float, level: float) -> Reason:
     """Say that an interval lies over its limit, and how many more units would confirm that among all limits.
 
     The number is taken to stay as it is and for normal, with the standard error that its interval shows. With so many
@@ -169,6 +169,7 @@ def not_confirmed(limit: Limit, measured: Estimate, p_value: float, level: float
 
     Args:
         limit: that it is held against.
+        result: of its attack, whose alarm is named first.
         measured: whose whole interval lies over it.
         p_value: against the limit, after Holm's rule.
         level: family-wise level.
@@ -187,6 +188,9 @@ def not_confirmed(limit: Limit, measured: Estimate, p_value: float, level: float
         "the whole interval lies over the limit, but the leak is not confirmed among all limited numbers: "
         f"p = {p_value:.2g} after Holm's rule, at most {level:g} confirms it"
     )
+    alarm = _checked(limit, result)
+    if alarm is not None and alarm[2] == "alarm":
+        return f"{alarm[0]}; {reason}", alarm[1], alarm[2]
     return reason, f"audit about {more:,} more {unit}", "wide"
 
 
@@ -218,7 +222,7 @@ def against_model(record: AuditRecord) -> Reason | None:
     if useless is not None:
         return useless, "ask the model as it was trained, and scan again", "useless"
     alarm = next((check for check in record.checks if check.cause == "alarm" and fires(check)), None)
-    if alarm is not None:
+    if alarm is not None and alarm[2] == "alarm":
         return alarm.reason, alarm.remedy, "alarm"
     return too_much_unread(record.corpus)
 

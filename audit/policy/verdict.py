@@ -213,7 +213,7 @@ def _decide(
     over = over_limit(limit, methods)
     if over is not None:
         p_over = min(p for (method, _), p in confirmed.items() if method == over.name)
-        why, remedy, cause = not_confirmed(limit, over, p_over, SIGNIFICANCE)
+        why, remedy, cause = not_confirmed(limit, result, over, p_over, SIGNIFICANCE)
         return Decision(limit, "undecided", why, remedy, over, power, p_over, cause=cause)
     against = hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
