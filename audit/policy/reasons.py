@@ -222,7 +222,7 @@ def against_model(record: AuditRecord) -> Reason | None:
     if useless is not None:
         return useless, "ask the model as it was trained, and scan again", "useless"
     alarm = next((check for check in record.checks if check.cause == "alarm" and fires(check)), None)
-    if alarm is not None and alarm[2] == "alarm":
+    if alarm is not None:
         return alarm.reason, alarm.remedy, "alarm"
     return too_much_unread(record.corpus)
 
