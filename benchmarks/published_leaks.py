@@ -96,7 +96,7 @@ def rebuilt(forms: int) -> Callable[[np.random.Generator], Findings]:
         measured = excess_rate(*columns, rng, alphas=ALPHAS)
         full = attacks.reconstruction(Audit(forms), rng, ("excess_pr.unique",))
         own = estimate("excess_pr.unique", measured, "fields", 0.0, "held-out")
-        others = (item for item in full.measurements if item.name.startswith("oracle"))
+        others = (item for item in full.measurements if item.name.startswith("planted_detection"))
         return replace(full, measurements=(own, *others), methods={}, confounded=None)
 
     return make

@@ -137,7 +137,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         in_member=np.where(unique, member, 2),
         in_public=np.zeros_like(cluster),
         scores=scores,
-        oracle={method: rng.random(cluster.size) < 0.95 for method in METHODS},
+        planted={method: rng.random(cluster.size) < 0.95 for method in METHODS},
         rankings={},
         chance={"pr": np.zeros(cluster.size), "recall": np.zeros(cluster.size)},
     )

@@ -5,6 +5,7 @@ Dentan et al. 2024, section 4.2.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,8 @@ TEMPERATURE = 0.3
 TARGET_WEIGHT = 0.4
 MEAN: Mean = "geometric"
 """The settings that docaudit ships; the paper gives ranges."""
+MEMORY = 2.0
+"""By which a positive control makes the true candidate likelier, see `memory_of` (ours)."""
 
 
 def log_softmax(scores: Floats) -> Floats:
@@ -44,3 +47,13 @@ def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: 
     with np.errstate(divide="ignore"):  # a weight of 0 or 1 leaves one likelihood out
         weights = np.log([target_weight, 1 - target_weight])
     return log_softmax(np.logaddexp(weights[0] + log_target, weights[1] + log_public))
+
+
+def memory_of(values: Floats) -> float:
+    """Compute how strong a planted memory is: `MEMORY` standard deviations of the difference between two candidates.
+
+    Args:
+        values: (n_candidates,) losses or logits; those that are not finite do not count.
+    """
+    finite = values[np.isfinite(values)]
+    return MEMORY * math.sqrt(2) * float(finite.std()) if finite.size else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import zlib
 from dataclasses import replace
 
 import answering
@@ -130,7 +131,7 @@ class Found:
             methods=findings.methods,
             coverage=findings.coverage,
         )
-        asked = policy.Limit("attribute_inference", metric, "", max=limit, min_power=8, min_coverage=0.3)
+        asked = policy.Limit("attribute_inference", metric, "", max=limit, min_power=0.3, min_coverage=0.3)
         made = policy.Policy(schema=1, name="test", limits=(asked,))
         record = examples.record(done, battery=("attribute_inference",))
         return policy.evaluate(record, made, dt.date(2026, 1, 1)).decisions[0].outcome
@@ -194,6 +195,17 @@ def test_a_model_that_remembers_nothing_passes():
     # By lot one of 16 is picked, with the model and without it.
     assert found["public.heldout"].low <= 1 / 16 <= found["public.heldout"].high
     assert found["public.heldout"].null == 1 / 16
+
+
+def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_pages():
+    """Losses of 16 values are drawn alike; the true one's is lowered by two deviations of a difference of two."""
+    data = corpus(150, 150, 60)
+    found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
+    power = found[AttributeInference.power]
+    assert 0.6 < power.low < power.value < 0.95
+    assert power.n == found.counts["held-out values"]
+    everything = Found(Knowing(data, ids(data, "heldout")), data, auxiliary=Knowing(data, seed=1))
+    assert everything[AttributeInference.power].value == 0, "what is picked anyway shows no memory"
 
 
 def test_a_share_of_the_members_remembered_is_what_is_measured():
@@ -362,6 +374,13 @@ def test_a_preflight_counts_values_that_both_formats_pick_alike():
     assert sum(found[trial.id]["alike"] for trial in attack.trials(case) if trial.stratum == "member") < 6
 
 
+class Unsure(answering.Answering):
+    """Likes one answer a little better than another, whatever the page."""
+
+    def _losses(self, query):
+        return super()._losses(query) * (1 + zlib.crc32(query.answer.encode()) / 2**34)
+
+
 class TestAnswers:
     """Models that answer questions."""
 
@@ -386,9 +405,15 @@ class TestAnswers:
 
     def test_a_model_without_memory_passes_nothing_but_a_limit(self):
         data = self.data(100)
-        found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
+        found = Found(Unsure(), data, baselines=(Unsure(),))
         assert found["excess.all"].value == 0
         assert found.outcome() == "passed"
+
+    def test_a_model_that_likes_all_values_alike_shows_no_memory_and_passes_nothing(self):
+        data = self.data(100)
+        found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
+        assert found["excess.all"].value == found[AttributeInference.power].value == 0
+        assert found.outcome() == "undecided"
 
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
         data = self.data(20, category=None)

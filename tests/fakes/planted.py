@@ -62,6 +62,10 @@ class Planted:
             if document.id in remembered:
                 self.remembered.add(self._name(page))
 
+    def rank(self, rng, n_candidates):
+        """The place of the truth among the candidates of a page that is not remembered."""
+        return -1
+
     @staticmethod
     def _name(page):
         return tuple(page.ids[:3])
@@ -95,7 +99,7 @@ class Planted:
         if self._name(query.page) in self.remembered:
             others[0], logits[0] = truth, 50.0
         elif rng.random() < self.reach:
-            others[-1] = truth
+            others[self.rank(rng, query.n_candidates)] = truth
         return Candidates(others, logits)
 
     def _logits(self, query):
@@ -112,6 +116,13 @@ class Planted:
         if self._name(query.page) in self.remembered:
             losses[query.candidates == self.truth[self._name(query.page)][query.position]] = 1e-5
         return losses
+
+
+class Plausible(Planted):
+    """As real models are: the truth of a page that is not remembered lies at any rank, hardly ever last."""
+
+    def rank(self, rng, n_candidates):
+        return int(n_candidates ** rng.random()) - 1
 
 
 def case(target, public, planted_corpus) -> Case:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 GROUPS = ("unique", "repeated", "all")
-EXCESS, CHOSEN, PUBLIC, POWER = "excess", "chosen", "public", "candidates"
+EXCESS, CHOSEN, PUBLIC, LISTED, POWER = "excess", "chosen", "public", "candidates", "planted_choice"
 
 
 def named(name: str, method: str) -> str:
@@ -31,6 +31,7 @@ METRICS = (
     *(named(f"{CHOSEN}.{split}", method) for split, method in product(AUDITED, METHODS)),
     *(f"{PUBLIC}.{split}" for split in AUDITED),
     *(f"{what}.{split}.{name}" for what, split, name in product((CHOSEN, PUBLIC), AUDITED, (*GROUPS[:2], *CATEGORIES))),
+    LISTED,
     POWER,
     BLIND_AUC,
 )
@@ -41,7 +42,7 @@ class AttributeInferenceDescription(Description):
 
     name: ClassVar[str] = "attribute_inference"
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
+    unbounded: ClassVar[tuple[str, ...]] = (LISTED,)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
 

@@ -8,11 +8,12 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.attributes.description import CHOSEN, EXCESS, GROUPS, LOSS, METHODS, POWER, PUBLIC, named
+from audit.attacks.attributes.description import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, PUBLIC, named
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.blind_baseline import Blind
@@ -52,7 +53,8 @@ def jobs(table: AttributeTable, rng: Generator) -> Iterator[Job]:
             if len(own):
                 yield partial(_share, f"{CHOSEN}.{split}.{group}", own, own.chosen[LOSS], own.public, rng)
                 yield partial(_share, f"{PUBLIC}.{split}.{group}", own, own.public, None, rng)
-    yield partial(_power, table.split("member"))
+    yield partial(_listed, table.split("member"))
+    yield partial(_power, table.split("heldout"), rng)
 
 
 def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
@@ -167,9 +169,18 @@ def _share(name: str, rows: AttributeTable, values: Floats, public: Floats | Non
     return estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), "values", *null)
 
 
-def _power(rows: AttributeTable) -> Measurement:
+def _listed(rows: AttributeTable) -> Measurement:
     """The median number of values that the attacker chooses among, the true one included."""
     if not len(rows):
-        return Unresolved(POWER, "no value of a member document was asked about", 0, NEEDED)
+        return Unresolved(LISTED, "no value of a member document was asked about", 0, NEEDED)
     found = median_interval(rows.n_candidates, alphas=ALPHAS, unit="value")
-    return estimate_without_null(POWER, found, "values")
+    return estimate_without_null(LISTED, found, "values")
+
+
+def _power(rows: AttributeTable, rng: Generator) -> Measurement:
+    """Share of held-out values that a planted memory lets the attacker choose: by any method, and by none without."""
+    if rows.n_documents < LEAST:
+        return Unresolved(POWER, "fewer than two held-out documents with such values", rows.n_documents, NEEDED)
+    planted, chosen = (np.max([*found.values()], axis=0) for found in (rows.planted, rows.chosen))
+    found = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng, alphas=ALPHAS)
+    return estimate(POWER, found, "values", 0.0, "chance")

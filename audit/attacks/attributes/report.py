@@ -47,6 +47,13 @@ METRICS = {
         form="share",
         meaning="The same by someone who asks a model that never saw the page. Beside it: by lot.",
     ),
+    "planted_choice": MetricText(
+        "Strength of the attacker",
+        form="share",
+        meaning="Planted memory: on documents the model never saw, the true value is made likelier by two standard "
+        "deviations of the difference between two values on the list. This is the share of values that the attacker "
+        "then picks, and did not pick before. Where it is low, picking little says little.",
+    ),
     "candidates": MetricText(
         "Values on a list",
         short="On the list",

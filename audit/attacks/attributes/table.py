@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from audit.attacks.candidate_weights import (
     combine,
     log_likelihood_of_losses,
     log_softmax,
+    memory_of,
 )
 from audit.attacks.columns import DocumentColumns
 from audit.engine.interface import Json
@@ -36,6 +37,7 @@ class AttributeTable(DocumentColumns):
         public: the same without the model: by the loss of the public model, else 1 / n_candidates.
         rank: by method, the place of the true value, 1 the best, the mean of places among equals.
         calibrated: whether a public model gave losses.
+        planted: by method, the chance that the true value is chosen with the model, its loss lowered by `memory_of`.
     """
 
     member: Bools
@@ -47,6 +49,7 @@ class AttributeTable(DocumentColumns):
     public: Floats
     rank: dict[str, Floats]
     calibrated: Bools
+    planted: dict[str, Floats]
 
     def group(self, name: str) -> AttributeTable:
         """The rows whose value is "unique", "repeated", or "all"; or those of a category."""
@@ -67,10 +70,13 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     """
     target = [_read(outcome["target"]) for outcome in outcomes]
     public = [None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes]
-    scores = {
-        LOSS: target,
-        CALIBRATED: [calibrate(own, other, alike=alike) for own, other in zip(target, public, strict=True)],
-    }
+    scores, planted = (
+        {
+            LOSS: losses,
+            CALIBRATED: [calibrate(own, other, alike=alike) for own, other in zip(losses, public, strict=True)],
+        }
+        for losses in (target, [_planted(own) for own in target])
+    )
     documents = {name: index for index, name in enumerate(sorted({one.document.id for one in hidden}))}
     sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
@@ -79,13 +85,23 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         category=np.array([one.category for one in hidden], np.str_),
         cluster=np.array([documents[one.document.id] for one in hidden], np.int64),
         n_candidates=sizes,
-        chosen={method: np.array([chance_of_first(own) for own in found], float) for method, found in scores.items()},
+        chosen=_chances(scores),
         public=np.array(
             [1 / n if own is None else chance_of_first(own) for n, own in zip(sizes, public, strict=True)], float
         ),
         rank={method: np.array([rank_of_first(own) for own in found], float) for method, found in scores.items()},
         calibrated=np.array([own is not None for own in public], bool),
+        planted=_chances(planted),
     )
+
+
+def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
+    return {method: np.array([chance_of_first(own) for own in found], float) for method, found in scores.items()}
+
+
+def _planted(losses: Floats) -> Floats:
+    """The losses with a memory of the first candidate."""
+    return np.concatenate([losses[:1] - memory_of(losses), losses[1:]])
 
 
 def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:

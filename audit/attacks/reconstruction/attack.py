@@ -19,7 +19,7 @@ from audit.attacks.reconstruction.cdmi import (
     Alone,
     JudgedCandidates,
     MaskedModel,
-    Oracle,
+    PlantedMemory,
     Proposals,
     Reconstructed,
     agreement,
@@ -237,17 +237,17 @@ class Reconstruction(ReconstructionDescription, Attack):
         truth = tuple(field.page.ids[list(field.positions)].tolist())
         reached = yield from reaches(attacker.proposals, truth)
         attack, baseline = found.pop(DEFAULT)
-        # An attacker whose losses said nothing had no power, whatever was among the candidates.
-        oracle = Oracle(attacker.proposals, truth, judges=shared)
+        planted = PlantedMemory(attacker, truth)
         detected = {}
         for (method, rule), source in zip(self.rules.items(), sources[-1].spawn(len(self.rules)), strict=True):
-            detected[method] = (yield from rebuilds(oracle, rule, source)) and not attack.blind
+            # An attacker whose losses said nothing had no power, whatever was among the candidates.
+            detected[method] = (yield from rebuilds(planted, rule, source)) and not attack.blind
         return {
             "truth": [*truth],
             **_attempts(attack, baseline),
             "methods": {method: _attempts(*players) for method, players in found.items()},
             "reached": reached and not attack.blind,
-            "oracle": detected,
+            "planted": detected,
             "single": attack.single,
             "unusable": attack.unusable,
         }

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats
+from audit.attacks.candidate_weights import memory_of
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction.methods import SHIPPED, Node, PrefixKnowledge, Rule, Shot, most_likely
 from audit.engine.interface import Request
@@ -95,6 +96,11 @@ class JudgedCandidates:
             for prefix, found in zip(prefixes, candidates, strict=True)
         ]
 
+    def read_at(self, prefix: Prefix) -> Floats:
+        """The losses after a prefix, or where it was not asked about, after the first other one of its length."""
+        found = self._losses.get(prefix)
+        return self._losses[min(one for one in self._losses if len(one) == len(prefix))] if found is None else found
+
     def _asked(self, candidates: dict[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
         """The losses of all candidates, or of the best few only, the others estimated: `Reconstruction.screened`.
 
@@ -152,39 +158,38 @@ class MaskedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Oracle:
-    """A target that remembers the field perfectly, in place of the real one: the attack's positive control (ours).
+class PlantedMemory:
+    """The real target with a memory of known strength: the attack's positive control (ours).
 
-    It is told of the same candidates as the real attacker. Where that one reads losses, the oracle's is 0 with the true
-    token and 1 with every other; where a masked language model decides, the true token changes places with its
-    candidate of the largest logit. A truth that is no candidate cannot be told.
+    The true token is made likelier than the real target has it by `memory_of` the losses, or where a masked language
+    model decides, of the logits. The target is asked
+    nothing more: where no attempt took the true tokens before this one, the losses that another attempt met at the same
+    position stand in, both in the public model's order. A truth that is no candidate cannot be planted.
 
     Attributes:
-        proposals: those of the attack.
+        attacker: the real attacker after its attempts.
         truth: the field's tokens.
-        judges: whether the real target gives losses.
     """
 
-    proposals: Proposals
+    attacker: JudgedCandidates | MaskedModel
     truth: Prefix
-    judges: bool
+
+    @property
+    def proposals(self) -> Proposals:
+        """See `Player.proposals`."""
+        return self.attacker.proposals
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `Player.knowledge`."""
         candidates = yield from self.proposals.after(prefixes)
-        return [
-            self._planted(found, self.truth[len(prefix)]) for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
+        return [self._planted(found, prefix) for prefix, found in zip(prefixes, candidates, strict=True)]
 
-    def _planted(self, found: Candidates, truth: int) -> PrefixKnowledge:
-        true = found.ids == truth
-        if self.judges:
-            return PrefixKnowledge(found.ids, found.logits, np.where(true, 0.0, 1.0))
-        logits = found.logits.copy()
-        if true.any():
-            index, best = int(true.argmax()), int(logits.argmax())
-            logits[[index, best]] = logits[[best, index]]
-        return PrefixKnowledge(found.ids, logits)
+    def _planted(self, found: Candidates, prefix: Prefix) -> PrefixKnowledge:
+        true = found.ids == self.truth[len(prefix)]
+        if isinstance(self.attacker, MaskedModel):
+            return PrefixKnowledge(found.ids, found.logits + true * memory_of(found.logits))
+        losses = self.attacker.read_at(prefix)
+        return PrefixKnowledge(found.ids, found.logits, np.maximum(losses - true * memory_of(losses), 0.0))
 
 
 def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
@@ -239,13 +244,13 @@ def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool
     return True
 
 
-def rebuilds(oracle: Oracle, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
+def rebuilds(planted: PlantedMemory, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
     """Return whether one attempt gives the whole field; it ends at the first wrong token, so true prefixes suffice."""
     shot = Shot((), (), ())
-    for step in range(len(oracle.truth)):
-        nodes = yield from nodes_after(oracle, rule, [shot.tokens])
+    for step in range(len(planted.truth)):
+        nodes = yield from nodes_after(planted, rule, [shot.tokens])
         shot = nodes[shot.tokens].extended(shot, rng)
-        if shot.tokens[step] != oracle.truth[step]:
+        if shot.tokens[step] != planted.truth[step]:
             return False
     return True
 

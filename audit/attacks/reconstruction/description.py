@@ -23,7 +23,7 @@ GROUPS = ("unique", "repeated", "all")
 LENGTHS_APART = ("long", "short")
 """Fields of unusual length with a value of their own: groups beside the paper's, never mixed with them."""
 EXCESSES = ("excess_pr", "excess_hamming")
-DETECTION = "oracle_detection"
+DETECTION = "planted_detection"
 POWER = f"{DETECTION}.unique"
 GAIN = "heldout_gain.unique"
 RECALL = "candidate_recall"

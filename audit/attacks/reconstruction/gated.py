@@ -82,11 +82,10 @@ def jobs(usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str]
     for method, split, player in product(methods[1:], AUDITED, PLAYERS):
         rows, who = unique.split(split), named(player, method)
         yield partial(_exact, f"pr.{split}.{player}.unique.{method}", rows, who, named("baseline", method))
-    members = usual.split("member")
-    yield partial(_detection, DETECTION, members, methods)
-    yield partial(_detection, POWER, members.group("unique"), methods)
+    yield partial(_detection, DETECTION, usual.split("heldout"), methods)
+    yield partial(_detection, POWER, unique.split("heldout"), methods)
     for method in methods:
-        yield partial(_detection, f"{POWER}.{method}", members.group("unique"), [method])
+        yield partial(_detection, f"{POWER}.{method}", unique.split("heldout"), [method])
     for method in methods:
         yield partial(_gain, named(GAIN, method), unique.split("heldout"), method, rng)
     for (length, table), what, method in product(apart.items(), EXCESSES, methods):
@@ -175,10 +174,11 @@ def _exact(name: str, table: FieldTable, player: str, baseline: str) -> Measurem
 
 
 def _detection(name: str, table: FieldTable, methods: Sequence[str]) -> Measurement:
-    """Share of fields that one of these methods rebuilds exactly with a target that remembers them all."""
+    """Share of held-out fields that one of these methods rebuilds exactly with a planted memory, and none without."""
     if not len(table):
         return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
-    detected = np.any([table.oracle[method] for method in methods], axis=0)
+    planted = np.any([table.planted[method] for method in methods], axis=0)
+    detected = planted & ~np.any([table.scores["pr", named("attack", method)] > 0 for method in methods], axis=0)
     return estimate(name, proportion(detected, table.cluster, alphas=ALPHAS), "fields", 0.0, "chance")
 
 

@@ -84,11 +84,12 @@ METRICS = {
         meaning="The same comparison for the share of word pieces that were put in the right place (1 minus the "
         "Hamming distance).",
     ),
-    "oracle_detection": MetricText(
+    "planted_detection": MetricText(
         "Strength of the attacker",
         form="share",
-        meaning="Planted oracle: the share of values trained on that the same attack puts back, word for word, from "
-        "a model that remembers every one of them. Where it is low, finding little says little.",
+        meaning="Planted memory: on documents the model never saw, each true word piece is made likelier by two "
+        "standard deviations of the difference between two candidates. This is the share of values that the attack "
+        "then rebuilds word for word, and did not rebuild before. Where it is low, finding little says little.",
     ),
     "heldout_gain": MetricText(
         "Recovered from pages never seen, beyond the public model",
@@ -313,7 +314,7 @@ TREND = TrendSpec(
         NamedMetric("PR without the model", "pr.member.baseline"),
         NamedMetric("IpF", "ipf.member"),
         NamedMetric("AccAUC", "accauc.member.attack"),
-        NamedMetric("Attacker's strength", "oracle_detection.unique"),
+        NamedMetric("Attacker's strength", "planted_detection.unique"),
     ),
     summary={
         "excess PR, unique": "excess_pr.unique",
@@ -336,8 +337,8 @@ GLOSSARY = {
     "document helps to recover it, and so the policy looks here first.",
     "Value that several documents share": "A supplier's name or a city, for example. A model can know it without "
     "remembering any one page.",
-    "Planted oracle": "A made-up model that remembers every value, put in the audited model's place. What the attack "
-    "recovers from it is what it could have found: how strong the attacker was.",
+    "Planted memory": "A memory of known strength, added to the audited model's own losses on documents it never saw. "
+    "What the attack recovers because of it says how strong the attacker was.",
     "Candidate recall": "The share of values that the attacker's guesses could spell at all.",
     "Improvement factor (IpF)": "How many times better the attack does with the model than without it, averaged over "
     "four scores; 1 means no better.",

@@ -35,7 +35,7 @@ class FieldTable(DocumentColumns):
         cluster: the field's document.
         in_member, in_public: documents of these splits in which the value stands.
         scores: by score and player, in [0, 1], of the first attempt (one-shot); see `named` for the players.
-        oracle: by method, whether it rebuilds the field with a target that remembers it; see `algorithm.Oracle`.
+        planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
         rankings: by membership score, or "baseline", and column: "score" (how plausible the field's best attempt is),
             "pr" and "hd" (how right it is, in [0, 1]).
         chance: by score, what a guess of uniformly drawn tokens gets; "recall": what uniformly drawn candidates reach.
@@ -49,7 +49,7 @@ class FieldTable(DocumentColumns):
     in_member: Ints
     in_public: Ints
     scores: dict[tuple[str, str], Floats]
-    oracle: dict[str, Bools]
+    planted: dict[str, Bools]
     rankings: dict[tuple[str, str], Floats]
     chance: dict[str, Floats]
 
@@ -129,7 +129,7 @@ def build_table(
         in_member=np.array([value.anywhere["member"] for value in values], np.int64),
         in_public=np.array([value.anywhere["public"] for value in values], np.int64),
         scores=scores,
-        oracle={method: np.array([outcome["oracle"][method] for outcome in outcomes], bool) for method in methods},
+        planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in methods},
         rankings=_rankings(truths, outcomes, methods),
         chance=uniform.chance(truths),
     )
