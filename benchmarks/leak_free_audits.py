@@ -3,8 +3,9 @@
 No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the attacks' own code and
 held against `policies/default.toml`, whatever limits and methods it has on the day. Units are independent, or rows of a
 document go together with a correlation of 0.3. Bootstraps draw fewer resamples than in a scan. The blind check is not
-simulated: without a difference between the splits it leaves one audit in twenty undecided
-(`benchmarks/blind_calibration.json`). Companies take longest: few audits, small.
+simulated: it is one of the checks that share 5 %. "Planned" is what `docaudit plan` says of the same units: the
+product of the chances to pass each limit that it has a plan for, times 0.95 for the checks. It takes a document's rows
+for one unit, and knows nothing of their correlation. Companies take longest: few audits, small.
 
     python benchmarks/leak_free_audits.py                 # rewrites benchmarks/leak_free_audits.json and .md
     python benchmarks/leak_free_audits.py --keep-leaks    # the rows with a leak as they were
@@ -27,8 +28,12 @@ import simulated_attacks as attacks
 from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
-from audit.attacks.interface import Findings
+from audit.attacks.interface import Findings, Units
+from audit.measurements import ALPHAS
 from audit.policy import Decision, Limit, Policy, load
+from audit.stats.advantage import lowest_resolved
+from audit.workflows.plan.joint import joint_chance
+from audit.workflows.plan.resolution import resolve
 
 KINDS = {
     "tagger": ("reconstruction", "attribute_inference", "membership"),
@@ -44,6 +49,8 @@ COMPANIES = 45
 RESAMPLES = 500
 AREAS = ("auc", "balanced_accuracy")
 OUTCOMES = ("passed", "undecided", "violated")
+UNIQUE = 0.8
+"""Share of rows whose value stands in one document (`simulated_attacks`)."""
 
 
 def simulate(kind: str, audit: Audit, seed: int, policy: Policy) -> dict[str, Decision]:
@@ -83,10 +90,55 @@ def tally(kind: str, audit: Audit, audits: int, policy: Policy) -> dict[str, Any
         "correlation": audit.correlation,
         "leak": dict(audit.leak),
         "audits": audits,
+        "planned": round(planned_chance(kind, audit, policy), 3) if not audit.leak else None,
         "whole policy": dict(overall),
         "limits": {name: dict(found) for name, found in limits.items()},
         "causes": dict(causes),
     }
+
+
+def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
+    """What the simulated data set has for each attack, as `Attack.units` would count it."""
+    n = audit.documents
+    shared = round(n * (1 - UNIQUE**audit.rows))
+    groups = {"unique": n, "repeated": shared, "all": n}
+
+    def differences(names: Iterable[str], methods: int) -> list[Units]:
+        sizes = [(name, groups[name.partition(".")[2]]) for name in names]
+        return [Units(name, "difference", "documents", size, size, methods=methods) for name, size in sizes]
+
+    found = {
+        "reconstruction": differences(
+            ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated"), len(attacks.METHODS)
+        ),
+        "attribute_inference": differences(("excess.unique", "excess.all"), 2),
+        "memorisation": [Units("net", "paired difference", "documents", n, 0, methods=len(audit.contexts))],
+        "membership": [
+            Units("auc", "auc", "documents", n, n, methods=2),
+            Units("low_fpr_advantage", "low advantage", "documents", n, n, methods=2),
+        ],
+        "provider_membership": [
+            Units("balanced_accuracy", "balanced accuracy", "providers", n, n, methods=4),
+            Units("auc", "auc", "providers", n, n, methods=4),
+            Units("low_fpr_advantage", "low advantage", "providers", n, n),
+        ],
+        "canaries": [
+            Units(name, "difference", "canaries", CANARIES // 2, CANARIES // 2) for name in ("excess", "excess_top3")
+        ],
+    }
+    return {name: found[name] for name in KINDS[kind]}
+
+
+def planned_chance(kind: str, audit: Audit, policy: Policy) -> float:
+    """How often a leak-free model passes, as `docaudit plan` prints it."""
+    most = {(limit.attack, limit.metric): limit.max for limit in policy.limits}
+    chances = []
+    for attack, units in units_of(kind, audit).items():
+        for one in units:
+            limit = most.get((attack, one.metric))
+            if limit is not None and not (one.kind == "low advantage" and lowest_resolved(one.others) is None):
+                chances.append(resolve(limit, one, max(ALPHAS)).pass_power)
+    return joint_chance(chances)
 
 
 def leak_of(limit: Limit, times: int) -> float | None:
@@ -148,8 +200,9 @@ def page(content: dict[str, Any]) -> str:
         "",
         "## Without a leak",
         "",
-        "| model | documents a side | correlation | audits | passed | undecided | violated | undecided because |",
-        "|---|---|---|---|---|---|---|---|",
+        "| model | documents a side | correlation | audits | planned | passed | undecided | violated | undecided "
+        "because |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in content["without a leak"]:
         why = sorted(row["causes"].items(), key=lambda item: -item[1])[:3]
@@ -158,6 +211,7 @@ def page(content: dict[str, Any]) -> str:
             row["documents"],
             f"{row['correlation']:g}",
             row["audits"],
+            f"{row['planned']:.3f}",
             shares(row["whole policy"], row),
         ]
         cells.append("; ".join(f"{cause} ({count})" for cause, count in why))

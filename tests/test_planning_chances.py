@@ -91,17 +91,19 @@ def test_areas_pass_on_both_sides_of_chance_and_forests_pass_more_often_than_sai
     assert pass_power("auc", 70, 70, 0.65) == pytest.approx(0.763, abs=0.001)
 
 
-def test_the_chance_to_pass_the_whole_policy_is_said_as_a_least_one():
+def test_the_chance_to_pass_the_whole_policy_is_one_number_with_the_checks_share():
     made = corpus(pages(150, 150), "token-classification")
     found = planned(made, AUC, EXCESS, limit("reconstruction", "excess_hamming.unique", max=0.1))
     chances = [one.resolution.pass_power for one in found.limits]
     whole = joint(found)
-    assert whole.at_least == pytest.approx(1 - sum(1 - chance for chance in chances))
-    assert whole.at_least <= whole.if_independent == pytest.approx(chances[0] * chances[1] * chances[2])
+    assert whole.chance == pytest.approx(0.95 * chances[0] * chances[1] * chances[2])
     assert not whole.blocked
-    said = conclusion(found)
-    assert f"passes the whole policy (3) in at least {100 * whole.at_least:.0f} % of audits" in said
-    assert "whatever the attacks have in common" in said
+    said = f"A leak-free model would pass all 3 limits in about {100 * whole.chance:.0f} % of audits."
+    assert conclusion(found).count("of audits") == conclusion(found).count(said) == 1
+    # More documents cure width, and no false alarm.
+    many = joint(planned(corpus(pages(3_000, 3_000), "token-classification"), AUC))
+    assert many.chance == pytest.approx(0.95 * many.limits[0].resolution.pass_power)
+    assert many.chance <= 0.95
 
 
 def test_what_the_text_gives_away_is_not_part_of_it():
@@ -115,7 +117,10 @@ def test_a_policy_that_no_model_passes_here_is_said_to_be_one():
     found = planned(made, AUC, EXCESS, limit("canaries", "excess", max=0.2, required=False))
     assert [one.attack for one in joint(found).blocked] == ["reconstruction"]
     assert "As it is, no model passes the whole policy: see reconstruction excess_pr.unique." in conclusion(found)
-    assert "once that is mended, passes all limits that there are units for (2)" in conclusion(found)
+    assert (
+        f"Once that is mended, a leak-free model would pass all 2 limits that the data set has units for in about "
+        f"{100 * joint(found).chance:.0f} % of audits."
+    ) in conclusion(found)
 
 
 def test_an_attack_that_models_of_a_task_go_without_blocks_nothing_where_the_policy_permits_it():
@@ -168,7 +173,7 @@ def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():
     assert found.limits[0].blockers[1] == Blocker("cannot pass", auc["blockers"][1]["reason"])
     assert auc["reason"] == "; ".join(one["reason"] for one in auc["blockers"])
     assert written["time"] == {"seconds": 60.0, "low": 50.0, "high": 80.0, "trials": 7}
-    assert set(written["joint"]) == {"limits", "at_least", "if_independent", "blocked"}
+    assert set(written["joint"]) == {"limits", "chance", "blocked"}
     assert json.loads(as_json(planned(made, NET)))["time"] is None
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from audit.policy.checks import LEVEL
 from audit.workflows.plan.limits import LimitPlan, Plan
 
 
@@ -14,15 +16,12 @@ class Joint:
 
     Attributes:
         limits: that there are units for, in the policy's order, so that an audit would hold numbers against them.
-        at_least: the least chance that it passes all of them, whatever the attacks have in common (Bonferroni).
-        if_independent: the chance if one limit said nothing of the others: an estimate, for attacks on one model and
-            the same documents are not.
+        chance: that it passes all of them and that no check fires. An estimate, see `joint_chance`.
         blocked: limits that no model passes on this data set as it is, so that none passes the policy.
     """
 
     limits: tuple[LimitPlan, ...]
-    at_least: float
-    if_independent: float
+    chance: float
     blocked: tuple[LimitPlan, ...]
 
 
@@ -31,12 +30,19 @@ def joint(plan: Plan) -> Joint:
     own = [limit for limit in plan.limits if not limit.about_text]
     resolved = tuple(limit for limit in own if limit.resolution is not None)
     chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
-    return Joint(
-        resolved,
-        max(0.0, 1 - sum(1 - chance for chance in chances)),
-        math.prod(chances),
-        tuple(limit for limit in own if _blocked(limit)),
-    )
+    return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
+
+
+def joint_chance(chances: Iterable[float]) -> float:
+    """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
+
+    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of documents.
+    `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
+
+    Args:
+        chances: that it passes each limit, as far as the number of units goes.
+    """
+    return (1 - LEVEL) * math.prod(chances)
 
 
 def _blocked(limit: LimitPlan) -> bool:

@@ -65,14 +65,12 @@ def _whole_policy(chance: Joint) -> Iterator[str]:
     if chance.blocked:
         yield f"As it is, no model passes the whole policy: see {_listed(chance.blocked)}."
     if chance.limits:
-        what = "all limits that there are units for" if chance.blocked else "the whole policy"
-        condition = ", once that is mended," if chance.blocked else ""
-        yield (
-            f"A model that leaks nothing{condition} passes {what} ({len(chance.limits)}) in at least "
-            f"{percent(chance.at_least)} of audits, whatever the attacks have in common "
-            f"(in {percent(chance.if_independent)}, if they had nothing in common), when nothing else stands in the "
-            "way."
-        )
+        n = len(chance.limits)
+        which = "the limit" if n == 1 else f"all {n} limits"
+        subject, units = "A leak-free model", ""
+        if chance.blocked:
+            subject, units = "Once that is mended, a leak-free model", " that the data set has units for"
+        yield f"{subject} would pass {which}{units} in about {percent(chance.chance)} of audits."
 
 
 def _of(plan: Plan, outcome: Outlook) -> list[LimitPlan]:
@@ -108,8 +106,7 @@ def as_json(plan: Plan) -> bytes:
         **asdict(plan),
         "joint": {
             "limits": [[limit.attack, limit.metric] for limit in chance.limits],
-            "at_least": chance.at_least,
-            "if_independent": chance.if_independent,
+            "chance": chance.chance,
             "blocked": [[limit.attack, limit.metric] for limit in chance.blocked],
         },
         "time": None if time is None else asdict(time),
