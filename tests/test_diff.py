@@ -260,14 +260,14 @@ def test_less_found_by_a_weaker_attacker_is_not_better(tmp_path, more, said):
 
 def test_less_found_by_an_attacker_under_the_power_that_the_policy_asks_for_is_not_better(tmp_path):
     def with_power(value, power):
-        own = reconstruction(value, power="oracle")
-        return scan(replace(own, measurements=(*own.measurements, mean("oracle", power, 0.01, N))))
+        own = reconstruction(value, power="planted_detection")
+        return scan(replace(own, measurements=(*own.measurements, mean("planted_detection", power, 0.01, N))))
 
-    weak = compared(tmp_path / "weak", with_power(0.6, 0.9), with_power(0.1, 0.3))
-    assert "too weak: power 0.30" in change(weak, "excess_pr.unique").reason
+    weak = compared(tmp_path / "weak", with_power(0.6, 0.9), with_power(0.1, 0.05))
+    assert "too weak: power 0.05" in change(weak, "excess_pr.unique").reason
     strong = compared(tmp_path / "strong", with_power(0.6, 0.9), with_power(0.1, 0.8))
     assert change(strong, "excess_pr.unique").outcome == "better"
-    worse = compared(tmp_path / "worse", with_power(0.1, 0.3), with_power(0.6, 0.9))
+    worse = compared(tmp_path / "worse", with_power(0.1, 0.05), with_power(0.6, 0.9))
     assert change(worse, "excess_pr.unique").outcome == "worse"
 
 

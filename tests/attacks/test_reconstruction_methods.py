@@ -96,7 +96,7 @@ class LessLikely(planted.Planted):
 
 @pytest.mark.parametrize(("over", "found"), [(-1.0, 1.0), (1.0, 0.0)])
 def test_an_attack_that_misses_a_memory_of_two_spreads_is_too_weak_for_a_pass(over, found):
-    """All candidates hold the truth, so the former oracle found everything either way."""
+    """All candidates hold the truth, so candidate recall is 1 either way."""
     corpus = planted.corpus(150, 150)
     target = LessLikely(corpus.documents, task="token-classification")
     target.over = over
@@ -385,7 +385,7 @@ def test_a_pass_needs_fields_that_were_not_kept_out():
     # One field in four may be attacked, where three in ten are asked for.
     documents = [marked(one, (index % 2 == 0, False)) for index, one in enumerate(corpus.documents)]
     corpus = replace(corpus, documents=tuple(documents))
-    ignorant = planted.Planted(corpus.documents, seed=9)
+    ignorant = planted.Plausible(corpus.documents, seed=9)
     attack = Reconstruction()
     _, findings = run(attack, planted.case(ignorant, planted.Planted(corpus.documents, seed=5), corpus))
     decided = verdict(attack, findings)
