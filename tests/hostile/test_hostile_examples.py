@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,12 @@ def _word_beyond_the_model(folder: Path) -> None:
     path.write_text(json.dumps(content))
 
 
+def _sparse(folder: Path, name: str) -> None:
+    """Three GB of zeros that take no place on the disk."""
+    (folder / "model" / name).touch()
+    os.truncate(folder / "model" / name, 3 << 30)
+
+
 def tokenizer_of(**values: object):
     """Set fields of tokenizer.json."""
     return settings("model/tokenizer.json", **values)
@@ -189,6 +196,10 @@ MODELS = [
     ),
     ("checkpoint extractive", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
     ("checkpoint t5", settings("model/config.json", dropout_rate=float("nan")), None),
+    *(
+        ("checkpoint bert", partial(_sparse, name=name), "larger than")
+        for name in ("tokenizer.json", "generation_config.json", "model.safetensors.index.json", "vocab.txt", "x.model")
+    ),
     ("checkpoint idefics2", settings("model/processor_config.json", image_seq_length=10**9), "image_seq_length is"),
     ("checkpoint idefics2", settings("model/preprocessor_config.json", num_image_tokens=10**9), "num_image_tokens is"),
     *(

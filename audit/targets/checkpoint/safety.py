@@ -26,6 +26,8 @@ _MOST_BYTES = 8 * 2**20
 """Of a file of settings (ours): a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
 """Of a file beside the weights that counts for a checkpoint's hash (ours): the largest tokenizers have 35 MiB."""
+_MOST_BYTES_OF_ANY = 256 * 2**20
+"""Of a file that is read at once beside the weights (ours): vocabularies of large models have 40 MiB."""
 _MOST_PARTS, _PARTS = 1000, re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE)
 """Settings of so many parts that a model is made of, and the most there can be (ours; published models have under
 500): each takes time and memory before any weight is read."""
@@ -44,7 +46,7 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
     """
     if not folder.is_dir():
         raise TargetError(*no_folder(folder))
-    _refuse_pipes(folder)
+    _refuse_boundless(folder)
     _refuse_pointers(folder)
     _refuse_large(folder)
     config = _settings(folder / "config.json")
@@ -62,7 +64,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     Raises:
         TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
     """
-    _refuse_pipes(folder)
+    _refuse_boundless(folder)
     _refuse_pointers(folder)
     _refuse_large(folder)
     settings = _settings(folder / "adapter_config.json")
@@ -85,11 +87,17 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _refuse_pipes(folder: Path) -> None:
-    """Refuse a folder with a pipe, a socket or a device, which whoever reads it would wait for."""
+def _refuse_boundless(folder: Path) -> None:
+    """Refuse a folder with a pipe, a socket or a device, which whoever reads it would wait for, or a boundless file."""
     odd = sorted(path.name for path in folder.iterdir() if is_endless(path))
     if odd:
         raise TargetError(f"{folder}: {odd[0]} is not a regular file", "leave only the checkpoint's own files there")
+    read = (path for pattern in _MAYBE_POINTERS[1:] for path in folder.glob(pattern) if path.is_file())
+    large = sorted(path.name for path in read if path.stat().st_size > _MOST_BYTES_OF_ANY)
+    if large:
+        raise TargetError(
+            f"{folder}: {large[0]} is larger than {_MOST_BYTES_OF_ANY >> 20} MiB", "copy the checkpoint there again"
+        )
 
 
 def _refuse_large(folder: Path) -> None:
