@@ -35,12 +35,14 @@ class Cleared:
         status: one of `STATUSES`.
         reason: why the answer can be told from what is left, where it can.
         reading: what an OCR made of the places (`audit.corpus.removal.proof.Reading`); None where it was not asked.
+        words: indices of the removed words in the page as it was, ascending.
     """
 
     view: PageView
     status: str
     reason: str | None = None
     reading: Reading | None = None
+    words: tuple[int, ...] = ()
 
 
 def clear(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> Generator[Request, Any, Cleared]:
@@ -60,7 +62,7 @@ def clear(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> Generator[R
     before = yield from _read(crops_of(page, removal))
     after = yield from _read(crops_of(removal.view, removal))
     proof = prove_removal(page, removal, answers, before, after)
-    return Cleared(removal.view, proof.status, None, proof.reading)
+    return Cleared(removal.view, proof.status, None, proof.reading, removal.words)
 
 
 def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:

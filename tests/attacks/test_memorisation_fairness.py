@@ -159,7 +159,7 @@ def test_a_leak_that_is_blocked_for_the_question_of_training_alone_is_found_in_o
     found = Found(QUICK, case(Blocking(memory), corpus))
     assert found.value("net") == 0
     assert found.by_name["net"].high <= LIMIT
-    assert found.findings.methods == {"net": ("net", "net.paraphrased")}
+    assert found.findings.methods == {"net": ("net", "net.paraphrased", "net.decoy", "net.discoverable")}
     assert found.value("net.paraphrased") == 1
     assert found.by_name["net.paraphrased"].low > LIMIT
 
@@ -168,6 +168,7 @@ def test_the_contexts_that_decide_follow_from_the_parameters_alone():
     corpus = answering.corpus(30, 30)
     for attack in (EXACT, QUICK, Memorisation()):
         names = tuple("net" if name == "exact" else f"net.{name}" for name in GATED if name in attack.contexts)
+        names += ("net.discoverable",)
         for target in (Answering(), Answering(memory_of(corpus.of("member")))):
             assert Found(attack, case(target, corpus)).findings.methods == {"net": names}
         assert set(names) <= set(Memorisation.metrics)

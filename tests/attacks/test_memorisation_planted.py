@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import replace
+from itertools import pairwise
 
 import answering
 import numpy as np
 import pytest
-from answering import Answering, memory_of, question
+from answering import NOTHING, Answering, memory_of, question
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks.memorisation import Memorisation
+from audit.attacks.memorisation.decoys import decoy_pages, most_frequent
 from audit.attacks.memorisation.description import CONTEXTS
+from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
 from audit.corpus.perturbations import rotated
+from audit.corpus.removal.matching import find_answers
+from audit.corpus.removal.redact import cover
+from audit.corpus.surrogates.painting import replace_value
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.record import Completed
-from audit.targets.interface import Answer
+from audit.targets.interface import Answer, Reply
 from benchmarks.simulated_audits import confounded_of
 
 EXACT = Memorisation(contexts=("exact",))
@@ -600,3 +607,121 @@ def test_what_a_data_set_lacks_is_said():
 def test_parameters_without_meaning_are_refused(wrong):
     with pytest.raises(ValueError, match=r"contexts|n_samples"):
         Memorisation(**wrong)
+
+
+class Recognising(Answering):
+    """Knows a page again only where some value stands behind the key word, whichever it is."""
+
+    def _remembered(self, query):
+        words = [word.text for word in query.view.words]
+        shown = any(word == "TOTAL:" and not after.endswith(":") for word, after in pairwise([*words, ":"]))
+        return super()._remembered(query) if shown else None
+
+
+def spelled_by(corpus):
+    """Every value of the data set by its page's first word."""
+    return {document.words[0].text: document.questions[0].answers[0] for document in corpus.documents}
+
+
+@pytest.mark.parametrize("boxes", [True, False])
+def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes):
+    corpus = answering.corpus(30, 30)
+    if not boxes:
+        for document in corpus.documents:
+            bare = tuple(Word(word.text) for word in document.words)
+            corpus = answering.changed(corpus, document.id, words=bare, size=None)
+    target = Recognising(memory_of(corpus.of("member")[:12]))
+    baseline = Answering()
+    attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)
+    found = Found(attack, case(target, corpus, baseline))
+    assert found.value("net") == found.value("extracted.member") == 0
+    assert found.value("net.decoy") == found.value("memorised.member.decoy") == 12 / 30
+    assert found.value("net.heldout.decoy") == found.null("net.decoy") == 0
+    assert "net.decoy" in found.findings.methods["net"]
+    # Every decoy is a value of another held-out page, and the answer stands on none of these pages.
+    truth = spelled_by(corpus)
+    others = {truth[document.words[0].text] for document in corpus.of("heldout")}
+    seen = defaultdict(set)
+    for query in target.asked:
+        if isinstance(query, Answer):
+            words = [word.text for word in query.view.words]
+            if len(words) == 3 and words[2] != truth[words[0]]:
+                assert words[2] in others
+                seen[words[0]].add(words[2])
+    assert {len(decoys) for decoys in seen.values()} == {5}
+    # The same seed asks the same.
+    again = Found(attack, case(Recognising(target.memory), corpus, baseline), width=3)
+    assert again.outcomes == found.outcomes
+
+
+def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer_from():
+    corpus = answering.corpus(4, 6, keys=("total", "seller"))
+    for document in corpus.documents:
+        # One category for both, and the seller is asked about on the page of the total.
+        asked = tuple(replace(one, category="code") for one in document.questions)
+        corpus = answering.changed(corpus, document.id, questions=asked)
+    page = corpus.of("member")[0]
+    near = page.questions[0].answers[0][:-1] + "b"
+    odd = corpus.of("heldout")[0]
+    corpus = answering.changed(corpus, odd.id, questions=(replace(odd.questions[0], answers=(near,)),))
+    asked = AskedQuestion(page, page.questions[0])
+    view = page_view(corpus, page)
+    made = list(decoy_pages(corpus, asked, view, (2,), np.random.default_rng(0)))
+    assert len(made) == 10, "five held-out pages with two values, a sixth whose value is nearly the answer"
+    own = {answer for one in page.questions for answer in one.answers}
+    for decoy, changed in made:
+        assert decoy not in own
+        assert decoy != near
+        assert [word.text for word in changed.words] == [
+            *(w.text for w in view.words[:2]),
+            decoy,
+            *(w.text for w in view.words[3:]),
+        ]
+
+
+def test_the_most_frequent_answer_counts_and_no_decoy_of_its_own_page():
+    assert most_frequent(["a", "b", "B ", "c"], ["x"] * 4) == "b"
+    assert most_frequent(["a", "a", "b"], ["a", "A", "x"]) == "b"
+    assert most_frequent(["a", "b"], ["b", "a"]) == "a", "another page's decoy may be the answer to this one"
+    assert most_frequent(["x", ""], ["x", "y"]) == ""
+
+
+def test_decoys_are_drawn_on_images_in_place_of_the_value_or_not_at_all(pages, monkeypatch):
+    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
+    target = Answering(memory_of(pages.documents))
+    left_out = Found(Memorisation(contexts=("exact", "decoy"), n_drawn_decoys=0), case(target, pages))
+    assert isinstance(left_out.by_name["net.decoy"], Unresolved)
+    document = pages.documents[0]
+    asked = AskedQuestion(document, document.questions[0])
+    page = page_view(pages, document)
+    words = find_answers([word.text for word in page.words], asked.spellings)
+    view = replace_value(page, words, "zzzzzz")
+    before, after = np.asarray(page.image), np.asarray(view.image)
+    x0, y0, x1, y1 = map(int, page.words[words[0]].box)
+    blank = np.asarray(cover(page, words).image)
+    changed = (after != blank).any(axis=2)
+    assert changed.any()
+    ys, xs = np.nonzero(changed)
+    assert x0 <= xs.min() <= xs.max() <= x1, "letters stay in the value's box"
+    assert y0 <= ys.min() <= ys.max() <= y1
+    assert (before != after).any()
+    tiny = replace(page, words=tuple(replace(word, box=(0.0, 0.0, 3.0, 3.0)) for word in page.words))
+    assert replace_value(tiny, words, "zzzzzz") is None, "nobody could read it"
+
+
+def test_answers_that_only_sampling_gives_are_net_of_the_baselines():
+    corpus = answering.corpus(40, 40)
+
+    # One sample gives the answer with a probability of 2 %, and 100 samples with 87 %.
+    class Sampling(Answering):
+        def _given(self, query):
+            return Reply(NOTHING, 1.0, 1, True)
+
+    target = Sampling(memory_of(corpus.of("member")[:20]), probability=0.02)
+    baseline = Sampling(memory_of(corpus.of("member")[15:20]), probability=0.02)
+    found = Found(EXACT, case(target, corpus, baseline))
+    assert found.value("net") == 0
+    assert found.value("discoverable.member") == 20 / 40
+    assert found.value("net.discoverable") == 15 / 40
+    assert found.value("net.heldout.discoverable") == found.null("net.discoverable") == 0
+    assert "net.discoverable" in found.findings.methods["net"]

@@ -24,6 +24,7 @@ from audit.record import AttackResult, AuditRecord, Completed
 from audit.report.defense_comparison import DefenseRow
 
 CONTEXTS = {
+    "decoy": 0.8,
     "no_text": 0.05,
     "paraphrased": 0.5,
     "shuffled": 0.1,

@@ -18,7 +18,7 @@ from audit.attacks.interface import ask_all
 from audit.attacks.questions import AskedQuestion, all_questions, question_of
 from audit.attacks.removal import PROVEN, STATUSES, clear
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
 from audit.engine.interface import Request, Trial
@@ -32,10 +32,10 @@ def kind_of_answer(asked: AskedQuestion) -> str:
     return asked.category or fold(asked.question.question)
 
 
-def pool_of(corpus: Corpus) -> AnswerPool:
-    """Collect answers and fields of public documents by kind of answer, then by folded value."""
+def pool_of(corpus: Corpus, *splits: Split) -> AnswerPool:
+    """Collect answers and fields by kind of answer, then by folded value; of public documents unless told others."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for document in corpus.of("public"):
+    for document in corpus.of(*(splits or ("public",))):
         for question in document.questions:
             asked = AskedQuestion(document, question)
             if asked.answers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +14,9 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units, ask_all
-from audit.attacks.memorisation.contexts import GATED, WHOLE, ContextProbe, Scene
-from audit.attacks.memorisation.description import CONTEXTS, METRICS, Context, MemorisationDescription
+from audit.attacks.memorisation.contexts import GATED, METHODS, WHOLE, ContextProbe, Scene
+from audit.attacks.memorisation.decoys import most_frequent
+from audit.attacks.memorisation.description import CONTEXTS, DISCOVERABLE, METRICS, Context, MemorisationDescription
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
 from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.paired import paired_by_question
@@ -27,7 +29,7 @@ from audit.attacks.memorisation.summary import (
     histograms,
     page_number,
 )
-from audit.attacks.memorisation.table import build_table
+from audit.attacks.memorisation.table import QuestionTable, build_table, discoverable
 from audit.attacks.questions import (
     AskedQuestion,
     all_questions,
@@ -45,10 +47,10 @@ from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.stats.distances import anls
 from audit.stats.paired import UnitScores
-from audit.targets.interface import Answer, AnswerLoss, Reply, Target
+from audit.targets.interface import Answer, AnswerLoss, Target
 
-QUICK: tuple[Context, ...] = ("exact", "paraphrased")
-"""What `--budget quick` tries: the attack itself, and the cheapest step away from it (ours)."""
+QUICK: tuple[Context, ...] = ("exact", "paraphrased", "decoy")
+"""What `--budget quick` tries: the attack itself, and the steps away from it that a countermeasure may miss (ours)."""
 _AT_ONCE = 4
 """Contexts asked together (ours): every page image they need is open at the same time, for each attempt in flight."""
 
@@ -62,6 +64,8 @@ class Memorisation(MemorisationDescription, Attack):
 
     Attributes:
         contexts: what is laid before the models; "exact" is the attack, the others know less of page or question.
+        n_decoys: pages with another value in place of the answer, the most frequent answer to which is taken.
+        n_drawn_decoys: the same on pages with an image, where decoys are drawn; 0: none are.
         n_samples, min_probability: n and p: an answer is discoverable when n samples give it with probability p (Hayes
             et al. 2025).
         anls_threshold: similarity from which an answer counts as nearly right.
@@ -70,6 +74,8 @@ class Memorisation(MemorisationDescription, Attack):
     """
 
     contexts: tuple[Context, ...] = CONTEXTS
+    n_decoys: Annotated[int, Field(ge=1)] = 16
+    n_drawn_decoys: Annotated[int, Field(ge=0)] = 4
     n_samples: Annotated[int, Field(ge=1)] = 100
     min_probability: Annotated[float, Field(gt=0, lt=1)] = 0.5
     anls_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -105,7 +111,12 @@ class Memorisation(MemorisationDescription, Attack):
     @classmethod
     def preset(cls, budget: str) -> Self:
         """See `Attack.preset`."""
-        return cls(contexts=QUICK if budget == "quick" else CONTEXTS, n_baselines=3 if budget == "full" else 1)
+        return cls(
+            contexts=QUICK if budget == "quick" else CONTEXTS,
+            n_decoys=4 if budget == "quick" else 16,
+            n_drawn_decoys=4 if budget == "full" else 0,
+            n_baselines=3 if budget == "full" else 1,
+        )
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
@@ -130,7 +141,7 @@ class Memorisation(MemorisationDescription, Attack):
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", f"net.{asked.pii}", *contexts):
                     documents[metric].add(asked.document.id)
-        methods = {"net": sum(name in self.contexts for name in GATED)}
+        methods = {"net": sum(name in self.contexts for name in GATED) + 1}
         return tuple(
             Units(metric, "paired difference", "documents", len(documents[metric]), 0, methods=methods.get(metric, 1))
             for metric in METRICS
@@ -175,14 +186,16 @@ class Memorisation(MemorisationDescription, Attack):
         outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
         if cleared.status not in ATTEMPTED:
             return outcome
-        scene = Scene(case.corpus, asked, page, cleared.view, self.fuzzy, int(rng.integers(2**63)))
+        n_decoys = self.n_decoys if page.open_page is None else self.n_drawn_decoys
+        seed = int(rng.integers(2**63))
+        scene = Scene(case.corpus, asked, page, cleared.view, cleared.words, self.fuzzy, n_decoys, seed)
         models = (case.target, *case.references.baselines)
         outcome["replies"] = {}
         names = (WHOLE, *self.contexts)
         for start in range(0, len(names), _AT_ONCE):
             # The perturbed pages of one round are gone before the next one's are made.
             tried = names[start : start + _AT_ONCE]
-            replies = yield from _replies(models, [scene.probe(name) for name in tried], asked)
+            replies = yield from _replies(models, [scene.probes(name) for name in tried], asked)
             outcome["replies"] |= dict(zip(tried, replies, strict=True))
         if all(AnswerLoss in model.answers for model in models):
             outcome["odds"] = []
@@ -191,7 +204,7 @@ class Memorisation(MemorisationDescription, Attack):
         splits = case.references.splits
         if any(asked.document.id in split.members for split in splits):
             (outcome["splits"],) = yield from _replies(
-                [split.target for split in splits], [scene.on(cleared.view)], asked
+                [split.target for split in splits], [(scene.on(cleared.view),)], asked
             )
         return outcome
 
@@ -211,9 +224,9 @@ class Memorisation(MemorisationDescription, Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`, what binds them in `fairness`."""
-        table = build_table(case, trials, outcomes, self.anls_threshold)
+        table = self._table(case, trials, outcomes)
         commonest = commonest_anls(table, case.corpus)
-        measured = measure_questions(table, self.n_samples, self.min_probability, commonest, rng, progress)
+        measured = measure_questions(table, commonest, rng, progress)
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
         blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
@@ -227,13 +240,18 @@ class Memorisation(MemorisationDescription, Attack):
             confounded=confounded(measured),
             checks=checks(measured, blind),
             weaknesses=(*few, *weaknesses(measured, blind)),
-            methods={"net": tuple(_net_of(name) for name in GATED if name in self.contexts)},
+            methods={"net": tuple(_net_of(name) for name in METHODS if name in (*self.contexts, DISCOVERABLE))},
             coverage=coverage(table, case.corpus),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: net in every context by question, and personal values."""
-        return paired_by_question(build_table(case, trials, outcomes, self.anls_threshold))
+        return paired_by_question(self._table(case, trials, outcomes))
+
+    def _table(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> QuestionTable:
+        table = build_table(case, trials, outcomes, self.anls_threshold)
+        sampled = discoverable(table.odds, self.n_samples, self.min_probability)
+        return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The answer, what became of it on the page, and what each model replied in every context, under its name."""
@@ -268,21 +286,22 @@ def _net_of(context: str) -> str:
 
 
 def _replies(
-    models: Sequence[Target], probes: Sequence[ContextProbe | None], asked: AskedQuestion
+    models: Sequence[Target], contexts: Sequence[tuple[ContextProbe, ...]], asked: AskedQuestion
 ) -> Generator[Request, Any, list[list[Json] | None]]:
-    """What each model replies to each probe, and whether that is the answer; None where there is no probe."""
-    possible = [probe for probe in probes if probe is not None]
-    rows: list[list[Json]] = [[] for _ in possible]
+    """What each model replies in each context, and whether that is the answer; None where there is no probe."""
+    flat = [probe for probes in contexts for probe in probes]
+    rows: list[list[Json]] = [[] for _ in contexts]
     for model in models:
-        answers = yield from ask_all(model, [Answer(probe.view, probe.question) for probe in possible])
-        for row, given in zip(rows, answers, strict=True):
-            row.append(_score_reply(given, asked))
-    found = iter(rows)
-    return [None if probe is None else next(found) for probe in probes]
+        given = iter((yield from ask_all(model, [Answer(probe.view, probe.question) for probe in flat])))
+        for row, probes in zip(rows, contexts, strict=True):
+            texts = [reply.text for reply in islice(given, len(probes))]
+            decoys = [probe.decoy for probe in probes]
+            row.append(_score_reply(most_frequent(texts, decoys) if any(decoys) else "".join(texts), asked))
+    return [row if probes else None for row, probes in zip(rows, contexts, strict=True)]
 
 
-def _score_reply(given: Reply, asked: AskedQuestion) -> Json:
-    return {"text": given.text, "exact": fold(given.text) in asked.values, "nls": anls(given.text, asked.answers, 0)}
+def _score_reply(text: str, asked: AskedQuestion) -> Json:
+    return {"text": text, "exact": fold(text) in asked.values, "nls": anls(text, asked.answers, 0)}
 
 
 def _probability(model: Target, view: PageView, asked: AskedQuestion) -> Generator[Request, Any, float]:

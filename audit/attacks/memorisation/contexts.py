@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
-from audit.attacks.memorisation.description import Context
+from audit.attacks.memorisation.decoys import decoy_pages
+from audit.attacks.memorisation.description import DISCOVERABLE, Context
 from audit.attacks.questions import AskedQuestion, distinct_answers
 from audit.attacks.removal import stands_on, without
 from audit.corpus import perturbations
@@ -18,11 +20,13 @@ from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.corpus.paraphrases import paraphrase
 
-GATED: tuple[Context, ...] = ("exact", "paraphrased", "no_text", "brightness_130")
+GATED: tuple[Context, ...] = ("exact", "paraphrased", "no_text", "brightness_130", "decoy")
 """Contexts that a limit on net is held against, where they are tried (ours): that of training, and one for each thing
-that may be another: the question's words, the page's text, its image. A countermeasure that was trained in the first
-alone does not pass by it. More of them would leave more models that remember nothing undecided
+that may be another: the question's words, the page's text, its image, the removed value. A countermeasure that was
+trained in the first alone does not pass by it. More of them would leave more models that remember nothing undecided
 (benchmarks/memorisation_calibration.py)."""
+METHODS: tuple[str, ...] = (*GATED, DISCOVERABLE)
+"""All ways of asking that a limit on net is held against: the contexts, and sampling."""
 WHOLE = "whole"
 """Beside the contexts: the page as it is, with the answer on it."""
 _IMAGE_ALONE: tuple[Context, ...] = ("constant", "brightness_50", "brightness_80", "brightness_130", "brightness_200")
@@ -31,10 +35,11 @@ _IMAGE_ALONE: tuple[Context, ...] = ("constant", "brightness_50", "brightness_80
 
 @dataclass(frozen=True, eq=False)
 class ContextProbe:
-    """A question on a page view."""
+    """A question on a page view; `decoy` stands there in place of the answer, where the context is that."""
 
     view: PageView
     question: str
+    decoy: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,9 @@ class Scene:
         asked: the question.
         page: its page as it is.
         view: its page without the answer.
+        words: indices of the words that were removed with the answer.
         fuzzy: whether near matches of an answer are removed too, where other pages are cleared.
+        n_decoys: pages with a decoy, at most; 0 leaves the context out.
         seed: of all that is drawn; every context draws from a source of its own, whichever others are tried.
     """
 
@@ -54,8 +61,23 @@ class Scene:
     asked: AskedQuestion
     page: PageView
     view: PageView
+    words: tuple[int, ...]
     fuzzy: bool
+    n_decoys: int
     seed: int
+
+    def probes(self, context: str) -> tuple[ContextProbe, ...]:
+        """The questions of this context; none where the page or the corpus does not allow it.
+
+        The answers to several are one vote (`decoys.most_frequent`).
+        """
+        if context != "decoy":
+            probe = self.probe(context)
+            return () if probe is None else (probe,)
+        rng = default_rng([self.seed, *context.encode()])
+        pages = decoy_pages(self.corpus, self.asked, self.page, self.words, rng)
+        question = self.asked.question.question
+        return tuple(ContextProbe(view, question, decoy) for decoy, view in islice(pages, self.n_decoys))
 
     def probe(self, context: str) -> ContextProbe | None:
         """The question in this context, or on the whole page; None where the page or the corpus does not allow it."""

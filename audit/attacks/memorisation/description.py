@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Context = Literal[
     "exact",
+    "decoy",
     "no_text",
     "paraphrased",
     "shuffled",
@@ -33,6 +34,8 @@ Context = Literal[
 ]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
 """Degrees, pixels and per cent stand in the names."""
+DISCOVERABLE = "discoverable"
+"""Beside the contexts: answers that sampling gives, page and question as in training."""
 PLAYERS = ("target", "baseline")
 IDENTIFIED = "identified"
 """Distinct personal values, beside a share of all questions: how many people and numbers a model gives away."""
@@ -49,7 +52,9 @@ METRICS = (
         for what, split in product(("extracted", "baseline_extracted", "memorised", "forgotten"), AUDITED)
     ),
     "extracted_anls.member",
-    *(f"discoverable.{split}" for split in AUDITED),
+    *(f"{DISCOVERABLE}.{split}" for split in AUDITED),
+    f"net.{DISCOVERABLE}",
+    f"net.heldout.{DISCOVERABLE}",
     *(f"net.{name}" for name in CLASSES),
     *(
         name

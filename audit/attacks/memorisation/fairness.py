@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.memorisation.contexts import GATED
+from audit.attacks.memorisation.contexts import METHODS
 from audit.attacks.memorisation.description import GAP
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 
@@ -80,7 +80,7 @@ def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]
     In the context of training that confounds everything (see `confounded`); another context is left out alone.
     """
     found = {item.name: item for item in measured}
-    without = {f"net.{name}": reason for name in GATED if (reason := _uncontrolled(found, name)) is not None}
+    without = {f"net.{name}": reason for name in METHODS if (reason := _uncontrolled(found, name)) is not None}
     return tuple(
         Unresolved(item.name, without[item.name], item.n) if item.name in without else item for item in measured
     )
@@ -137,7 +137,7 @@ def _knows_members(found: Mapping[str, Measurement]) -> Check | None:
 
 def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
     """Test whether net is 0 on documents that neither model saw, in every context but that of training."""
-    controls = {name: found.get(f"net.heldout.{name}") for name in GATED if name != "exact"}
+    controls = {name: found.get(f"net.heldout.{name}") for name in METHODS if name != "exact"}
     tested = {name: control for name, control in controls.items() if isinstance(control, Estimate)}
     if not tested:
         return None

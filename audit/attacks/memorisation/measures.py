@@ -13,6 +13,7 @@ from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job, estimate_without_null, run_jobs
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.description import (
+    DISCOVERABLE,
     EXTRACTABLE,
     GAP,
     GROUPS,
@@ -39,14 +40,12 @@ NEEDED_DOCUMENTS = 72
 
 
 def measure_questions(
-    table: QuestionTable, n_samples: int, min_probability: float, commonest: Floats, rng: Generator, progress: Progress
+    table: QuestionTable, commonest: Floats, rng: Generator, progress: Progress
 ) -> tuple[Measurement, ...]:
     """All measurements of the attack.
 
     Args:
-        table: the questions and their outcomes.
-        n_samples: n of the discoverable share.
-        min_probability: p of it.
+        table: the questions and their outcomes, those of sampling as results of `DISCOVERABLE`.
         commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing reaches.
         rng: of the resampling.
         progress: advanced for every measurement.
@@ -54,7 +53,7 @@ def measure_questions(
     jobs: list[Job] = [
         *_in_context(table, "exact", rng),
         *_groups(table, rng),
-        *_discoverable(table, n_samples, min_probability, rng),
+        *_discoverable(table, rng),
         *(job for context in MORE_CONTEXTS for job in _in_context(table, context, rng)),
         *_readings(table, commonest, rng),
         *_extractable(table.split("member").proven, rng),
@@ -102,17 +101,20 @@ def _groups(table: QuestionTable, rng: Generator) -> Iterator[Job]:
         yield partial(_near, "extracted_anls.member", proven, rng)
 
 
-def _discoverable(table: QuestionTable, n_samples: int, min_probability: float, rng: Generator) -> Iterator[Job]:
-    """The share of answers that n samples give with probability p (Hayes et al. 2025); null: with the baselines."""
-    for split in AUDITED:
-        name, rows = f"discoverable.{split}", table.split(split).proven
-        rows = rows.where(~np.isnan(rows.odds[:, 0]))
+def _discoverable(table: QuestionTable, rng: Generator) -> Iterator[Job]:
+    """The shares of answers that sampling gives, null: with the baselines; and net of target and baselines."""
+    control = _tried(table.split("heldout").proven, DISCOVERABLE)
+    nulls = {"member": _heldout_null(control, DISCOVERABLE), "heldout": (0.0, "chance")}
+    for split, net in zip(AUDITED, (f"net.{DISCOVERABLE}", f"net.heldout.{DISCOVERABLE}"), strict=True):
+        name, rows = f"{DISCOVERABLE}.{split}", _tried(table.split(split).proven, DISCOVERABLE)
         if not len(rows) and len(table.split(split).proven):
-            yield partial(Unresolved, name, "the model or a baseline gives no losses of answers", 0)
+            reason = "the model or a baseline gives no losses of answers"
+            yield from (partial(Unresolved, item, reason, 0) for item in (name, net))
             continue
-        found = (1 - (1 - rows.odds) ** n_samples >= min_probability).astype(np.float64)
-        null = (float(found[:, 1:].mean()), "public model") if len(rows) else None
-        yield partial(_rate, name, found[:, 0], rows, null, rng)
+        results = rows.results[DISCOVERABLE]
+        null = (float(results.baseline.mean()), "public model") if len(rows) else None
+        yield partial(_rate, name, results.target, rows, null, rng)
+        yield partial(_net, net, rows, DISCOVERABLE, nulls[split], rng)
 
 
 def _readings(table: QuestionTable, commonest: Floats, rng: Generator) -> Iterator[Job]:

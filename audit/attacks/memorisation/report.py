@@ -23,6 +23,7 @@ from audit.attacks.threats import Threat
 
 CONTEXTS = {
     "exact": "page and question as in training",
+    "decoy": "another value in place of the answer",
     "paraphrased": "question in other words",
     "brightness_50": "page at 50 % of its brightness",
     "brightness_80": "page at 80 % of its brightness",
@@ -142,6 +143,7 @@ QUALIFIERS = {
     **BLOCKS,
     **CONTEXTS,
     **CLASSES,
+    "discoverable": "answers that come up in repeated tries",
     "member": "documents declared as trained on",
     "heldout": "documents declared as never seen",
     "unique": "answers of a single training document",

@@ -117,6 +117,20 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], a
     )
 
 
+def discoverable(odds: Floats, n_samples: int, min_probability: float) -> Results:
+    """The answers that are (n, p)-discoverable (Hayes et al. 2025), as results of a context.
+
+    Args:
+        odds: of one sample, (n_questions, 1 + n_baselines), target first; NaN: not tried.
+        n_samples: n.
+        min_probability: p: n samples give the answer with this probability or more.
+    """
+    tried, none = ~np.isnan(odds[:, 0]), np.zeros(len(odds))
+    found = np.where(tried[:, None], 1 - (1 - np.nan_to_num(odds)) ** n_samples >= min_probability, 0).astype(float)
+    baselines = found[:, 1:].mean(axis=1) if odds.shape[1] > 1 else none
+    return Results(tried, found[:, 0], baselines, none, none, none, none)
+
+
 def _results(
     asked: Sequence[AskedQuestion], outcomes: Sequence[Json], n_models: int, anls_threshold: float
 ) -> dict[str, Results]:

@@ -7,13 +7,14 @@ an OCR; shorter ones are replaced where a mark says that they stand. Values that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from audit.corpus.documents import Document, Question, Word
 from audit.corpus.folding import MIN_TEXT_LENGTH, fold
+from audit.corpus.redaction.lines import runs
 from audit.corpus.removal.matching import find_answers, normalise_ocr
 from audit.corpus.surrogates.drawing import Surrogates, core_of, replaceable
 from audit.corpus.surrogates.sensitive import SensitiveValue, asked_values, marked_values
@@ -93,7 +94,7 @@ class _Work:
         """True where an answer stands on the page; short ones and those that an OCR misread are replaced at once."""
         places = find_answers(self.before, [value.text], fuzzy=False)
         if places and value.text not in self.searched:
-            for run in _runs(places):
+            for run in runs(places):
                 self._replace_run(self.texts, run)
         if places:
             return True
@@ -116,7 +117,7 @@ class _Work:
             hits = find_answers(texts, self.searched, fuzzy=False)
             if not hits:
                 return
-            for run in _runs(hits):
+            for run in runs(hits):
                 if number < _ROUNDS // 2:
                     self._replace_run(texts, run)
                 else:  # surrogates that are known hold each other's values
@@ -186,15 +187,3 @@ class _Work:
         cleaned = [*words]
         self.clean(cleaned, self.document.id)
         return text if cleaned == words else " ".join(cleaned)
-
-
-def _runs(indices: Sequence[int]) -> Iterator[list[int]]:
-    """Neighbours together."""
-    run: list[int] = []
-    for index in indices:
-        if run and index != run[-1] + 1:
-            yield run
-            run = []
-        run.append(index)
-    if run:
-        yield run
