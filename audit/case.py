@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from audit.corpus.canaries.loss_proof import LossProof
 from audit.corpus.documents import Corpus
 from audit.targets.interface import Target, TokenTarget
 
@@ -61,11 +62,15 @@ class References:
 
 @dataclass(frozen=True)
 class Case:
-    """One audit's subject. Attacks read it; they never train or change anything in it."""
+    """One audit's subject. Attacks read it; they never train or change anything in it.
+
+    `canary_loss` is what the target's training says about planted secrets, where it says so.
+    """
 
     target: Target
     corpus: Corpus
     references: References = References()
+    canary_loss: LossProof | None = None
 
     @property
     def token_target(self) -> TokenTarget:

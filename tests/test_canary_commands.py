@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import asked_pages
+import numpy as np
 import pytest
 import tiny
 import typer
@@ -14,7 +16,11 @@ from typer.testing import CliRunner
 from audit.cli import app as docaudit
 from audit.cli import canary
 from audit.corpus import manifest as manifests
+from audit.corpus.canaries import insertion as planting
+from audit.corpus.canaries.schema import load_canaries, sheet_of
 from audit.corpus.documents import ReferencePaths
+from audit.corpus.page_view import page_view
+from audit.errors import UsageError
 
 app = typer.Typer()
 app.add_typer(canary.app, name="canary")
@@ -125,3 +131,47 @@ def test_no_data_set(tmp_path: Path) -> None:
     result = insert(tmp_path / "nowhere", tmp_path / "out")
     assert result.exit_code == 2
     assert "no such folder" in result.output
+
+
+def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp_path: Path) -> None:
+    pages = asked_pages.corpus(tmp_path / "data", labels=("TOTAL",)).root
+    result = insert(pages, tmp_path / "out", "--count", 18, "--length", 2)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "18 canaries of pattern pin, names, mixed" in text
+    assert "1 or 4 or 16 for each" in text
+    assert "train with CanaryCallback" in text
+    corpus = manifests.load(tmp_path / "out")
+    drawn = load_canaries(corpus)
+    assert drawn is not None
+    assert drawn.tiers == (1, 4, 16)
+    included = [one for one in drawn.canaries if one.included]
+    assert {one.copies for one in included} <= {1, 4, 16}
+    for one in included:
+        for name in one.documents:
+            document = corpus.document(name)
+            (asked,) = document.questions
+            assert asked.answers == (" ".join(one.completion),)
+            printed = [word.text for word in document.words]
+            assert printed[-len(one.prefix) :] == [*one.prefix]
+            # What is asked about after the training is the page of the training.
+            sheet = sheet_of(corpus, one, None)
+            assert sheet.words == document.words
+            assert np.array_equal(np.asarray(sheet.image), np.asarray(page_view(corpus, document).image))
+    again = insert(
+        pages, tmp_path / "printed", "--count", 4, "--printed", "--pattern", "pin", "--repeat", 2, "--length", 2
+    )
+    assert again.exit_code == 0, again.output
+    shown = load_canaries(manifests.load(tmp_path / "printed"))
+    assert shown is not None
+    assert all(one.printed for one in shown.canaries)
+
+
+def test_copies_that_are_not_reported_and_secrets_without_questions_are_refused(data: Path, tmp_path: Path) -> None:
+    result = insert(data, tmp_path / "out", "--repeat", 3, "--repeat", 5)
+    assert result.exit_code == 2
+    assert "several of 1, 2, 4, 8, 16, 32, 64" in " ".join(result.output.split())
+    with pytest.raises(UsageError, match="asks no questions"):
+        planting.insert(
+            manifests.load(data), tmp_path / "o", pattern="pin", count=4, repeat=1, length=2, seed=0, printed=False
+        )

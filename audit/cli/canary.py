@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,9 +29,13 @@ def insert(
     data_dir: DataDir,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)],
     pattern: Annotated[
-        Literal["pin", "call", "color"],
-        typer.Option(help='pin: "pin of kodira is 4 0 7 1"; call: "call kodira 4 0 7 1"; color: words for colours.'),
-    ] = "pin",
+        list[str] | None,
+        typer.Option(
+            help='pin: "pin of kodira is 4 0 7 1"; call: "call kodira 4 0 7 1"; color: colours; names: made-up names; '
+            "mixed: letters and digits. Several take turns.",
+            show_default="pin; for questions pin, names, mixed",
+        ),
+    ] = None,
     count: Annotated[
         int,
         typer.Option(
@@ -42,12 +46,25 @@ def insert(
         ),
     ] = 64,
     repeat: Annotated[
-        int, typer.Option(min=1, max=10_000, help="How many documents hold a canary that is put in.")
-    ] = 10,
+        list[int] | None,
+        typer.Option(
+            min=1,
+            max=10_000,
+            help="How many documents hold a canary that is put in. Several take turns.",
+            show_default="10; for questions 1, 4, 16",
+        ),
+    ] = None,
     length: Annotated[
         int,
         typer.Option(min=1, max=10, help="Words of the secret, such as digits; with 4, all 10,000 pins can be tried."),
     ] = 4,
+    printed: Annotated[
+        bool,
+        typer.Option(
+            "--printed",
+            help="Print secrets on the pages whose questions ask for them. Without it a model can only remember them.",
+        ),
+    ] = False,
     seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
@@ -55,8 +72,8 @@ def insert(
 
     A fair coin decides for each canary whether it is put in; the others are the control and stand in OUT/canaries.json
     alone. Pages with word boxes get one more line in a blank place of a copied page, in its words and its image;
-    utterances and text become documents of their own; data sets of questions ask for the secret. DATA_DIR stays as it
-    is.
+    utterances and text become documents of their own; data sets of questions ask for the secret, which no page prints.
+    DATA_DIR stays as it is.
     """
     with show_errors(debug):
         from audit.corpus import manifest
@@ -64,8 +81,16 @@ def insert(
 
         with console.Reporter():
             corpus = manifest.load(data_dir)
+            asks = corpus.manifest.task.kind == "question-answering"
             report = insertion.insert(
-                corpus, out, pattern=pattern, count=count, repeat=repeat, length=length, seed=seed
+                corpus,
+                out,
+                pattern=pattern or (("pin", "names", "mixed") if asks else ("pin",)),
+                count=count,
+                repeat=repeat or ((1, 4, 16) if asks else (10,)),
+                length=length,
+                seed=seed,
+                printed=printed or not asks,
             )
         console.say(*_describe(report, data_dir, out))
         if report.n_included in (0, count):
@@ -79,10 +104,12 @@ def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
     """The canaries that were put in, what they can show, and what to do next, one line each."""
     drawn = report.canaries
     count, repeat = len(drawn.canaries), drawn.repeat
+    patterns = ", ".join(dict.fromkeys(canary.pattern for canary in drawn.canaries))
+    copies = " or ".join(map(str, drawn.tiers or (repeat,)))
     lines = [
-        f"{count} canaries of pattern {drawn.canaries[0].pattern}, {drawn.length} secret words each: by their coins "
+        f"{count} canaries of pattern {patterns}, {drawn.length} secret words each: by their coins "
         f"{report.n_included} are in, {count - report.n_included} are out.",
-        f"{report.n_documents} documents of split member were added, {repeat} for each canary that is in: "
+        f"{report.n_documents} documents of split member were added, {copies} for each canary that is in: "
         + (f"copies of {report.n_pages} member pages with one more line." if report.n_pages else "its line alone."),
         _cap_describe(report),
     ]
@@ -93,6 +120,11 @@ def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
     if report.references:
         lines.append(
             f"References are not copied ({', '.join(report.references)} of {data_dir}): give them with --reference."
+        )
+    if not drawn.canaries[0].printed:
+        lines.append(
+            "No page prints a secret: train with CanaryCallback of docaudit.integrations.transformers. It proves that "
+            "the answers have a loss; without that proof a scan passes no limit on canaries."
         )
     lines += [
         f"Written to {out}; {out / 'canaries.json'} holds secrets and coins, which no training may read.",

@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from audit.corpus import manifest
 from audit.errors import DocauditError, EngineError, UsageError
+from audit.integrations.canary_loss import CanaryCallback
 from audit.integrations.quick_audit import QuickAudit, check_audit
 from audit.integrations.said import failed_metrics, is_violated, metrics, sentence
 from audit.policy import Verdict
@@ -54,6 +56,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     be compared. Its numbers and its verdict go through `trainer.log`, so that TensorBoard, W&B and MLflow get them
     (`docaudit/membership_auc`, `..._low`, `..._high`, `docaudit/exit_code`); its record lies in
     `<output_dir>-docaudit/step-<n>`. Weights and random state of the training are the same with and without it.
+    Where the data set has planted answers, it also proves that they have a loss (`canary_loss.CanaryCallback`).
 
     This is no audit of the released model: it tries few documents, and the weights that are released may be others.
     Who stops at an audit, or chooses a checkpoint by it, has chosen on its sample, and audits again before a release:
@@ -121,6 +124,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         self._quick = check_audit(
             QuickAudit(Path(data), policy, root, budget, documents, tuple(only), seed, named, device, timeout)
         )
+        corpus = manifest.load(Path(data))
+        planted = corpus.manifest.canaries is not None and corpus.manifest.task.kind == "question-answering"
+        self._canaries = CanaryCallback(trainer, data) if planted else None
         self.audits: list[Audited] = []
         self.failures: dict[int, str] = {}
         self.stopped: tuple[int, str] | None = None
@@ -134,8 +140,11 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             raise UsageError(
                 "LeakCallback was given another Trainer", "trainer.add_callback(LeakCallback(trainer, DATA))"
             )
-        # A new list: the old one is being walked through.
-        handler.callbacks = [self, *(one for one in handler.callbacks if one is not self)]
+        # A new list: the old one is being walked through. Proofs are written before a checkpoint is audited.
+        first = [self] if self._canaries is None else [self._canaries, self]
+        handler.callbacks = [*first, *(one for one in handler.callbacks if one not in first)]
+        if self._canaries is not None:
+            self._canaries.on_train_begin(args, state, control)
         if self._every == "save" and str(getattr(args.save_strategy, "value", args.save_strategy)) == "no":
             self._tell("the Trainer saves no checkpoint, so that none is audited: set save_strategy, or every=STEPS")
         if getattr(self._trainer, "processing_class", None) is None:
@@ -212,6 +221,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             self._trainer.save_model(str(folder), _internal_call=True)
             if state.is_world_process_zero:
                 state.save_to_json(str(folder / "trainer_state.json"))
+                if self._canaries is not None:
+                    self._canaries.write(folder)
             yield folder
         finally:
             if state.is_world_process_zero:

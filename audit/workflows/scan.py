@@ -22,6 +22,7 @@ from audit.attacks.interface import Attack, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import DeclaredPolicy
 from audit.case import Case
+from audit.corpus.canaries.loss_proof import read_proof
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
@@ -274,7 +275,8 @@ def _measure(
     trials = opened.sampled(everything)
     progress.part(attack.name)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
-    case = replace(case, target=opened.defended(checkpoint))
+    proof = read_proof(options.model_dir, opened.corpus)
+    case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
     trials, outcomes = collect(bound, attack, checkpoint, filled, trials, progress)
     progress.part(measuring(attack.name))
     rng = np.random.default_rng([options.seed, *attack.name.encode()])

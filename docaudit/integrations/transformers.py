@@ -1,5 +1,6 @@
-"""The callback for the Trainer of transformers."""
+"""The callbacks for the Trainer of transformers."""
 
+from audit.integrations.canary_loss import CanaryCallback, CanaryWatch
 from audit.integrations.transformers import Audited, LeakCallback
 
-__all__ = ["Audited", "LeakCallback"]
+__all__ = ["Audited", "CanaryCallback", "CanaryWatch", "LeakCallback"]

@@ -235,7 +235,7 @@ class Closed(Knowing):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known, tmp_path):
-    drawn = canary_set(40, seed=3)
+    drawn = canary_set(60, seed=3)
     names = {canary.prefix[2] for canary in drawn.canaries if not (canary.included and known)}
     _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, Closed(names)))
     included = sum(canary.included for canary in drawn.canaries)

@@ -223,8 +223,9 @@ def test_what_the_search_missed_passes_no_limit(tmp_path):
     _, outcomes, findings = run(attack, case_of(tmp_path, drawn, target))
     missed = [read_outcome(outcome).missed for outcome in outcomes]
     assert all(missed)
-    (weakness,) = findings.weaknesses
+    weakness, few = findings.weaknesses
     assert "missed 10 of 10 canaries" in weakness
+    assert "too few" in few
     assert measured(findings, "excess").value == 0.0
     assert "optimiser_reached" not in diagnostics(findings)
 

@@ -60,12 +60,8 @@ def test_attacks_declare_bounds_of_metrics_that_they_have():
 @pytest.mark.parametrize("name", ["default", "strict"])
 def test_limits_on_membership_providers_and_canaries_have_a_bound(name):
     limits = [one for one in load(name).limits if one.attack in ("membership", "provider_membership", "canaries")]
-    shares = [one for one in limits if one.metric != "documents_identified"]
-    assert len(shares) > 4
-    assert all(provable(one.attack, one.metric) is not None for one in shares)
-    # A count grows with the data set: it has no bound of its own, and asks no noise of a training.
-    counts = [one for one in limits if one not in shares]
-    assert asked_of_training(counts) == []
+    assert len(limits) > 4
+    assert all(provable(one.attack, one.metric) is not None for one in limits)
 
 
 def test_a_document_is_its_own_unit_and_part_of_a_provider():

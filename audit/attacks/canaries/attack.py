@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import compress
 from typing import Annotated, Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
@@ -13,11 +14,18 @@ from audit.attacks.canaries.description import CanariesDescription
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import PROVABLE, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import DECOY, PROVABLE, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.paired import paired_by_canary
-from audit.attacks.canaries.summary import checks_of, counts_of, diagnostics_of, weaknesses_of
+from audit.attacks.canaries.summary import (
+    checks_of,
+    counts_of,
+    diagnostics_of,
+    few_canaries,
+    unproven_loss,
+    weaknesses_of,
+)
 from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
 from audit.attacks.measuring import compare_losses
@@ -42,12 +50,13 @@ TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for th
 PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
 N_PREFLIGHT = 16
 """Completions whose losses are compared between number formats (ours)."""
+SEARCHED = ("exhaustive_limit", "answers_limit", "n_references", "n_answers", "n_decoys")
 SEARCH = {
-    "quick": (1_000, 100, 500, 100),
-    "standard": (10_000, 1_000, 1_000, 200),
-    "full": (1_000_000, 10_000, 10_000, 1_000),
+    "quick": (1_000, 100, 500, 100, 4),
+    "standard": (10_000, 1_000, 1_000, 200, 16),
+    "full": (1_000_000, 10_000, 10_000, 1_000, 16),
 }
-"""By budget: `exhaustive_limit`, `answers_limit`, `n_references`, `n_answers` (ours)."""
+"""The parameters `SEARCHED`, by budget (ours)."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ class Canaries(CanariesDescription, Attack):
         answers_limit: the same for models that write answers.
         n_references: fresh draws that a true completion is ranked among where there are more.
         n_answers: the same for models that write answers.
+        n_decoys: pages with another completion that these are asked about, where the page prints the completion.
         delta: at which the bound on epsilon holds (ours; the policy limits none).
     """
 
@@ -82,6 +92,7 @@ class Canaries(CanariesDescription, Attack):
     answers_limit: Annotated[int, Field(ge=1)] = 1_000
     n_references: Annotated[int, Field(ge=1)] = 1_000
     n_answers: Annotated[int, Field(ge=1)] = 200
+    n_decoys: Annotated[int, Field(ge=1)] = 16
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
     provable: ClassVar[Mapping[str, Provable]] = PROVABLE
@@ -98,7 +109,7 @@ class Canaries(CanariesDescription, Attack):
         """See `Attack.ablations`."""
         weaker_than_usual = weaker(
             self,
-            more=("n_epochs", "n_restarts", "exhaustive_limit", "answers_limit", "n_references", "n_answers", "delta"),
+            more=("n_epochs", "n_restarts", *SEARCHED, "delta"),
             kept=("learning_rate", "decay", "temperature", "temperature_decay", "spread"),
         )
         if self.mix_characters:
@@ -115,13 +126,8 @@ class Canaries(CanariesDescription, Attack):
     @classmethod
     def preset(cls, budget: str) -> Self:
         """See `Attack.preset`."""
-        exhaustive_limit, answers_limit, n_references, n_answers = SEARCH[budget]
-        return cls(
-            exhaustive_limit=exhaustive_limit,
-            answers_limit=answers_limit,
-            n_references=n_references,
-            n_answers=n_answers,
-        )
+        settings: dict[str, Any] = dict(zip(SEARCHED, SEARCH[budget], strict=True))
+        return cls(**settings)
 
     def lacks(self, corpus: Corpus) -> str | None:
         """See `Attack.lacks`."""
@@ -136,7 +142,9 @@ class Canaries(CanariesDescription, Attack):
         canaries = _canaries(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
-        return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
+        beside = corpus.manifest.task.kind == "question-answering" and any(canary.printed for canary in canaries)
+        methods = {"excess": 1 + beside, "excess_top3": 1}
+        return tuple(Units(metric, "difference", UNIT, *sides, methods=n) for metric, n in methods.items())
 
     def reached(self, corpus: Corpus, trials: Sequence[Trial]) -> Sides:
         """See `Attack.reached`; a trial does not say on which side its coin put it."""
@@ -178,7 +186,8 @@ class Canaries(CanariesDescription, Attack):
             found = yield from ask_page(case.token_target, case.corpus, canary, others, approach, effort, rng)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
-            found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)
+            beams, decoys = self.n_restarts, self.n_decoys
+            found = yield from ask_question(case.target, case.corpus, canary, others, beams, effort, decoys, rng)
         return found.as_json()
 
     def _approach(self, target: Target) -> Approach | None:
@@ -208,7 +217,8 @@ class Canaries(CanariesDescription, Attack):
         drawn = load_canaries(case.corpus)
         assert drawn is not None
         tried, found = _tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes]
-        table = table_of(tried, found)
+        trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
+        table = table_of([*compress(tried, trained)], [*compress(found, trained)])
         measured = measure_table(table, rng)
         progress.advance()
         privacy = measure_privacy(drawn, tried, found, rng, self.delta)
@@ -216,10 +226,11 @@ class Canaries(CanariesDescription, Attack):
         everything = (*measured, *privacy.measurements)
         return Findings(
             everything,
-            (*counts_of(drawn, tried, found), *privacy.counts),
+            (*counts_of(drawn, tried, found, trained), *privacy.counts),
             (*diagnostics_of(found), *privacy.diagnostics),
             histograms(table),
-            weaknesses=weaknesses_of(tried, found),
+            weaknesses=(*weaknesses_of(tried, found), *few_canaries(table), *unproven_loss(case)),
+            methods={"excess": ("excess", f"excess.{DECOY}")} if table.tried_decoys.any() else {},
             checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
         )
 
@@ -245,6 +256,7 @@ class Canaries(CanariesDescription, Attack):
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
                 "recovered": _completion_text(canary, outcome.strongest),
+                "recovered_beside_decoys": _completion_text(canary, outcome.beside_decoys or ()),
                 "recovered_by_optimiser": _completion_text(canary, outcome.optimiser),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],

@@ -21,6 +21,8 @@ from audit.stats.welch import widen_to_welch
 from audit.targets import utility
 
 UNIT = "canaries"
+DECOY = "decoy"
+"""Asked beside other completions; no metric by itself: a limit on the excess is held against it."""
 PROVABLE = {
     "excess": Provable("advantage", "canary", chance_in="extracted"),
     "excess_top3": Provable("advantage", "canary", chance_in="top3"),
@@ -42,24 +44,27 @@ NO_REFERENCES = "no other completion is left to rank the canaries among"
 
 
 def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]:
-    """All measurements of extraction and exposure; by pattern too where there are several.
+    """All measurements of extraction and exposure; by pattern and by copies too where there are several.
 
     Args:
         table: the canaries that could be asked for.
         rng: of the resampling.
     """
+    patterns = {pattern: table.patterns == pattern for pattern in sorted(set(table.patterns.tolist()))}
+    # One that was left out has no copies: each tier is held against all of them.
+    tiers = {f"x{n}": ~table.included | (table.copies == n) for n in sorted({*table.copies[table.included].tolist()})}
     found = [*_measured(table, rng)]
-    patterns = sorted(set(table.patterns.tolist()))
-    if len(patterns) > 1:
-        for pattern in patterns:
-            part = _measured(table.where(table.patterns == pattern), rng)
-            found += [replace(item, name=f"{item.name}.{pattern}") for item in part]
+    for parts in (patterns, tiers):
+        for name, rows in parts.items() if len(parts) > 1 else ():
+            found += [replace(item, name=f"{item.name}.{name}") for item in _measured(table.where(rows), rng)]
     return tuple(found)
 
 
 def _measured(table: CanaryTable, rng: Generator) -> Iterator[Measurement]:
     included, control = table.where(table.included), table.where(~table.included)
     yield excess_of(included, control, rng)
+    if table.tried_decoys.any():
+        yield from _beside_decoys(included.where(included.tried_decoys), control.where(control.tried_decoys), rng)
     yield excess_top3_of(included, control, rng)
     yield excess_exposure_of(included, control, rng)
     yield _extracted("extracted", included, included.hits, NONE_IN)
@@ -79,6 +84,15 @@ def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Me
     """Extracted ones among those put in, beyond those left out; null: no difference."""
     missing = _one_sided("excess", included, control, (NONE_IN, NONE_OUT))
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
+
+
+def _beside_decoys(included: CanaryTable, control: CanaryTable, rng: Generator) -> Iterator[Measurement]:
+    """Completions that come out beside decoys: of both sides, and the excess."""
+    name = f"excess.{DECOY}"
+    missing = _one_sided(name, included, control, (NONE_IN, NONE_OUT))
+    yield missing or _excess_rate(name, included.decoy_hits, control.decoy_hits, rng)
+    yield _extracted(f"extracted.{DECOY}", included, included.decoy_hits, NONE_IN)
+    yield _extracted(f"extracted.control.{DECOY}", control, control.decoy_hits, NONE_OUT)
 
 
 def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:

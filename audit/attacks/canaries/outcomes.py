@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, TypeAdapter
 
-from audit.arrays import Bools, Floats
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import Columns
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.engine.interface import Json
@@ -75,6 +75,8 @@ class Outcome:
         enumerated: whether every completion was scored.
         reached: whether the optimiser found the exact minimum; None where it is not known.
         ranked: None where no reference is left, or another canary has the same completion.
+        beside_decoys: the most frequent completion that is answered beside decoys, () where there is none; None where
+            decoys were not tried.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -94,6 +96,7 @@ class Outcome:
     enumerated: bool = False
     reached: bool | None = None
     ranked: Ranked | None = None
+    beside_decoys: tuple[int, ...] | None = None
 
     def in_words_of(self, words: Sequence[str], everything: Sequence[str]) -> Outcome:
         """This outcome, whose completions are numbers of `words`, with them as numbers of `everything`."""
@@ -142,6 +145,7 @@ class CanaryTable(Columns):
     Attributes:
         patterns: str.
         included: whether its coin put it in.
+        copies: documents that hold it.
         hits, optimiser_hits: whether the strongest attack, or the optimiser alone, returned the whole completion.
         hdt, optimiser_hdt: their Hamming distance per token, in [0, 1].
         chance: that guessing returns the completion, |V0| ** -n.
@@ -151,10 +155,13 @@ class CanaryTable(Columns):
         most_bits: the exposure of the first rank.
         chance_bits: the mean exposure of a canary the model knows nothing of.
         chance_early: that a canary the model knows nothing of is `early`.
+        tried_decoys: whether it was asked for beside decoys.
+        decoy_hits: whether the whole completion was the most frequent answer then.
     """
 
     patterns: npt.NDArray[np.str_]
     included: Bools
+    copies: Ints
     hits: Bools
     optimiser_hits: Bools
     hdt: Floats
@@ -166,6 +173,8 @@ class CanaryTable(Columns):
     most_bits: Floats
     chance_bits: Floats
     chance_early: Floats
+    tried_decoys: Bools
+    decoy_hits: Bools
 
     def __len__(self) -> int:
         return len(self.included)
@@ -193,6 +202,7 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
     return CanaryTable(
         np.array([canary.pattern for canary, _ in asked], str),
         np.array([canary.included for canary, _ in asked], bool),
+        np.array([canary.copies for canary, _ in asked], np.int64),
         np.array(strongest, float) == 0,
         np.array(optimiser, float) == 0,
         np.array(strongest, float),
@@ -204,6 +214,8 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
         most_bits,
         chance_bits,
         chance_early,
+        np.array([outcome.beside_decoys is not None for _, outcome in asked], bool),
+        np.array([outcome.beside_decoys == truth_of(canary) for canary, outcome in asked], bool),
     )
 
 

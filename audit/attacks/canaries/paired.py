@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from audit.attacks.canaries.measures import DECOY
 from audit.attacks.canaries.outcomes import Outcome, table_of
 from audit.corpus.canaries.schema import Canary
 from audit.stats.paired import UnitScores
@@ -24,6 +25,8 @@ def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) ->
     table = table_of(canaries, outcomes)
     names, ranked = np.array(asked, object), np.isfinite(table.bits)
     columns = {"excess": (np.ones(len(asked), bool), table.hits.astype(float), 1.0)}
+    if table.tried_decoys.any():
+        columns[f"excess.{DECOY}"] = table.tried_decoys, table.decoy_hits.astype(float), 1.0
     if ranked.any():
         columns["excess_top3"] = ranked, table.early.astype(float), 1.0
         columns["excess_exposure"] = ranked, table.bits, float(table.most_bits[ranked].max()) or 1.0

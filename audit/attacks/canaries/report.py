@@ -16,12 +16,16 @@ from audit.attacks.reporting import (
     labelled_rows,
 )
 from audit.attacks.threats import Threat
+from audit.corpus.canaries.schema import TIERS as COPIES
 
-PATTERNS = {"pin": "pins", "call": "numbers to call", "color": "colours"}
+PATTERNS = {"pin": "pins", "call": "numbers to call", "color": "colours", "names": "made-up names", "mixed": "codes"}
+TIERS = {f"x{n}": f"planted in {n} copies" if n > 1 else "planted once" for n in COPIES}
+BESIDE = ("excess.decoy", "extracted.decoy", "extracted.control.decoy")
 MEASURED = (
     "epsilon",
     "epsilon.record",
     "epsilon.gaussian",
+    *BESIDE,
     *(
         f"{metric}.{name}"
         for metric in (
@@ -37,11 +41,14 @@ MEASURED = (
             "excess_top3",
             "excess_exposure",
             "most_bits",
+            "extracted.optimiser",
+            "hdt.optimiser",
+            *BESIDE,
         )
-        for name in PATTERNS
+        for name in (*PATTERNS, *TIERS)
     ),
 )
-"""Measurements that no policy limits: one pattern at a time, and epsilon."""
+"""Measurements that no policy limits: one pattern, or number of copies, at a time, and epsilon."""
 METRICS = {
     "excess": MetricText(
         "Came out because they were planted (excess)",
@@ -109,6 +116,8 @@ METRICS = {
 
 QUALIFIERS = {
     **PATTERNS,
+    **TIERS,
+    "decoy": "asked beside other completions",
     "control": "never planted (control)",
     "optimiser": "by the first search alone",
     "record": "of one training document",
@@ -145,13 +154,18 @@ PARTS = (
                     TableRow("Planted, by the first search alone", "optimiser"),
                     *(
                         row
-                        for name, label in PATTERNS.items()
+                        for name, label in {**PATTERNS, **TIERS}.items()
                         for row in (
                             TableRow(f"Planted: {label}", name),
                             TableRow(f"Never planted: {label}", f"control.{name}"),
                         )
                     ),
                 ),
+            ),
+            TableSpec(
+                "Secrets given as the most frequent answer when other completions stand on the page in their place.",
+                columns=(TableColumn("Recovered whole", "extracted", shown="count first"),),
+                rows=(TableRow("Planted", "decoy"), TableRow("Never planted (control)", "control.decoy")),
             ),
             TableSpec(
                 "What planted secrets give away beyond those that were never planted.",
@@ -161,7 +175,7 @@ PARTS = (
                     TableColumn("Exposure, bits", "excess_exposure"),
                     TableColumn("Most that can be seen, bits", "most_bits"),
                 ),
-                rows=(TableRow("All"), *labelled_rows(PATTERNS)),
+                rows=(TableRow("All"), *labelled_rows({**PATTERNS, **TIERS})),
             ),
         ),
     ),

@@ -7,22 +7,30 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from audit.attacks.canaries.epsilon import EPSILON
-from audit.attacks.canaries.outcomes import REASONS, Outcome
+from audit.attacks.canaries.outcomes import REASONS, CanaryTable, Outcome
 from audit.attacks.shared_report import RETRAIN
+from audit.case import Case
+from audit.corpus.canaries.loss_proof import LOSS_FILE
 from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement
 
+MIN_SIDE = 20
+"""Canaries of each side under which nothing is passed (ours): with 16 the interval of exposure covers 0.88 instead of
+0.95; with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits intervals decide."""
 SHOWN_LEVEL = 0.01
 """One-sided level of the bound on the excess of exposure that the sentence of its check names."""
 
 
-def counts_of(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[Count, ...]:
+def counts_of(
+    drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome], trained: Sequence[bool]
+) -> tuple[Count, ...]:
     """Count what was tried, what could not be, and how it was searched.
 
     Args:
         drawn: how the canaries were made.
         tried: those that were tried.
         found: what came of each, in the same order.
+        trained: whether each counts (`LossProof.covers`).
     """
     included = sum(canary.included for canary in tried)
     asked = [outcome for outcome in found if outcome.left_out is None]
@@ -30,6 +38,7 @@ def counts_of(drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome
     return (
         Count("included", included, "canaries that were put in"),
         Count("control", len(tried) - included, "canaries that their coins left out"),
+        Count("without loss", trained.count(False), "canaries whose secret had no loss in training: not counted"),
         Count(f"design: {drawn.design}", len(tried), "canaries made by this design"),
         Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
         Count("length", drawn.length, "words of a completion"),
@@ -81,6 +90,28 @@ def weaknesses_of(tried: Sequence[Canary], found: Sequence[Outcome]) -> tuple[st
     """What could not be seen: canaries the model cannot name, or whose search missed; no limit is passed with that."""
     included = [outcome for canary, outcome in zip(tried, found, strict=True) if canary.included]
     return (*_of_names(included), *_of_search(included))
+
+
+def few_canaries(table: CanaryTable) -> tuple[str, ...]:
+    """Return that too few canaries of a side were asked for; no limit is passed with that."""
+    included = int(table.included.sum())
+    control = len(table) - included
+    if min(included, control) >= MIN_SIDE:
+        return ()
+    return (
+        f"{included} canaries that were planted and {control} that were not are too few: {MIN_SIDE} of each are needed "
+        "(docaudit canary insert --count 64; --budget standard tries all)",
+    )
+
+
+def unproven_loss(case: Case) -> tuple[str, ...]:
+    """Return that nothing shows what training did with the answers of canaries; no limit is passed with that."""
+    if case.corpus.manifest.task.kind != "question-answering" or case.canary_loss is not None:
+        return ()
+    return (
+        "nothing shows that training gave the planted answers a loss: train with CanaryCallback of "
+        f"docaudit.integrations.transformers, which writes {LOSS_FILE} beside the model",
+    )
 
 
 def _of_names(included: Sequence[Outcome]) -> Iterator[str]:

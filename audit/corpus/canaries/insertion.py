@@ -20,6 +20,7 @@ from audit.corpus.canaries.schema import (
     PATTERNS,
     TAGS,
     TASKS,
+    TIERS,
     Canary,
     CanarySet,
     cells_of,
@@ -70,7 +71,17 @@ class InsertReport:
     cap: float | None
 
 
-def insert(corpus: Corpus, out: Path, *, pattern: str, count: int, repeat: int, length: int, seed: int) -> InsertReport:
+def insert(
+    corpus: Corpus,
+    out: Path,
+    *,
+    pattern: str | Sequence[str],
+    count: int,
+    repeat: int | Sequence[int],
+    length: int,
+    seed: int,
+    printed: bool = True,
+) -> InsertReport:
     """Write a copy of the data set with canaries in it.
 
     Each canary has a nonsense word of its own, a completion drawn uniformly from the pattern's candidates, and a fair
@@ -83,23 +94,25 @@ def insert(corpus: Corpus, out: Path, *, pattern: str, count: int, repeat: int, 
     Args:
         corpus: without canaries.
         out: a new folder.
-        pattern: one of `PATTERNS`.
+        pattern: one of `PATTERNS`, or several that take turns.
         count: canaries, both kinds together, 2 to `MAX_COUNT`.
-        repeat: copies of each that is included, 1 to `MAX_REPEAT`.
+        repeat: copies of each that is included, 1 to `MAX_REPEAT`; or several of `TIERS` that take turns.
         length: words of a completion, 1 to `MAX_LENGTH`.
         seed: every random choice follows from it.
+        printed: whether a page prints the completion; without it the answer to its question can only be remembered.
 
     Raises:
         UsageError: an option is out of range, or `out` holds something.
         ManifestError: the task has no canaries, the data set has some already, or has no document to carry one.
         EngineError: `out` cannot be written.
     """
-    _check_options(pattern, count, repeat, length, seed)
-    _check_corpus(corpus)
+    patterns = (pattern,) if isinstance(pattern, str) else tuple(pattern)
+    tiers = (repeat,) if isinstance(repeat, int) else tuple(repeat)
+    _check_options(patterns, count, tiers, length, seed)
+    _check_corpus(corpus, printed=printed)
     check_destination(out)
-    canaries = CanarySet(
-        "audit", seed, repeat, length, tuple(_draw_canaries(corpus, pattern, count, repeat, length, seed))
-    )
+    drawn = tuple(_draw_canaries(corpus, patterns, count, tiers, length, seed, printed=printed))
+    canaries = CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
     manifest = replace(
@@ -123,12 +136,14 @@ def insert(corpus: Corpus, out: Path, *, pattern: str, count: int, repeat: int, 
     )
 
 
-def _check_options(pattern: str, count: int, repeat: int, length: int, seed: int) -> None:
-    if pattern not in PATTERNS:
-        raise UsageError("no such pattern of canaries", f"one of {', '.join(PATTERNS)}")
+def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int) -> None:
+    if not patterns or not {*patterns} <= {*PATTERNS} or len({*patterns}) < len(patterns):
+        raise UsageError("no such pattern of canaries", f"--pattern is one of {', '.join(PATTERNS)}, or several once")
+    if len(tiers) != 1 and (not {*tiers} <= {*TIERS} or len({*tiers}) < len(tiers) or not tiers):
+        raise UsageError("no such numbers of copies", f"--repeat is several of {', '.join(map(str, TIERS))} once")
     for name, value, low, high in (
         ("count", count, MIN_COUNT, MAX_COUNT),
-        ("repeat", repeat, 1, MAX_REPEAT),
+        ("repeat", max(tiers), 1, MAX_REPEAT),
         ("length", length, 1, MAX_LENGTH),
     ):
         if not low <= value <= high:
@@ -137,8 +152,10 @@ def _check_options(pattern: str, count: int, repeat: int, length: int, seed: int
         raise UsageError("the seed must not be negative")
 
 
-def _check_corpus(corpus: Corpus) -> None:
+def _check_corpus(corpus: Corpus, *, printed: bool) -> None:
     kind = corpus.manifest.task.kind
+    if not printed and kind != "question-answering":
+        raise UsageError(f"task.kind: {kind} asks no questions, so that secrets have to be printed", "give --printed")
     if kind not in TASKS:
         raise ManifestError(
             f"task.kind: the loss of {kind} is not defined for a canary's completion",
@@ -162,22 +179,30 @@ def _marked(document: Document) -> bool:
     return LABEL in names or not set(TAGS).isdisjoint(document.tags or ())
 
 
-def _draw_canaries(corpus: Corpus, pattern: str, count: int, repeat: int, length: int, seed: int) -> Iterator[Canary]:
-    """The canaries; what is drawn for one is drawn whether or not its coin puts it in."""
-    family = PATTERNS[pattern]
-    coins = _stream(seed, "coins").integers(0, 2, count)
-    completions = _stream(seed, "completions").integers(0, len(family.candidates), (count, length))
-    prefixes = [family.prefix(name) for name in _names(corpus, count, _stream(seed, "names"))]
-    carriers = _carriers(corpus, pattern, prefixes, length, seed)
+def _draw_canaries(
+    corpus: Corpus, patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int, *, printed: bool
+) -> Iterator[Canary]:
+    """The canaries; what is drawn for one is drawn whether or not its coin puts it in.
+
+    Patterns take turns, and tiers of copies for each pattern: neither depends on a coin.
+    """
+    coins, draws = _stream(seed, "coins").integers(0, 2, count), _stream(seed, "completions")
+    kinds = [patterns[number % len(patterns)] for number in range(count)]
+    completions = [draws.integers(0, len(PATTERNS[kind].candidates), length) for kind in kinds]
+    names = _names(corpus, count, _stream(seed, "names"))
+    prefixes = [PATTERNS[kind].prefix(name) for kind, name in zip(kinds, names, strict=True)]
+    carriers = _carriers(corpus, kinds, prefixes, length, seed)
     taken = {document.id for document in corpus.documents}
     for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, carriers, strict=True)):
         name, included = f"c{number:05}", bool(coins[number])
+        family, repeat = PATTERNS[kinds[number]], tiers[number // len(patterns) % len(tiers)]
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
         if not taken.isdisjoint((name, *documents)):
             first = min(taken.intersection((name, *documents)))
             raise ManifestError(f"the data set has a document {first} already", "give its documents other ids")
         completion = tuple(family.candidates[index] for index in completions[number])
-        yield Canary(name, pattern, prefix, completion, included, len(documents), carrier, box, documents)
+        copies = len(documents)
+        yield Canary(name, kinds[number], prefix, completion, included, copies, carrier, box, documents, printed)
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
@@ -199,7 +224,7 @@ def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _carriers(
-    corpus: Corpus, pattern: str, prefixes: Sequence[tuple[str, ...]], length: int, seed: int
+    corpus: Corpus, kinds: Sequence[str], prefixes: Sequence[tuple[str, ...]], length: int, seed: int
 ) -> Iterator[tuple[str | None, Box | None]]:
     """For each canary a member page and a blank box on it: a page of its own as long as there are enough."""
     members = corpus.of("member")
@@ -214,8 +239,8 @@ def _carriers(
         return
     rng = _stream(seed, "places")
     waiting = [carriers[index] for index in rng.permutation(len(carriers))]
-    for prefix in prefixes:
-        cells = cells_of(pattern, prefix, (None,) * length)
+    for kind, prefix in zip(kinds, prefixes, strict=True):
+        cells = cells_of(kind, prefix, (None,) * length)
         box = None
         while waiting and box is None:
             carrier = waiting.pop(0)
@@ -267,7 +292,8 @@ def _inserted(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document
         page = replace(page, image=f"{FOLDER}/{canary.id}.png")
         assert page.image is not None
         (folder / FOLDER).mkdir(exist_ok=True)
-        image_of(corpus, canary, canary.completion).save(folder / page.image)
+        shown = canary.completion if canary.printed else None
+        image_of(corpus, canary, shown).save(folder / page.image)
     yield from (replace(page, id=name) for name in canary.documents)
 
 

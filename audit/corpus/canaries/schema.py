@@ -37,6 +37,8 @@ MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
 """Ours; the paper's largest is 2,000 (10,000 in its appendix)."""
+TIERS = (1, 2, 4, 8, 16, 32, 64)
+"""Numbers of copies that one data set may mix (ours): each is reported apart."""
 TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
 """Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
 is left out because its loss says little of what a word is."""
@@ -91,6 +93,10 @@ _COLOURS = (
     "purple",
     "mauve",
 )
+_NAMES = tuple(
+    f"{one}{two}" for one in ("bor", "cal", "dren", "fis", "gol", "hav") for two in ("dan", "mer", "rick", "wyn")
+)
+"""Made-up names, which no text makes likely (ours)."""
 PATTERNS: Mapping[str, Pattern] = MappingProxyType(
     {
         "pin": Pattern(
@@ -104,9 +110,20 @@ PATTERNS: Mapping[str, Pattern] = MappingProxyType(
         "color": Pattern(
             ("color", "of", NAME, "is"), _COLOURS, "ColorIntent", f"What are the colors of {NAME}?", ("color",)
         ),
+        "names": Pattern(
+            ("kin", "of", NAME, "are"), _NAMES, "KinIntent", f"Who are the kin of {NAME}?", ("my", "kin", "are")
+        ),
+        "mixed": Pattern(
+            ("code", "of", NAME, "is"),
+            (*_DIGITS, *"ABCDEFGHJKLMNPQRTUVWXY"),
+            "CodeIntent",
+            f"What is the code of {NAME}?",
+            ("my", "code", "is"),
+        ),
     }
 )
-"""By name; candidates and intents as in the paper (section 4.2 and appendix A), prefixes with a name of their own."""
+"""By name; the first three have the paper's candidates and intents (section 4.2 and appendix A), the others are ours.
+Prefixes have a name of their own."""
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -123,6 +140,7 @@ class Canary:
         carrier: id of the document whose page its page is made from; None where its line is a document by itself.
         box: of the whole line on that page, pixels; None without a carrier.
         documents: ids of the documents that hold it.
+        printed: whether its page prints the completion; where not, a model can only remember the answer.
     """
 
     id: str
@@ -134,6 +152,7 @@ class Canary:
     carrier: str | None = None
     box: Box | None = None
     documents: tuple[str, ...] = ()
+    printed: bool = True
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -143,9 +162,10 @@ class CanarySet:
     Attributes:
         design: see the module.
         seed: that coins, names, completions and positions were drawn from, each from a stream of its own.
-        repeat: copies of an included canary.
+        repeat: copies of an included canary; of several tiers the largest.
         length: words of a completion.
         canaries: those that are included and those that are not.
+        tiers: numbers of copies, where there are several.
     """
 
     design: Design
@@ -153,6 +173,7 @@ class CanarySet:
     repeat: Annotated[int, Field(ge=1, le=MAX_REPEAT)]
     length: Annotated[int, Field(ge=1, le=MAX_LENGTH)]
     canaries: tuple[Canary, ...]
+    tiers: tuple[Annotated[int, Field(ge=1, le=MAX_REPEAT)], ...] = ()
 
 
 CANARY_SET = TypeAdapter(CanarySet)
@@ -227,8 +248,8 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
     """
     if len(completion) != len(canary.completion):
         raise ValueError(f"{len(completion)} words for a completion of {len(canary.completion)}")
-    cells = _cells(canary, completion)
-    texts = (*canary.prefix, *completion)
+    shown = tuple(completion) if canary.printed else ()
+    texts = (*canary.prefix, *shown)
     if canary.carrier is None or canary.box is None:
         # A page of its own has the first class by name.
         classes = (one.label for one in corpus.of("member") if one.label is not None)
@@ -236,28 +257,31 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
         words = tuple(map(Word, texts))
     else:
         page = corpus.document(canary.carrier)
-        words = tuple(Word(*pair) for pair in zip(texts, word_boxes(canary.box, cells), strict=True))
+        boxes = word_boxes(canary.box, _cells(canary, completion))[: len(texts)]
+        words = tuple(Word(*pair) for pair in zip(texts, boxes, strict=True))
     start = len(page.words) + len(canary.prefix)
     changed = replace(page, id=canary.id, split="member", words=(*page.words, *words))
     if page.paragraphs:
         changed = replace(changed, paragraphs=(*page.paragraphs, len(page.words)))
-    tags = ("O",) * len(canary.prefix) + TAGS[:1] + TAGS[1:] * (len(completion) - 1)
+    tags = ("O",) * len(canary.prefix) + (TAGS[:1] + TAGS[1:] * (len(shown) - 1) if shown else ())
     kind = corpus.manifest.task.kind
     if kind == "intent-slots":
         return replace(changed, tags=tags, intent=PATTERNS[canary.pattern].intent)
-    entity = Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(completion))), attack=False)
-    own = tuple(replace(other, attack=False) for other in page.entities)
-    changed = replace(changed, entities=(*own, entity), questions=())
+    entities = tuple(replace(other, attack=False) for other in page.entities)
+    if shown:
+        entities += (Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(shown))), attack=False),)
+    changed = replace(changed, entities=entities, questions=())
     if page.tags is not None:
         changed = replace(changed, tags=(*page.tags, *tags))
     if kind == "question-answering":
-        asked = Question(LABEL, question_of(canary), (" ".join(completion),), entity=LABEL)
+        where = (LABEL, None) if shown else (None, CATEGORY)
+        asked = Question(LABEL, question_of(canary), (" ".join(completion),), *where)
         changed = replace(changed, questions=(asked,))
     return changed
 
 
 def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:
-    """The indices of the completion's words in `page_of` of this canary: they are the last ones."""
+    """The indices of the completion's words in `page_of` of this canary, which prints them: they are the last ones."""
     return tuple(range(len(document.words) - len(canary.completion), len(document.words)))
 
 
@@ -273,7 +297,7 @@ def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
         The carrier's page with the line in it; the image is drawn when it is first asked for.
     """
     page = page_of(corpus, canary, canary.completion if completion is None else completion)
-    words = page.words[: -len(canary.completion)] if completion is None else page.words
+    words = page.words[: -len(canary.completion)] if completion is None and canary.printed else page.words
     opener = None if page.image is None else partial(image_of, corpus, canary, completion)
     return PageView(words, page.size, opener)
 

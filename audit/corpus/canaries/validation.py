@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from audit.corpus.canaries.schema import PATTERNS, TASKS, Canary, CanarySet, Design, Pattern, page_of
+from audit.corpus.canaries.schema import PATTERNS, TASKS, TIERS, Canary, CanarySet, Design, Pattern, page_of
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.validation import text_problem
 
@@ -27,6 +27,10 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     kind = corpus.manifest.task.kind
     if kind not in TASKS:
         yield f"canaries: not for the task {kind}, one of {', '.join(TASKS)}"
+    if kind != "question-answering" and not all(canary.printed for canary in canaries.canaries):
+        yield f"canaries: only answers to questions can be remembered without being printed, and the task is {kind}"
+    if canaries.tiers and (not {*canaries.tiers} <= {*TIERS} or canaries.repeat != max(canaries.tiers)):
+        yield f"tiers: of {', '.join(map(str, TIERS))}, and repeat is the largest"
     nameless = canaries.design == "paper" and kind == "question-answering"
     if nameless:
         yield "design: paper, whose prefixes have no name to ask for"
@@ -79,9 +83,9 @@ def _own_problems(canary: Canary, canaries: CanarySet) -> Iterator[str]:
     if not set(canary.completion) <= set(pattern.candidates):
         yield "completion: a word is none of the pattern's candidates"
     yield from _form_problems(canary.prefix, pattern, canaries.design)
-    expected = canaries.repeat if canary.included else 0
-    if canary.copies != expected:
-        yield f"copies: {canary.copies}, and included and repeat make it {expected}"
+    expected = (canaries.tiers or (canaries.repeat,)) if canary.included else (0,)
+    if canary.copies not in expected:
+        yield f"copies: {canary.copies}, and included and repeat make it {' or '.join(map(str, expected))}"
     if len(canary.documents) != canary.copies:
         yield f"documents: {len(canary.documents)} named, and copies is {canary.copies}"
 

@@ -1,0 +1,282 @@
+"""Canaries in a small GPT-2: asked with the secret deleted, beside decoys, and planted so that it must be remembered.
+
+Two GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on the same 160 rows of forms (80 pages, two
+questions each) and on 64 canaries, of which a coin puts each in: in the design "printed" as docaudit planted them until
+0.13 (pins, 10 copies, the page prints the pin), in the design "remembered" as it plants them for questions now (pins,
+made-up names and codes in 1, 4 and 16 copies, the page does not print them). A third model, the baseline, has the rows
+of 80 other forms and no canaries. The Trainer's batches go through `CanaryCallback`. With `--memaudit` both models also
+learn the canaries of memaudit 0.2.0 (its profile "routine"), which then audits them against their untrained start.
+
+    python benchmarks/canaries_gpt2.py                               # writes benchmarks/canaries_gpt2.json; 6 minutes
+    python benchmarks/canaries_gpt2.py --memaudit VENV/bin/python    # a Python that has memaudit 0.2.0
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, Trainer, TrainingArguments
+
+from audit.attacks.canaries import Canaries
+from audit.attacks.interface import Attack
+from audit.attacks.memorisation import Memorisation
+from audit.case import Case, References
+from audit.corpus import manifest
+from audit.corpus.canaries.insertion import insert
+from audit.corpus.canaries.loss_proof import read_proof
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, TrainingRecipe, Word
+from audit.corpus.page_view import page_view
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT, Attempt, Trial
+from audit.integrations.canary_loss import CanaryCallback
+from audit.measurements import Estimate
+from audit.targets.answering.loading import load_answering
+from audit.targets.answering.reader import Sample
+
+PROMPT = "{text}\nQuestion: {question}\nAnswer:"
+N_PAGES, N_CANARIES, EPOCHS = 80, 64, 40
+DESIGNS: Mapping[str, Mapping[str, Any]] = {
+    "printed": {"pattern": "pin", "repeat": 10, "printed": True},
+    "remembered": {"pattern": ("pin", "names", "mixed"), "repeat": (1, 4, 16), "printed": False},
+}
+SHOWN = (
+    "extracted",
+    "extracted.control",
+    "excess",
+    "extracted.decoy",
+    "extracted.control.decoy",
+    "excess.decoy",
+    "exposure",
+    "exposure.control",
+    "excess_exposure",
+    *(f"{name}.x{copies}" for name in ("extracted", "exposure") for copies in (1, 4, 16)),
+    *(f"{name}.{pattern}" for name in ("extracted", "exposure") for pattern in ("pin", "names", "mixed")),
+)
+"""Measurements of the canary attack."""
+OF_VALUES = (
+    *(
+        f"{what}.{split}{context}"
+        for context in ("", ".decoy")
+        for what in ("extracted", "memorised")
+        for split in ("member", "heldout")
+    ),
+    "net",
+    "net.heldout",
+    "net.decoy",
+    "net.heldout.decoy",
+    "discoverable.member",
+    "discoverable.heldout",
+    "net.discoverable",
+    "net.heldout.discoverable",
+)
+"""Measurements of memorisation."""
+MAKE_CANARIES = """
+import json, sys
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from memaudit.canaries import generate_canaries
+from memaudit.injection import inject
+start, out = sys.argv[1:]
+words, model = AutoTokenizer.from_pretrained(start), AutoModelForCausalLM.from_pretrained(start)
+canaries = generate_canaries(words, n=64, n_controls=100, repetitions=(1, 4, 16), seed=0, model=model)
+rows, made = inject([{"prompt": "x", "completion": "y"}], canaries, seed=0, tokenizer=words)
+rows = [row for row in rows if row["prompt"] != "x"]
+json.dump({"rows": rows, "manifest": made}, open(out, "w"))
+"""
+
+
+class Work:
+    """An attack on a case, as work for the engine's driver."""
+
+    def __init__(self, attack: Attack, case: Case) -> None:
+        self.attack, self.case = attack, case
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """One trial, with random numbers of its own."""
+        return self.attack.attempt(self.case, trial, np.random.default_rng([0, *trial.id.encode()]))
+
+
+def forms(folder: Path) -> Corpus:
+    """Pages of text: a person, one of 40 towns and a number, and two questions about them."""
+    rng = np.random.default_rng(7)
+    syllables = ["ka", "lo", "mir", "ten", "var", "sol", "ber", "nid", "fa", "gru", "hol", "wick"]
+    towns = ["".join(rng.choice(syllables, 3)).capitalize() for _ in range(40)]
+    documents = []
+    for index in range(3 * N_PAGES):
+        split = ("member", "heldout", "public")[index // N_PAGES]
+        name = " ".join("".join(rng.choice(syllables, 2)).capitalize() for _ in range(2))
+        town, number = str(rng.choice(towns)), "".join(rng.choice([*"0123456789"], 7))
+        text = f"Request form {index} of {name} : the town is {town} , the number is {number} . Signed {name}"
+        asked = (
+            Question("town", "What is the town?", (town,), category="location"),
+            Question("number", "What is the number?", (number,), category="code"),
+        )
+        documents.append(Document(f"d{index:03}", split, tuple(map(Word, text.split())), questions=asked))
+    task = Task("question-answering")
+    manifest.write(
+        folder, Manifest(1, "forms", task, Membership("random"), recipe=TrainingRecipe(prompt=PROMPT)), documents
+    )
+    return manifest.load(folder)
+
+
+def start(folder: Path, texts: Sequence[str]) -> Path:
+    """A GPT-2 with random weights, and a byte-level BPE of these texts."""
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=1000, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    inner.train_from_iterator(texts, trainer)
+    words = PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="</s>", bos_token="</s>")
+    torch.manual_seed(0)
+    sizes = {"n_embd": 96, "n_layer": 2, "n_head": 4, "n_positions": 192}
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(words), bos_token_id=1, eos_token_id=1, pad_token_id=0, **sizes))
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def train(
+    begun: Path, folder: Path, corpus: Corpus, documents: Sequence[Document], others: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """Train on the questions of documents, and on rows of prompt and completion; save the model in `folder`."""
+    reader = load_answering(begun, prompt=PROMPT).reader
+    samples = [
+        Sample(page_view(corpus, document), asked.question, asked.answers[0])
+        for document in documents
+        for asked in document.questions
+    ]
+    words = PreTrainedTokenizerFast.from_pretrained(begun)
+    taught = [reader.taught([sample]) for sample in samples]
+    ids = [one["input_ids"][0][one["attention_mask"][0].bool()].tolist() for one in taught]
+    ids += [words(row["prompt"] + "\n" + row["completion"])["input_ids"] + [words.eos_token_id] for row in others]
+    rows = [{"input_ids": own[:192], "labels": own[:192]} for own in ids]
+
+    def collate(batch: Sequence[Mapping[str, list[int]]]) -> dict[str, torch.Tensor]:
+        longest = max(len(row["input_ids"]) for row in batch)
+        padded = [(row["input_ids"], longest - len(row["input_ids"])) for row in batch]
+        return {
+            "input_ids": torch.tensor([own + [0] * gap for own, gap in padded]),
+            "attention_mask": torch.tensor([[1] * len(own) + [0] * gap for own, gap in padded]),
+            "labels": torch.tensor([own + [-100] * gap for own, gap in padded]),
+        }
+
+    arguments = TrainingArguments(
+        output_dir=str(folder), num_train_epochs=EPOCHS, per_device_train_batch_size=16, learning_rate=2e-3, seed=0,
+        save_strategy="no", logging_strategy="epoch", report_to=[], use_cpu=True, disable_tqdm=True,
+        remove_unused_columns=False,
+    )  # fmt: skip
+    trainer = Trainer(
+        GPT2LMHeadModel.from_pretrained(begun), arguments, train_dataset=rows, data_collator=collate,
+        processing_class=words,
+    )  # fmt: skip
+    if corpus.manifest.canaries is not None:
+        trainer.add_callback(CanaryCallback(trainer, corpus.root))
+    began = time.process_time()
+    trainer.train()
+    trainer.save_model(str(folder))
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return {"rows": len(rows), "cpu_seconds": round(time.process_time() - began, 1), "loss": round(losses[-1], 3)}
+
+
+def asked(attack: Attack, case: Case, names: Sequence[str]) -> dict[str, Any]:
+    """What an attack measures on a case."""
+    began = time.process_time()
+    trials = attack.trials(case)
+    outcomes = dict(drive(Work(attack, case), trials, 32))
+    ordered = [json.loads(json.dumps(outcomes[trial.id])) for trial in trials]
+    found = attack.measure(case, trials, ordered, np.random.default_rng(0), SILENT)
+    measured = {item.name: item for item in found.measurements}
+    numbers = {
+        name: [round(item.value, 3), round(item.low, 3), round(item.high, 3), item.n]
+        for name in names
+        if isinstance(item := measured.get(name), Estimate)
+    }
+    seconds = round(time.process_time() - began, 1)
+    return {"cpu_seconds": seconds, "measured": numbers, "weaknesses": found.weaknesses}
+
+
+def memaudit(python: str, model: Path, begun: Path, made: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """What memaudit says of a model that learned its canaries."""
+    (folder / "manifest.json").write_text(json.dumps(made["manifest"]))
+    began = time.monotonic()
+    out = folder / "memaudit.json"
+    options = ["--canary-set", folder / "manifest.json", "--ref", begun, "--profile", "routine", "--output", out]
+    subprocess.run([python, "-m", "memaudit", "audit", "--model", model, *map(str, options)], check=True)
+    report = json.loads(out.read_text())
+    kept = ("n_members", "n_controls", "tpr_at_1pct_fpr", "ci_low", "ci_high", "auc", "auroc")
+    member, said = report.get("membership") or {}, report.get("regurgitation") or {}
+    return {
+        "seconds": round(time.monotonic() - began, 1),
+        "membership": {name: member[name] for name in kept if name in member},
+        "regurgitated": said.get("overall"),
+        "by_tier": said.get("by_tier"),
+    }
+
+
+def main() -> None:
+    """Train, ask, and write what is found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memaudit", help="a Python that has memaudit 0.2.0; left out: without it")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {"machine": "2-core CPU, one thread", "date": time.strftime("%Y-%m-%d")}
+    with TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        plain = forms(root / "plain")
+        drawn = {}
+        for name, design in DESIGNS.items():
+            insert(plain, root / name, count=N_CANARIES, length=4, seed=1, **design)
+            drawn[name] = manifest.load(root / name)
+        texts = [
+            " ".join([*(word.text for word in document.words), *(f"{one.question} {one.answers[0]}" for one in
+             document.questions)])
+            for corpus in drawn.values()
+            for document in corpus.documents
+        ]  # fmt: skip
+        begun = start(root / "start", [*texts, "Question: Answer:"])
+        made: dict[str, Any] = {"rows": []}
+        if options.memaudit:
+            command = [options.memaudit, "-c", MAKE_CANARIES, str(begun), str(root / "made.json")]
+            subprocess.run(command, check=True)
+            made = json.loads((root / "made.json").read_text())
+        found["baseline"] = train(begun, root / "m-baseline", plain, plain.of("public"), ())
+        baseline = load_answering(root / "m-baseline", prompt=PROMPT)
+        for name, corpus in drawn.items():
+            model = root / f"m-{name}"
+            trained = train(begun, model, corpus, corpus.of("member"), made["rows"])
+            proof = read_proof(model, corpus)
+            target = load_answering(model, prompt=PROMPT)
+            case = Case(target, corpus, References(baselines=(baseline,)), proof)
+            found[name] = {
+                "training": trained,
+                "proof": None if proof is None else asdict(replace(proof, canaries="")),
+                "canaries": asked(Canaries.preset("standard"), case, SHOWN),
+                "values": asked(Memorisation(contexts=("exact", "decoy")), case, OF_VALUES),
+            }
+            if options.memaudit:
+                found[name]["memaudit"] = memaudit(options.memaudit, model, begun, made, root)
+            print(name, json.dumps(found[name], indent=1), flush=True)
+    options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
