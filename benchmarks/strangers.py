@@ -6,7 +6,7 @@ declared as members, the twin on others of the same source. Both are imported an
 so that nobody states how the documents were chosen. The memoriser must be violated (exit code 10), the twin must not.
 
     python benchmarks/strangers.py MODEL_DIR               # a folder with vocab.txt; rewrites benchmarks/strangers.md
-    python benchmarks/strangers.py MODEL_DIR --only gpt2 --work /tmp/strangers
+    python benchmarks/strangers.py MODEL_DIR --only gpt2   # rewrites the rows of one model
 """
 
 from __future__ import annotations
@@ -406,15 +406,21 @@ def row(stranger: Stranger, role: str, code: int, out: Path, trained: float, sca
         for one in map(numbers.get, ("membership auc", "attribute_inference excess.unique", "membership blind_auc"))
     ]
     assigned = found["corpus"]["assigned"]
-    cells = (stranger.name, stranger.path, role, assigned, code, *shown, f"{trained:.0f} s", f"{scanned:.0f} s")
+    today = datetime.now(UTC).date()
+    cells = (stranger.name, stranger.path, role, assigned, code, *shown, f"{trained:.0f} s", f"{scanned:.0f} s", today)
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def write(rows: Sequence[str]) -> None:
-    """Write the table with machine and date."""
+    """Write the table; rows of models that were not scanned now stay as they are."""
+    names = [stranger.name for stranger in STRANGERS.values()]
+    old = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    new = {line.split(" | ")[0] for line in rows}
+    kept = [line for line in old if line.split(" | ")[0] in {f"| {name}" for name in names} - new]
+    rows = sorted([*kept, *rows], key=lambda line: names.index(line.split(" | ")[0].removeprefix("| ")))
     columns = (
         *("model", "path", "role", "`assigned`", "exit code"),
-        *("membership `auc`", "`excess.unique`", "`blind_auc`", "training", "scan"),
+        *("membership `auc`", "`excess.unique`", "`blind_auc`", "training", "scan", "date"),
     )
     head = (f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}")
     text = [
@@ -422,8 +428,8 @@ def write(rows: Sequence[str]) -> None:
         "",
         (__doc__ or "").split("\n\n    python")[0].replace("\n", " ").replace("  ", "\n\n"),
         "",
-        f"Written by `benchmarks/strangers.py` on {datetime.now(UTC).date()}: {os.cpu_count()} CPU cores "
-        f"({platform.machine()}), one thread, other work beside it; seed {SEED}. Times are processor seconds of a "
+        f"Written by `benchmarks/strangers.py`: {os.cpu_count()} CPU core(s) ({platform.machine()}), one thread, other "
+        f"work beside it; seed {SEED}. Times are processor seconds of a "
         f"training and elapsed seconds of a scan (`{' '.join(SCAN)}`). {MEMBERS} members, {OTHERS // 2} held out.",
         "",
         *head,
@@ -436,7 +442,7 @@ def main() -> None:
     """Scan the strangers that are asked for, and write the table when all are."""
     parser = argparse.ArgumentParser(description="Scan three memorisers and their twins as a stranger would.")
     parser.add_argument("vocabulary", type=Path, help="a local folder with a tokenizer and its vocab.txt")
-    parser.add_argument("--only", choices=STRANGERS, help="one kind of model; the table is printed, not written")
+    parser.add_argument("--only", choices=STRANGERS, help="one kind of model; the rows of the others stay")
     parser.add_argument("--work", type=Path, help="a folder to keep models and reports in")
     given = parser.parse_args()
     os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -447,8 +453,7 @@ def main() -> None:
         (work / name).mkdir(parents=True)
         rows += scan(STRANGERS[name], given.vocabulary, work / name)
     print("\n".join(rows))
-    if not given.only:
-        write(rows)
+    write(rows)
     if given.work is None:
         shutil.rmtree(work)
 
