@@ -79,6 +79,15 @@ EFFORTS: dict[Effort, str] = {
 
 
 @strict_dataclass(frozen=True, config=STRICT)
+class MeasuredUse:
+    """What a model was good for without and with a remedy, by one measure (larger is better; `before` above 0)."""
+
+    measure: str
+    before: float
+    after: float
+
+
+@strict_dataclass(frozen=True, config=STRICT)
 class Evidence:
     """A published effect of a remedy on another model.
 
@@ -87,7 +96,8 @@ class Evidence:
         attack, metric: shell patterns of the limits that it speaks for.
         before, after: what was measured, in whatever unit; `null` is its value without any leak.
         setting: what was measured, on which model and data.
-        cost: what it did to usefulness there; empty where nobody said.
+        cost: what it did to usefulness there, in words; empty where numbers say it, or nobody said.
+        useful: all measures of usefulness that were taken there.
         source: where the numbers stand.
     """
 
@@ -100,6 +110,12 @@ class Evidence:
     source: str
     null: float = 0.0
     cost: str = ""
+    useful: tuple[MeasuredUse, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """The largest relative loss of usefulness that was measured, at least 0."""
+        return max((1 - one.after / one.before for one in self.useful), default=0.0)
 
     @property
     def left(self) -> float:

@@ -38,6 +38,8 @@ RANKS: tuple[Prospect, ...] = (
     none here       measured on this model: nothing changed
     cannot          the attacker of this audit is not hindered by it
 """
+MOST_LOSS = 0.1
+"""Relative loss of usefulness, by any measure, above which a remedy stands behind all others (ours)."""
 MOST_KINDS = 3
 """Kinds of value that a plan names (chosen here: what one reads)."""
 
@@ -49,14 +51,16 @@ class Expectation:
     Attributes:
         prospect: see `RANKS`.
         effects: sentences on the effect, measured here or elsewhere.
-        verdict: one sentence on whether it can change the verdict.
+        verdict: whether it can change the verdict: "Yes", "No" or "Not known", and why.
         answered: how many violated limits it answers.
+        costly: whether it was measured to take more than `MOST_LOSS` of the usefulness.
     """
 
     prospect: Prospect
     effects: tuple[str, ...]
     verdict: str
     answered: int
+    costly: bool = False
 
 
 def expect(
@@ -103,10 +107,22 @@ def _measured(violated: Sequence[Decision], comparisons: Sequence[Comparison]) -
     met, helped = _met(violated, best), any(_fell(decision, best) for decision in violated)
     prospect: Prospect = "met here" if met == len(violated) else "less here" if met or helped else "none here"
     text = (
-        f"Measured on this model: {met} of the {len(violated)} violated limits that it answers {_are(met)} met, the "
-        f"verdict goes from {best.verdict_before} to {best.verdict_after}"
+        f"{'Yes' if best.verdict_after == 'passed' else 'No'}. Measured on this model: {met} of the {len(violated)} "
+        f"violated limits that it answers {_are(met)} met, the verdict goes from {best.verdict_before} to "
+        f"{best.verdict_after}"
     )
-    return Expectation(prospect, (), text, len(violated))
+    return Expectation(prospect, (), text, len(violated), _loss(best) > MOST_LOSS)
+
+
+def _loss(comparison: Comparison) -> float:
+    """The largest relative loss of usefulness that was measured on this model, at least 0."""
+    pairs = ((one.before, one.after) for one in comparison.usefulness)
+    losses = (
+        1 - after.value / before.value
+        for before, after in pairs
+        if isinstance(before, Estimate) and isinstance(after, Estimate) and before.value > 0
+    )
+    return max(losses, default=0.0)
 
 
 def _are(count: int) -> str:
@@ -134,13 +150,14 @@ def _elsewhere(remedy: Remedy, violated: Sequence[Decision], kinds: tuple[str, .
     met = sum(value <= decision.limit.max for decision, value in projected if decision.limit.max is not None)
     effects = (*(_sentence(evidence, pairs) for evidence, pairs in shown.items()), *kinds)
     if not projected:
-        return Expectation("unknown", kinds, "Nobody has measured it: only a new scan tells", len(violated))
+        return Expectation("unknown", kinds, "Not known: nobody has measured it", len(violated))
     prospect: Prospect = "met elsewhere" if met == len(violated) else "less elsewhere"
+    costly = any(evidence.loss > MOST_LOSS for evidence in shown)
     text = (
-        "Not measured here. What it did to one other model has no interval for this one, and what it costs in "
-        "usefulness here is not known: it is no proof, only a new scan is"
+        f"Not known: it was measured on another model alone. In the same proportion {met} of the {len(violated)} "
+        f"violated limits would be met{'; there it cost much of the usefulness' if costly else ''}. Confirm it with a new scan"
     )
-    return Expectation(prospect, effects, text, len(violated))
+    return Expectation(prospect, effects, text, len(violated), costly)
 
 
 def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
@@ -158,9 +175,11 @@ def _scaled(measured: Estimate, left: float) -> float:
 def _sentence(evidence: Evidence, projected: Sequence[tuple[Decision, float]]) -> str:
     author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
     change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
-    cost = f"; {evidence.cost}" if evidence.cost else ""
+    lost = [f"{one.measure} {numbers.plain(one.before)} → {numbers.plain(one.after)}" for one in evidence.useful]
+    costs = [*filter(None, [evidence.cost]), *lost]
+    cost = f"; cost in usefulness there: {', '.join(costs)}" if costs else "; no cost in usefulness is stated there"
     here = ", ".join(_projection(decision, value) for decision, value in projected)
-    caveat = "One model, and no interval for this one; in the same proportion here"
+    caveat = "Measured once, on another model; in the same proportion here"
     return f"{author} {evidence.setting}: {change}{cost} ({evidence.source}). {caveat}: {here}"
 
 

@@ -132,7 +132,8 @@ def recommend(
 ) -> tuple[Recommendation, ...]:
     """The remedies that answer a finding, ranked for this scan.
 
-    Those against violations come first; among these the ones that stand alone, then those that more surely meet the
+    Those against violations come first; among these the ones that were not measured to take much usefulness, then
+    those that stand alone, then those that more surely meet the
     limits (`prospects.RANKS`), then those that answer more of them, then the ones of less effort, then in the order of
     the file.
 
@@ -155,7 +156,7 @@ def recommend(
     return tuple(item for _, item in sorted(chosen, key=lambda item: item[0]))
 
 
-Rank = tuple[int, bool, int, int, int]
+Rank = tuple[int, bool, bool, int, int, int]
 
 
 def _recommendation(
@@ -178,8 +179,9 @@ def _recommendation(
     )
     effort = list(EFFORTS).index(remedy.effort)
     if expectation is None:
-        return (state, remedy.beside_only, 0, 0, effort), item
-    return (state, remedy.beside_only, RANKS.index(expectation.prospect), -expectation.answered, effort), item
+        return (state, False, remedy.beside_only, 0, 0, effort), item
+    rank = RANKS.index(expectation.prospect)
+    return (state, expectation.costly, remedy.beside_only, rank, -expectation.answered, effort), item
 
 
 def _without_violation(state: FindingState) -> str:
@@ -188,11 +190,11 @@ def _without_violation(state: FindingState) -> str:
         case "waived":
             return "No: the limit stays violated and waived; this is what can be done meanwhile"
         case "clean":
-            return "There is nothing to change"
+            return "No: there is nothing to change"
         case "above" | "outside":
-            return "No limit of the policy asks for it"
+            return "No: no limit of the policy asks for it"
         case _:
-            return "It changes no number: it lets the limit be decided, one way or the other"
+            return "Not known: it changes no number, and lets the limit be decided one way or the other"
 
 
 def _command(remedy: Remedy, verdict: Verdict, record: AuditRecord) -> str:

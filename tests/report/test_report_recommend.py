@@ -16,7 +16,7 @@ from audit.report.recommend import ORDER, FindingState, findings, recommend, rem
 @pytest.mark.parametrize(
     ("case", "first"),
     [
-        ("violated", "differential-privacy"),
+        ("violated", "sanitise"),
         ("passed", "scan-again"),
         ("weak", "stronger-attacker"),
         ("wide", "more-documents"),
@@ -60,7 +60,7 @@ def test_a_violation_comes_before_everything_else() -> None:
     policy = Policy(schema=1, name="p", limits=(wide, *examples.policy().limits))
     record, verdict, _ = examples.judged(examples.record(examples.reconstruction(0.6)), policy)
     assert {finding.state for finding in findings(record, verdict)} == {"violated", "weak"}
-    assert recommend(record, verdict)[0].remedy.id == "differential-privacy"
+    assert recommend(record, verdict)[0].remedy.id == "sanitise"
 
 
 def test_the_shipped_countermeasures_are_complete_and_every_state_has_an_answer() -> None:
