@@ -155,7 +155,8 @@ def _elsewhere(remedy: Remedy, violated: Sequence[Decision], kinds: tuple[str, .
     costly = any(evidence.loss > MOST_LOSS for evidence in shown)
     text = (
         f"Not known: it was measured on another model alone. In the same proportion {met} of the {len(violated)} "
-        f"violated limits would be met{'; there it cost much of the usefulness' if costly else ''}. Confirm it with a new scan"
+        f"violated limits would be met{'; there it cost much of the usefulness' if costly else ''}. "
+        "Confirm it with a new scan"
     )
     return Expectation(prospect, effects, text, len(violated), costly)
 
