@@ -196,14 +196,15 @@ def _decisive(result: Completed, verdict: Verdict, told: Markup) -> Markup:
     report, measured = report_of(result.attack), worst.measured
     form = report.form(worst.limit.metric)
     bound = worst.limit.max if worst.limit.max is not None else worst.limit.min or 0.0
-    between = numbers.between(measured, form).replace(numbers.NBSP, " ")
-    if measured.name == worst.limit.metric or between in told.striptags().replace(numbers.NBSP, " "):
+    words = told.striptags().replace(numbers.NBSP, " ")
+    between = [numbers.between(measured, form), numbers.between_of_hundred(measured, "share")]
+    if measured.name == worst.limit.metric or any(one.replace(numbers.NBSP, " ") in words for one in between):
         return Markup()
     value = f"{numbers.show(measured.value, form)} ({numbers.interval(measured, form)})"
-    guessing = f"guessing gives {numbers.show(0.5, form)}; " if measured.is_area else ""
+    guessing = f", guessing gives {numbers.show(0.5, form)}" if measured.is_area else ""
     limit = f"{'at most' if worst.limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}"
     what = report.label(measured.name).replace(": ", ", ")
-    return Markup("<strong>{}</strong>, the limit is {}: {}{}.").format(value, limit, guessing, what)
+    return Markup("<strong>{}</strong>, the limit is {}{} ({}).").format(value, limit, guessing, what)
 
 
 def _about_text(result: object) -> bool:

@@ -8,8 +8,9 @@ from typing import Literal
 
 from audit.attacks import BATTERY
 from audit.attacks.description import describe
+from audit.policy import Verdict
 from audit.record import AuditRecord, Completed
-from audit.report.leaks import LEVEL, leaks
+from audit.report.leaks import FAMILY, leaks, untested
 from audit.report.numbers import show
 
 SHOWN = 2
@@ -28,27 +29,28 @@ class Plausibility:
     """Whether anything that was measured shows that the model saw the documents declared as trained on.
 
     Attributes:
-        state: "signs": something does; "none": nothing does; "unmeasured": nothing that could was measured.
+        state: "signs": something does; "none": nothing does; "open": nothing does, and not all that would show it was
+            decided; "unmeasured": nothing that could was measured.
         sentence: the same in plain words.
     """
 
-    state: Literal["signs", "none", "unmeasured"]
+    state: Literal["signs", "none", "open", "unmeasured"]
     sentence: str
 
 
-def plausibility(record: AuditRecord) -> Plausibility | None:
+def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
     """Look for signs that the model saw the documents which its owner declares as trained on.
 
-    Any measurement on these documents that lies beyond what it would be without them is a sign (at 5 % false alarms,
-    two-sided, for all of them together). None says nothing against the owner, but then a wrong list of documents would
-    have given the same report.
+    Any measurement on these documents that lies beyond what it would be without them is a sign (at 1 % false alarms
+    on each side, for all of them together). None says nothing against the owner, but then a wrong list of documents
+    would have given the same report.
 
     Returns:
         None where no model was audited.
     """
     if not record.target.is_model:
         return None
-    signs = [leak for leak in leaks(record, LEVEL) if not leak.about_text and leak.confounded is None]
+    signs = [leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None]
     if signs:
         told = "; ".join(leak.sentence for leak in signs[:SHOWN])
         more = f"; and {len(signs) - SHOWN} more" if len(signs) > SHOWN else ""
@@ -58,6 +60,12 @@ def plausibility(record: AuditRecord) -> Plausibility | None:
         return Plausibility(
             "unmeasured",
             "Nothing was measured that could show whether the model saw the documents declared as trained on: that it "
+            "did is the owner's word alone.",
+        )
+    if gap := untested(verdict):
+        return Plausibility(
+            "open",
+            f"Whether the model saw the documents declared as trained on is open: it was not examined {gap}. That it "
             "did is the owner's word alone.",
         )
     return Plausibility(

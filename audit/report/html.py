@@ -171,7 +171,7 @@ def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mappi
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
     titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, verdict, texts)
-    outside, accepted, declared = unlimited(record, verdict), within(record, verdict), plausibility(record)
+    outside, accepted, declared = unlimited(record, verdict), within(record, verdict), plausibility(record, verdict)
     part = tried_in_part(record)
     beside = [*([declared.sentence] if declared else []), *filter(None, [part])]
     for found in (accepted, outside):

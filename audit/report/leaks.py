@@ -14,9 +14,14 @@ from audit.policy.checks import p_explained
 from audit.record import AuditRecord, Completed
 from audit.report.found import finding_sentence
 from audit.report.numbers import show
+from audit.stats.multiplicity import holm
 
 LEVEL = 0.025
 """One-sided level at which a measurement counts as a leak by itself (ours): that of a two-sided interval of 95 %."""
+FAMILY = 0.01
+"""Level of all measurements of a record together, by Holm's rule (ours): at 0.05 one clean scan in 20 is accused."""
+EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
+RECOGNISING = ("membership",)
 _KINDS: dict[str, type[Description]] = {kind.name: kind for kind in describe(BATTERY)}
 
 
@@ -48,7 +53,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
 
     Args:
         record: the measurements.
-        level: one-sided, for all measurements of the record together; None: `LEVEL` for each.
+        level: for all measurements of the record together, by Holm's rule; None: `LEVEL` for each.
     """
     asked = [
         (result, metric, shown, [*_methods(result, metric)])
@@ -56,13 +61,15 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         if isinstance(result, Completed)
         for metric, shown in _tells(result).items()
     ]
-    tests = sum(len(methods) for *_, methods in asked)
+    p_values = {(result.attack, item.name): _p_value(item) for result, *_, methods in asked for item in methods}
+    adjusted = p_values if level is None else holm(p_values)
     found = []
     for result, metric, shown, methods in asked:
-        own = LEVEL / len(methods) if methods and level is None else (level or LEVEL) / max(tests, 1)
-        worst = max(methods, key=lambda item: _reach(result.attack, item, own), default=None)
-        if worst is None or (reach := _reach(result.attack, worst, own)) <= 0:
+        own = LEVEL / len(methods) if methods and level is None else level or LEVEL
+        shows = [item for item in methods if adjusted[result.attack, item.name] <= own]
+        if not shows:
             continue
+        reach, worst = max(((_reach(result.attack, item, own), item) for item in shows), key=lambda pair: pair[0])
         about_text = metric in result.about_text
         sentence = _sentence(result, metric, worst, shown)
         why = result.confounded if _explained(record, result, worst, own) else None
@@ -85,10 +92,20 @@ def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]
 def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
     """List what was measured and speaks for a leak although its limit is met, the worst first.
 
-    All measurements together are held at `LEVEL`, as they are for signs of the training (`declared.plausibility`).
+    All measurements together are held at `FAMILY`, as they are for signs of the training (`declared.plausibility`).
     """
     met = {(one.limit.attack, one.limit.metric) for one in verdict.decisions if one.outcome == "passed"}
-    return tuple(leak for leak in leaks(record, LEVEL) if (leak.attack, leak.metric) in met)
+    return tuple(leak for leak in leaks(record, FAMILY) if (leak.attack, leak.metric) in met)
+
+
+def untested(verdict: Verdict) -> str:
+    """Name what was not decided of what would show a leak: what a model gives back, and whom it was trained on."""
+    decided = {one.limit.attack for one in verdict.decisions if one.outcome in ("passed", "violated", "waived")}
+    classes = (
+        (EXTRACTING, "what the model gives back (no attack that extracts was decided)"),
+        (RECOGNISING, "which documents it was trained on (membership was not decided)"),
+    )
+    return " and ".join(words for attacks, words in classes if not decided & {*attacks})
 
 
 def headline(record: AuditRecord, verdict: Verdict) -> str:
@@ -121,11 +138,25 @@ def _methods(result: Completed, metric: str) -> Iterator[Estimate]:
             yield item
 
 
+def _null(measured: Estimate) -> float:
+    """The value without a leak; one measured on held-out documents is as uncertain as the number: under 0 it is 0."""
+    null = measured.null or 0.0
+    return max(null, 0.0) if measured.null_kind == "held-out" else null
+
+
+def _p_value(measured: Estimate) -> float:
+    """Return a p-value against no leak: one-sided, two-sided of an area; without bounds by the interval."""
+    null = _null(measured)
+    if not measured.bounds:
+        beyond = measured.low > null or (measured.is_area and measured.high < null)
+        return LEVEL if beyond else 1.0
+    # An area under chance tells as much; each side is held at the level of its own bound.
+    return min(measured.p_above(null), measured.p_below(null) if measured.is_area else 1.0)
+
+
 def _reach(attack: str, measured: Estimate, level: float) -> float:
     """The share of the way from the null to the most there is that a one-sided bound shows; 0 or less: no leak."""
-    assert measured.null is not None
-    # A null that was measured on held-out documents is as uncertain as the number itself: under 0 it counts as 0.
-    null = max(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null
+    null = _null(measured)
     beyond = _lower(measured, level) - null
     if measured.is_area:
         beyond = max(beyond, null - _upper(measured, level))

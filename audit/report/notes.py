@@ -45,7 +45,7 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
         yield Note("waiver", f"Waiver: {entry.sentence}")
     yield from _listed(ACCEPTED, within(record, verdict))
     yield from _listed("Measured, but not limited by this policy", unlimited(record, verdict))
-    word = plausibility(record) if verdict.overall in ("passed", "waived") else None
+    word = plausibility(record, verdict) if verdict.overall in ("passed", "waived") else None
     if word is not None:
         yield Note("declared", word.sentence)
 

@@ -20,7 +20,7 @@ from audit.policy.reading import shipped_policies
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.labels import UTILITY, report_of
-from audit.report.leaks import unlimited, within
+from audit.report.leaks import unlimited, untested, within
 from audit.report.prospects import RANKS, expect
 from audit.resources import folder
 
@@ -107,7 +107,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
         leaks = (*within(record, verdict), *unlimited(record, verdict))
         listed += [Finding(leak.attack, leak.metric, "outside") for leak in leaks]
     if verdict.overall == "passed" and not listed and record.target.is_model:
-        listed.append(Finding("", "", "clean"))
+        listed.append(Finding("", "", "unmeasured" if untested(verdict) else "clean"))
     if verdict.overall == "undecided" and not listed:
         listed.append(Finding("", "", "unchecked"))
     return tuple(listed)

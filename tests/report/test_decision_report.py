@@ -285,7 +285,7 @@ def test_page_one_tells_the_number_that_decides_a_pass_with_its_limit_and_alone(
     case = examples.judged(examples.record(both, battery=("membership",)), Policy(1, "one", limits))
     assert case[1].overall == "passed"
     (leak,) = decision_view(*case, _Texts()).leaks
-    assert "0.56 (0.52 to 0.60), the limit is at most 0.65: guessing gives 0.50" in leak.sentence.striptags()
+    assert "0.56 (0.52 to 0.60), the limit is at most 0.65, guessing gives 0.50 (" in leak.sentence.striptags()
     assert "of every 100" not in leak.sentence
 
 

@@ -133,7 +133,8 @@ def test_an_area_under_chance_counts_and_a_confounded_number_says_so() -> None:
     record = examples.record(told(0.9, "the documents differ in themselves"), battery=("membership",))
     (leak,) = leaks(record)
     assert leak.confounded == "the documents differ in themselves"
-    assert plausibility(record) != plausibility(examples.record(told(0.9), battery=("membership",)))
+    verdict = examples.judged(record)[1]
+    assert plausibility(record, verdict) != plausibility(examples.record(told(0.9), battery=("membership",)), verdict)
 
 
 def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_not() -> None:
@@ -144,10 +145,19 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
 
 
 def test_a_pass_on_the_wrong_documents_says_that_nothing_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    case = examples.passed()
-    word = plausibility(case[0])
+    record, _, policy = examples.passed()
+    area = examples.mean("auc", 0.5, 0.03, 300, 0.5, "chance")
+    both = dataclasses.replace(
+        record,
+        attacks=(*record.attacks, Completed("membership", ("auc",), {}, (area,))),
+        battery=(*record.battery, "membership"),
+    )
+    limits = (*policy.limits, Limit("membership", "auc", "why", max=0.65))
+    case = examples.judged(both, dataclasses.replace(policy, limits=limits))
+    word = plausibility(*case[:2])
     assert word is not None
     assert word.state == "none"
+    assert [item.remedy.id for item in recommend(*case[:2])] == ["scan-again"]
     for text in (printed(case, capsys), text_of(case)):
         assert "No sign that the model saw the documents declared as trained on" in text
         assert "a pass rests on the owner's word" in text.replace("&#39;", "'")
@@ -155,18 +165,28 @@ def test_a_pass_on_the_wrong_documents_says_that_nothing_shows_it(capsys: pytest
     assert "600 documents as trained on, 600 as never seen" in text_of(case)
 
 
+def test_without_the_attacks_that_would_show_it_nothing_is_called_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    case = examples.passed()  # reconstruction alone
+    word = plausibility(*case[:2])
+    assert word is not None
+    assert word.state == "open"
+    assert "it was not examined which documents it was trained on (membership was not decided)" in word.sentence
+    assert "No sign that the model saw" not in printed(case, capsys) + text_of(case)
+    assert "No countermeasure is called for" not in printed(case, capsys) + text_of(case)
+
+
 def test_signs_are_named_and_what_cannot_show_any_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    word = plausibility(examples.violated()[0])
+    word = plausibility(*examples.violated()[:2])
     assert word is not None
     assert word.state == "signs"
     assert "Recovered because of training" in word.sentence
     assert "declared as trained on" not in printed(examples.violated(), capsys)
-    skipped = plausibility(examples.skipped()[0])
+    skipped = plausibility(*examples.skipped()[:2])
     assert skipped is not None
     assert skipped.state == "unmeasured"
     text_alone = examples.violated()[0]
     no_model = dataclasses.replace(text_alone.target, family=NO_MODEL)
-    assert plausibility(dataclasses.replace(text_alone, target=no_model)) is None
+    assert plausibility(dataclasses.replace(text_alone, target=no_model), examples.violated()[1]) is None
 
 
 def test_chance_alone_is_no_sign() -> None:
@@ -182,9 +202,30 @@ def test_chance_alone_is_no_sign() -> None:
         battery=("reconstruction", "memorisation", "canaries"),
     )
     assert len(leaks(record)) == 3, "each by itself"
-    word = plausibility(record)
+    limits = (Limit("reconstruction", "excess_pr.unique", "why", max=0.2),)
+    word = plausibility(record, examples.judged(record, Policy(1, "one", limits))[1])
     assert word is not None
-    assert word.state == "none", "all of them together"
+    assert word.state == "open", "all of them together"
+
+
+def test_a_chance_finding_within_its_limit_is_no_measured_leak() -> None:
+    # A clean model: AUC 0.562 (0.516 to 0.607) by chance, beside three more numbers of the attack.
+    area = examples.mean("auc", 0.562, 0.023, 600, 0.5, "chance")
+    others = [
+        examples.mean(f"auc.{name}", 0.51, 0.023, 600, 0.5, "chance") for name in ("loss", "calibrated", "masked")
+    ]
+    found = (area, *others)
+    done = Completed(
+        "membership", tuple(one.name for one in found), {}, found, methods={"auc": tuple(one.name for one in found)}
+    )
+    record = examples.record(done, battery=("membership",))
+    case = examples.judged(record, Policy(1, "one", (Limit("membership", "auc", "why", max=0.65),)))
+    assert case[1].overall == "passed"
+    assert within(*case[:2]) == ()
+    assert "leaves a measured leak" not in headline(*case[:2])
+    leaking = dataclasses.replace(done, measurements=(examples.mean("auc", 0.61, 0.02, 600, 0.5, "chance"), *others))
+    shown = examples.judged(dataclasses.replace(record, attacks=(leaking,)), case[2])
+    assert [leak.metric for leak in within(*shown[:2])] == ["auc"]
 
 
 def test_an_attack_that_used_fewer_documents_says_so() -> None:

@@ -17,7 +17,7 @@ from audit.report.recommend import ORDER, FindingState, findings, recommend, rem
     ("case", "first"),
     [
         ("violated", "sanitise"),
-        ("passed", "scan-again"),
+        ("passed", "provide-what-lacks"),
         ("weak", "stronger-attacker"),
         ("wide", "more-documents"),
         ("unresolved", "more-documents"),
@@ -34,7 +34,9 @@ def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> 
 
 def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated() -> None:
     record, verdict, _ = examples.passed()
-    assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
+    assert [item.remedy.id for item in recommend(record, verdict)] == ["provide-what-lacks"], (
+        "membership was not decided"
+    )
 
 
 def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names_it() -> None:
@@ -52,7 +54,9 @@ def test_what_a_policy_does_without_calls_for_nothing() -> None:
     kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
     record, verdict, _ = examples.judged(kept, policy)
     assert verdict.overall == "passed"
-    assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
+    assert [item.remedy.id for item in recommend(record, verdict)] == ["provide-what-lacks"], (
+        "membership was not decided"
+    )
 
 
 def test_a_violation_comes_before_everything_else() -> None:

@@ -1,5 +1,6 @@
 """The sample of utterances: canaries among commands, a model that gives them away and one that never saw them."""
 
+import datetime as dt
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ import pytest
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
+from audit.policy import evaluate, load
 from audit.report.declared import documents_used, plausibility
 from audit.targets.interface import CompletionLoss
 from audit.targets.nlu.loading import load_nlu
@@ -157,7 +159,7 @@ def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_
 def test_only_the_model_that_saw_the_data_shows_signs_of_it(model, state):
     out = Path(os.environ["DOCAUDIT_SAMPLE_SCANS"]) / f"utterances-{model}"
     record = records.read(out)
-    assert plausibility(record).state == state
+    assert plausibility(record, evaluate(record, load("default"), dt.date(2026, 1, 1))).state == state
     assert documents_used(record)
     said = "No sign that the model saw the documents declared as trained on" in " ".join(
         (out / "report.html").read_text().split()
