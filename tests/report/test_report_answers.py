@@ -238,8 +238,9 @@ def test_what_decides_nothing_calls_for_another_comparison_not_for_more_document
 def test_a_model_that_remembers_is_told_of_the_countermeasures_of_the_paper_the_most_effective_first() -> None:
     record, verdict, _ = answers.leaky()
     chosen = [item.remedy.id for item in recommend(record, verdict)]
-    # Both violated limits are answered by private training alone; what the paper found best leads those against one.
-    assert chosen[:2] == ["differential-privacy", "extraction-blocking"]
+    assert chosen[0] == "extraction-blocking", "what the paper found best"
+    # Private training answers both violated limits, and was measured to take 14 % of the usefulness.
+    assert chosen.index("differential-privacy") > chosen.index("withhold-scores")
     assert {"higher-resolution", "random-string", "paraphrase", "deduplicate"} < set(chosen)
     assert {"withhold-scores"} < set(chosen)
     assert "keep-weights" not in chosen  # written for another attack
