@@ -26,7 +26,7 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
-from audit.attacks.memorisation.contexts import GATED
+from audit.attacks.memorisation.contexts import METHODS
 from audit.attacks.memorisation.description import GAP
 from audit.attacks.memorisation.fairness import MAX_ANLS_GAP, checks, control_contexts, weaknesses
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
@@ -66,7 +66,7 @@ class Setting:
     hidden: float = 0.0
     parted: float = 0.2
     stronger: float = 0.0
-    contexts: tuple[str, ...] = GATED
+    contexts: tuple[str, ...] = METHODS
 
 
 def agreeing(setting: Setting, shares_of: tuple[float, ...], rng: np.random.Generator) -> tuple[Floats, ...]:
@@ -170,7 +170,7 @@ NOISIER = {
     f"no leak, 150 pages, correlation 0.3, 2 % differ, {len(contexts)} contexts": Setting(
         150, 0.3, differing=0.02, contexts=contexts
     )
-    for contexts in (GATED[:1], GATED)
+    for contexts in (METHODS[:1], METHODS)
 }
 LEAKS = {
     f"leak of {factor} x the limit, {pages} pages, correlation {correlation}": Setting(
@@ -184,7 +184,7 @@ BLOCKED = {
     f"leak of 4 x the limit, blocked where trained, {len(contexts)} contexts": Setting(
         leak=4 * LIMIT, blocked=True, contexts=contexts
     )
-    for contexts in (GATED[:1], GATED)
+    for contexts in (METHODS[:1], METHODS)
 }
 HIDDEN = {
     f"leak of 2 x the limit, baseline gives {100 * hidden:g} of 100 more": Setting(300, leak=2 * LIMIT, hidden=hidden)

@@ -26,6 +26,7 @@ from audit.attacks.interface import Findings
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
+from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.table import QuestionTable as Questions
@@ -73,7 +74,7 @@ class Audit:
     rows: int = 4
     correlation: float = 0.0
     leak: Mapping[str, float] = field(default_factory=dict)
-    contexts: tuple[str, ...] = fairness.GATED
+    contexts: tuple[str, ...] = GATED_METHODS
     splits: tuple[int, int] | None = None
 
     def leaks(self, attack: str, *metrics: str) -> float:
@@ -195,7 +196,7 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         inside=np.full(n, np.nan),
         outside=np.full(n, np.nan),
     )
-    measured = measure_questions(table, 100, 0.5, np.zeros(n), rng, SILENT)
+    measured = measure_questions(table, np.zeros(n), rng, SILENT)
     blind: Any = SimpleNamespace(confounded=None, checks=())
     total = int(member.sum())
     return Findings(

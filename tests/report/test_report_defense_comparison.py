@@ -66,7 +66,7 @@ def test_sentences_say_no_more_than_the_paired_differences() -> None:
     said = sentence(paraphrase).replace("\u00a0", " ")
     assert said.startswith("Paraphrase: less is answered from memory: net −22 points (−28 to −16; p under 0.0001)")
     assert "the model answers worse: held-out ANLS −6.0 points (−7.6 to −4.4; p 0.01)" in said
-    assert "memory still shows in 8 of 13 other contexts" in said
+    assert "memory still shows in 9 of 14 other contexts" in said
     assert "the model answers better" in sentence(blocking)
     flat = DefenseRow("Nothing", before.record, answers.changes(63, 63, 0.0))
     assert "no change of net could be shown" in sentence(flat)

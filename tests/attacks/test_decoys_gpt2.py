@@ -1,0 +1,74 @@
+"""Decoys on a small GPT-2 that learned rows by heart: beside other values it answers, beside a gap it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import answering
+import pytest
+import torch
+from test_memorisation_planted import Found
+from text_zoo import LONGEST, PLAIN_PROMPT, byte_tokenizer
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from audit.attacks.memorisation import Memorisation
+from audit.case import Case, References
+from audit.corpus.documents import Corpus, Document, Word
+from audit.corpus.page_view import page_view
+from audit.targets.answering.loading import load_answering
+from audit.targets.answering.reader import Sample
+from audit.targets.answering.target import AnsweringTarget
+
+pytestmark = pytest.mark.slow
+STEPS = 120
+
+
+def as_text(corpus: Corpus) -> Corpus:
+    """The same pages without boxes."""
+    documents = (
+        replace(one, words=tuple(Word(word.text) for word in one.words), size=None) for one in corpus.documents
+    )
+    return replace(corpus, documents=tuple(documents))
+
+
+def learned(folder: Path, corpus: Corpus, documents: Sequence[Document], seed: int) -> AnsweringTarget:
+    """A GPT-2 of two layers that was trained on the questions of these documents until it gives every answer."""
+    words = byte_tokenizer()
+    torch.manual_seed(seed)
+    quiet = dict.fromkeys(("resid_pdrop", "attn_pdrop", "embd_pdrop"), 0.0)
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    sizes = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": LONGEST}
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(words), **sizes, **quiet, **ids))
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    samples = [
+        Sample(page_view(corpus, document), asked.question, asked.answers[0])
+        for document in documents
+        for asked in document.questions
+    ]
+    batch = dict(load_answering(folder, prompt=PLAIN_PROMPT).reader.taught(samples))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    model.train()
+    for _ in range(STEPS):
+        loss = model(**batch).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    return load_answering(folder, prompt=PLAIN_PROMPT)
+
+
+def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_gap(tmp_path: Path) -> None:
+    corpus = as_text(answering.corpus(16, 16))
+    others = as_text(answering.corpus(16, 0, seed=9))
+    target = learned(tmp_path / "target", corpus, corpus.of("member"), 0)
+    baseline = learned(tmp_path / "baseline", others, others.of("member"), 1)
+    attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)
+    found = Found(attack, Case(target, corpus, References(baselines=(baseline,))))
+    whole = [outcome["replies"]["whole"][0]["exact"] for outcome in found.outcomes]
+    assert all(whole[:16]), "it has learned its rows"
+    assert found.value("extracted.member") == found.value("net") == 0
+    assert found.value("net.decoy") >= 0.2
+    assert found.value("extracted.heldout.decoy") == found.value("net.heldout.decoy") == 0
