@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 
 import example_records
 import pytest
+import typer
 
 from audit.attacks import BATTERY
-from audit.cli import console
+from audit.cli import app, console
 from audit.cli.console import layout, terminal
 from audit.defenses.registry import DEFENSES
 from audit.errors import UsageError
 from audit.measurements import Estimate
-from audit.policy import Decision, Limit, Verdict
+from audit.policy import Decision, Limit, Verdict, evaluate
 from audit.report.answer import first_action, headline
+from audit.report.html import decision_html
 
 LIMITS = [(kind.name, metric) for kind in BATTERY for metric in kind.metrics]
 LABELS = [kind.report.label(metric) for kind in BATTERY for metric in kind.metrics]
@@ -117,6 +120,33 @@ def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
     assert shown[begin].endswith(" \\")
     assert re.sub(r" \\\n +", " ", "\n".join(shown[begin : begin + 3])).splitlines()[0].strip() == step.command
     assert all(len(line) <= 60 for line in shown)
+
+
+def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    record, verdict, _ = example_records.violated()
+    paths = {"MODEL_DIR": "/tmp/my models/reader", "DATA_DIR": "data", "POLICY.toml": "default"}
+    step = first_action(record, verdict, paths)
+    words = shlex.split(step.command)
+    assert words[:5] == ["docaudit", "defend", "scrub", "/tmp/my models/reader", "data"]
+    assert "Put your own paths" not in step.text
+    console.show_verdict(verdict, None, record, paths=paths)
+    assert "'/tmp/my models/reader' data" in capsys.readouterr().out
+    unknown = first_action(record, verdict)
+    assert unknown.text.endswith("Put your own paths in place of MODEL_DIR and DATA_DIR.")
+    assert "my models" not in decision_html(*example_records.violated()), "paths stay on the terminal"
+    # The command line takes what is printed: nothing is left that stands for something else.
+    parsed = typer.main.get_command(app).commands["defend"].make_context("defend", words[2:])
+    assert parsed.params["seed"] == 0
+    assert not re.search(r"\b[A-Z]{3,}_?[A-Z]*\b", step.command)
+
+
+def test_what_a_budget_left_untried_comes_with_the_command_that_tries_it():
+    record, verdict, _ = example_records.wide()
+    quick = replace(record, share=0.25, budget="quick")
+    verdict = evaluate(quick, example_records.policy(), example_records.TODAY)
+    step = first_action(quick, verdict, {"MODEL_DIR": "m", "DATA_DIR": "d"})
+    assert step.command == "docaudit scan m d --policy default --budget standard --seed 0"
 
 
 def test_inapplicable_limits_are_one_line_together(monkeypatch, capsys):

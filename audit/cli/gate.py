@@ -82,7 +82,9 @@ def gate(
 
             def in_words() -> None:
                 console.show_subject(record)
-                console.show_verdict(verdict, record=record, decides_exit=shown.exit_code)
+                given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
+                paths = {name: str(path) for name, path in given.items() if path is not None}
+                console.show_verdict(verdict, record=record, decides_exit=shown.exit_code, paths=paths)
 
             code = show(shown, record, verdict, in_words)
     raise typer.Exit(code)

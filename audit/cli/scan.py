@@ -252,7 +252,9 @@ def _scan_one(options: ScanOptions, policy: Policy, reveal: bool, shown: Shown, 
     console.warn(*result.warnings)
 
     def in_words() -> None:
-        console.show_verdict(result.verdict, options.out, result.record, decides_exit=shown.exit_code)
+        paths = {"MODEL_DIR": options.model_dir, "DATA_DIR": options.data_dir, "POLICY.toml": shown.policy}
+        given = {name: str(path) for name, path in paths.items() if path != Path()}
+        console.show_verdict(result.verdict, options.out, result.record, decides_exit=shown.exit_code, paths=given)
         if reveal:
             console.show_revealed(revealed_in(options.evidence))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from audit.attacks.reporting import sentence_case
 from audit.policy import Overall, Verdict
+from audit.policy.reasons import ALL
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.found import decides_most
@@ -19,18 +23,37 @@ class Action:
     command: str = ""
 
 
-def first_action(record: AuditRecord, verdict: Verdict) -> Action | None:
-    """Find what to do first: what decides most where the verdict is open, else the first of the report's plan."""
-    outcome = decided(verdict)
-    if outcome == "undecided" and (step := decides_most(record, verdict)):
-        return Action(step)
-    from audit.report.recommend import recommend
+PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml")
+"""Names in commands that stand for paths of the machine."""
 
+
+def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None) -> Action | None:
+    """Find what to do first: what decides most where the verdict is open, else the first of the report's plan.
+
+    Args:
+        record: the scan.
+        verdict: on it.
+        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only, never for a report.
+    """
+    from audit.report.recommend import recommend, scan_again
+
+    step = decides_most(record, verdict) if decided(verdict) == "undecided" else ""
+    if step:
+        more = any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided")
+        return _filled(Action(step, scan_again(record, verdict, "standard") if more else ""), paths or {})
     planned = recommend(record, verdict)
-    if not planned:
-        return None
-    first = planned[0]
-    return Action(f"{first.remedy.name}.", first.command)
+    return _filled(Action(f"{planned[0].remedy.name}.", planned[0].command), paths or {}) if planned else None
+
+
+def _filled(action: Action, paths: Mapping[str, str]) -> Action:
+    """Put paths in place of the names that stand for them, and name what is left to be put in."""
+    text, command = action.text, action.command
+    for name, path in paths.items():
+        quoted = shlex.quote(path).replace("\\", r"\\")
+        text, command = (re.sub(rf"\b{re.escape(name)}\b", quoted, one) for one in (text, command))
+    left = [name for name in PARTS if re.search(rf"\b{re.escape(name)}\b", command) and name not in paths]
+    hint = f" Put your own paths in place of {' and '.join(left)}." if left else ""
+    return Action(f"{text}{hint}", command)
 
 
 def decided(verdict: Verdict) -> Overall:

@@ -197,6 +197,12 @@ def _without_violation(state: FindingState) -> str:
             return "Not known: it changes no number, and lets the limit be decided one way or the other"
 
 
+def scan_again(record: AuditRecord, verdict: Verdict, budget: str) -> str:
+    """Return the command that scans the same again with another budget."""
+    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
+    return f"docaudit scan MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {record.seed}"
+
+
 def _command(remedy: Remedy, verdict: Verdict, record: AuditRecord) -> str:
     command = remedy.command
     if not command and remedy.measured_by:

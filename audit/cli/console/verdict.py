@@ -49,14 +49,19 @@ def show_subject(record: AuditRecord) -> None:
 
 
 def show_verdict(
-    verdict: Verdict, out: Path | None = None, record: AuditRecord | None = None, *, decides_exit: bool = True
+    verdict: Verdict,
+    out: Path | None = None,
+    record: AuditRecord | None = None,
+    *,
+    decides_exit: bool = True,
+    paths: Mapping[str, str] | None = None,
 ) -> None:
     """Print the verdict, its meaning, the first action, every limit, all that qualifies it, and where the reports are.
 
-    `decides_exit` is False for a command whose exit code is not the verdict's.
+    `decides_exit` is False for a command whose exit code is not the verdict's; `paths` are those of `first_action`.
     """
     make_console().print()
-    _show_answer(verdict, record, decides_exit=decides_exit)
+    _show_answer(verdict, record, decides_exit=decides_exit, paths=paths)
     make_console().print()
     groups = [Group(attack, [*map(_row, own)]) for attack, own in _by_attack(verdict)]
     if groups and not print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1):
@@ -73,7 +78,9 @@ def show_verdict(
         print_line(f"Read {', '.join(str(out / name) for name in written)}")
 
 
-def _show_answer(verdict: Verdict, record: AuditRecord | None, *, decides_exit: bool) -> None:
+def _show_answer(
+    verdict: Verdict, record: AuditRecord | None, *, decides_exit: bool, paths: Mapping[str, str] | None
+) -> None:
     """Print the stamp with the counts, what that means in a plain sentence, and what to do first."""
     from audit.report import leaks
 
@@ -91,7 +98,7 @@ def _show_answer(verdict: Verdict, record: AuditRecord | None, *, decides_exit: 
     from audit.report.answer import explanation, first_action, headline
 
     print_line(f"{headline(record, verdict)} {explanation(record, verdict)}")
-    step = first_action(record, verdict)
+    step = first_action(record, verdict, paths)
     if step is not None:
         print_line(step.text, lead="[bold]First:[/] ")
         if step.command:
