@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from audit.corpus.importers.contents import ImportRequest, SourceContents
-from audit.corpus.importers.gathering.arrow import SPLITS, STATE, ArrowSplit, parquet_split, saved_splits
+from audit.corpus.importers.gathering.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
 from audit.corpus.importers.gathering.assembly import Assembly
 from audit.corpus.importers.gathering.choosing import TASKS
 from audit.corpus.importers.gathering.drafts import DraftPage, clean, names_of
@@ -29,39 +28,12 @@ from audit.corpus.importers.gathering.files import (
 from audit.corpus.importers.gathering.parts import check_parts, part_named
 from audit.corpus.importers.gathering.records import Columns
 from audit.corpus.importers.interface import Source
-from audit.corpus.importers.splits import OfficialPart
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 
 METADATA = ("metadata.jsonl", "metadata.csv")
 SEVERAL = "rows with several images, left out"
 LAYOUT = "give a folder of save_to_disk, one with Parquet files, or one of images with metadata.jsonl or metadata.csv"
-
-
-_Placed = tuple[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class _Table:
-    """One split of a data set: its rows, one at a time, and the names that numbers of a column stand for.
-
-    Attributes:
-        split: its name, "" where it has none.
-        columns: their names.
-        read: yields the rows, each with its place for messages; columns that are not named may be left out.
-        folder: of the file that holds the rows, within the source: paths of images start there.
-    """
-
-    split: str
-    columns: tuple[str, ...]
-    read: Callable[[Collection[str]], Iterable[_Placed]]
-    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    folder: str = ""
-
-    @property
-    def part(self) -> OfficialPart | None:
-        """The part of the source's own division."""
-        return part_named(self.split)
 
 
 class HuggingFace(Source):
@@ -100,7 +72,7 @@ class _Reader:
         self.tags: tuple[str, ...] = ()
         self.notes: Counter[str] = Counter()
 
-    def add(self, table: _Table) -> None:
+    def add(self, table: Table) -> None:
         """Read the rows of one split."""
         columns = Columns(table.columns, table.classes, self._request.options.labels)
         self.tags = self.tags or columns.tags
@@ -110,7 +82,7 @@ class _Reader:
             with self._problems.catch(place):
                 self._add_row(table, columns, number, row)
 
-    def _add_row(self, table: _Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
+    def _add_row(self, table: Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
         given = columns.value(row, "image")
         if isinstance(given, list):
             if len(given) > 1:
@@ -122,13 +94,14 @@ class _Reader:
         if key is None and isinstance(text, str):
             key = hashlib.sha256(text.encode()).hexdigest()
         asks = columns["question"] is not None and key is not None
-        page = self._by_image.get(f"{table.part}/{key}") if asks else None
+        part = part_named(table.split)
+        page = self._by_image.get(f"{part}/{key}") if asks else None
         if page is None:
             name = columns.value(row, "name")
             called = clean(str(name)) if isinstance(name, str | int) else ""
-            page = DraftPage(called or path or f"{number:06d}", image, part=table.part)
+            page = DraftPage(called or path or f"{number:06d}", image, part=part)
             page.provider = provider_of(self._request.options.provider, row, path)
-            self._by_image[f"{table.part}/{key}"] = page
+            self._by_image[f"{part}/{key}"] = page
             self.pages.append(page)
             self._splits.append(table.split)
         columns.fill(page, row)
@@ -162,7 +135,7 @@ class _Reader:
                 page.name = f"{split or 'row'}-{number:06d}"
 
 
-def _tables(src: Path, problems: Problems) -> Iterator[_Table]:
+def _tables(src: Path, problems: Problems) -> Iterator[Table]:
     """The splits of the data set, in whichever layout.
 
     Raises:
@@ -171,7 +144,7 @@ def _tables(src: Path, problems: Problems) -> Iterator[_Table]:
     if not src.is_dir():
         raise UsageError(f"{src}: no such folder", LAYOUT)
     if (src / SPLITS).is_file() or (src / STATE).is_file():
-        yield from map(_of_arrow, saved_splits(src, problems))
+        yield from saved_splits(src, problems)
         return
     parquet = relative_files(src, (".parquet",))
     if parquet:
@@ -179,7 +152,7 @@ def _tables(src: Path, problems: Problems) -> Iterator[_Table]:
         for path in parquet:
             by_split.setdefault(_split_of(path), []).append(src / path)
         for name, paths in by_split.items():
-            yield _of_arrow(parquet_split(name, paths))
+            yield parquet_split(name, paths)
         return
     metadata = [path for path in relative_files(src, (".jsonl", ".csv")) if PurePosixPath(path).name in METADATA]
     if metadata:
@@ -193,22 +166,13 @@ def _tables(src: Path, problems: Problems) -> Iterator[_Table]:
     yield from _of_folders(images)
 
 
-def _of_arrow(split: ArrowSplit) -> _Table:
-    name = split.name or "data set"
-
-    def read(wanted: Collection[str]) -> Iterator[_Placed]:
-        return ((f"{name}[{index}]:", row) for index, row in enumerate(split.read(wanted)))
-
-    return _Table(split.name, split.columns, read, split.classes)
-
-
-def _of_rows(rows: Sequence[_Placed]) -> Callable[[Collection[str]], Sequence[_Placed]]:
+def _of_rows(rows: Sequence[Row]) -> Callable[[Collection[str]], Sequence[Row]]:
     return lambda _: rows
 
 
-def _of_metadata(src: Path, path: str) -> _Table:
+def _of_metadata(src: Path, path: str) -> Table:
     folder = PurePosixPath(path).parent
-    rows: list[_Placed] = []
+    rows: list[Row] = []
     if path.endswith(".csv"):
         rows = [(f"{path}:{number}:", row) for number, row in csv_rows(src / path, path)]
     else:
@@ -217,18 +181,18 @@ def _of_metadata(src: Path, path: str) -> _Table:
                 raise ManifestError(f"{place} is not an object")
             rows.append((f"{place}:", value))
     columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
-    return _Table(_split_of(path), columns, _of_rows(rows), folder="" if folder.name == "" else folder.as_posix())
+    return Table(_split_of(path), columns, _of_rows(rows), folder="" if folder.name == "" else folder.as_posix())
 
 
-def _of_folders(images: Sequence[str]) -> Iterator[_Table]:
+def _of_folders(images: Sequence[str]) -> Iterator[Table]:
     """Images alone: the folder of each is its class, where there are several."""
-    by_split: dict[str, list[_Placed]] = {}
+    by_split: dict[str, list[Row]] = {}
     classed = len({PurePosixPath(path).parent.name for path in images}) > 1
     for path in images:
         own = {"file_name": path, **({"label": PurePosixPath(path).parent.name} if classed else {})}
         by_split.setdefault(_split_of(path), []).append((f"{path}:", own))
     for split, rows in by_split.items():
-        yield _Table(split, ("file_name", "label"), _of_rows(rows))
+        yield Table(split, ("file_name", "label"), _of_rows(rows))
 
 
 def _split_of(path: str) -> str:

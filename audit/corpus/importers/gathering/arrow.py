@@ -7,9 +7,9 @@ depth. Here values stay as they are stored, and no column is read that was not a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,7 +20,8 @@ from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 
-Row = Mapping[str, Any]
+Row = tuple[str, Mapping[str, Any]]
+"""The place of a row, for messages, and its values by column."""
 SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 _ROWS = 32
 """Rows that are in memory as Python's values at a time (ours)."""
@@ -28,20 +29,22 @@ _LISTS = ("List", "LargeList", "Sequence")
 
 
 @dataclass(frozen=True)
-class ArrowSplit:
+class Table:
     """One split of a data set.
 
     Attributes:
-        name: "" where it has none.
+        split: its name, "" where it has none.
         columns: names.
+        read: yields the rows; columns that are not named may be left out. `UsageError` where a file is damaged.
         classes: by column, the names that its numbers stand for.
-        read: yields the rows, with these columns only; `UsageError` where a file is damaged.
+        folder: of the file that holds the rows, within the source: paths of images start there.
     """
 
-    name: str
+    split: str
     columns: tuple[str, ...]
-    classes: Mapping[str, Sequence[str]]
-    read: Callable[[Collection[str]], Iterator[Row]]
+    read: Callable[[Collection[str]], Iterable[Row]]
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    folder: str = ""
 
 
 class _File(BaseModel):
@@ -61,7 +64,7 @@ class _Splits(BaseModel):
     splits: list[str]
 
 
-def saved_splits(src: Path, problems: Problems) -> Iterator[ArrowSplit]:
+def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
     """Open what `save_to_disk` wrote; problems of a split are collected.
 
     Raises:
@@ -80,7 +83,7 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[ArrowSplit]:
             yield _split(folder or state.split or "", paths, _open_stream, info.features)
 
 
-def parquet_split(name: str, paths: Sequence[Path]) -> ArrowSplit:
+def parquet_split(name: str, paths: Sequence[Path]) -> Table:
     """Open the Parquet files of a split.
 
     Raises:
@@ -96,7 +99,7 @@ _Opened = tuple[Any, Callable[[Sequence[str]], Iterator[Any]]]
 
 def _split(
     name: str, paths: Sequence[Path], opened: Callable[[ExitStack, Path], _Opened], features: Mapping[str, Any] | None
-) -> ArrowSplit:
+) -> Table:
     columns: list[tuple[str, ...]] = []
     for path in paths:
         with _readable(path), ExitStack() as stack:
@@ -106,7 +109,7 @@ def _split(
         if columns[-1] != columns[0]:
             raise ManifestError(f"{path.name}: its columns are not those of {paths[0].name}")
 
-    def read(wanted: Collection[str]) -> Iterator[Row]:
+    def values(wanted: Collection[str]) -> Iterator[Mapping[str, Any]]:
         asked = [column for column in columns[0] if column in wanted]
         for path in paths:
             with _readable(path), ExitStack() as stack:
@@ -116,7 +119,10 @@ def _split(
                     for start in range(0, batch.num_rows, _ROWS):
                         yield from batch.slice(start, _ROWS).select(asked).to_pylist()
 
-    return ArrowSplit(name, columns[0], _class_names(features or {}), read)
+    def read(wanted: Collection[str]) -> Iterator[Row]:
+        return ((f"{name or 'data set'}[{index}]:", row) for index, row in enumerate(values(wanted)))
+
+    return Table(name, columns[0], read, _class_names(features or {}))
 
 
 def _open_stream(stack: ExitStack, path: Path) -> _Opened:
