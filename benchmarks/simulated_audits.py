@@ -50,9 +50,11 @@ def confounded_of(found: Findings) -> str | None:
 def completed(attack: str, found: Findings) -> Completed:
     """An attack that measured this."""
     kind = next(one for one in BATTERY if one.name == attack)
+    # A number without bounds, as epsilon, is no metric that a limit could name.
+    bounded = (item.name for item in found.measurements if not isinstance(item, Estimate) or item.bounds)
     return Completed(
         attack,
-        tuple(dict.fromkeys((*kind.metrics, *(item.name for item in found.measurements)))),
+        tuple(dict.fromkeys((*kind.metrics, *bounded))),
         {},
         found.measurements,
         power=kind.power,
