@@ -20,6 +20,8 @@ from hostile_values import Raw
 _MARK = "hostile-raw-{}"
 
 
+_MOST_ALIKE = 24
+"""Entries of a dictionary or list that are edited: a vocabulary of thousands would keep edits from all else."""
 LARGEST = 2**21
 """Bytes of a file that is edited, and about what an edit adds: data that memory cannot hold is no finding."""
 
@@ -73,14 +75,16 @@ class Node:
         return self.parent[self.key]
 
 
-def nodes(tree: Any) -> list[Node]:
-    """All places of a tree, outer ones first."""
+def nodes(tree: Any, most: int | None = None) -> list[Node]:
+    """The places of a tree, outer ones first; of each dictionary and list the first `most`, None: all."""
     found: list[Node] = []
     waiting = [tree]
     while waiting:
         parent = waiting.pop()
-        keys = list(parent) if isinstance(parent, dict) else range(len(parent)) if isinstance(parent, list) else ()
-        for key in keys:
+        keys: Sequence[Any] = (
+            list(parent) if isinstance(parent, dict) else range(len(parent)) if isinstance(parent, list) else ()
+        )
+        for key in keys[:most]:
             found.append(Node(parent, key))
             waiting.append(parent[key])
     return found
@@ -149,7 +153,7 @@ TREE: Mapping[str, Callable[[Node, Any, Any], None]] = {
 def _edit_tree(path: Path, edit: Edit) -> None:
     try:
         tree = _read(path)
-        places = nodes(tree)
+        places = nodes(tree, _MOST_ALIKE)
         node = places[edit.where % len(places)]
         value = edit.value
         if edit.kind == "same type":

@@ -224,6 +224,18 @@ def model(kind: str, folder: Path) -> None:
         adapters.tagger(folder / "base", place)
     else:
         _writing(kind, folder, place)
+    _fill_tokenizer(place / "tokenizer.json")
+
+
+def _fill_tokenizer(path: Path) -> None:
+    """Give a tokenizer.json values in the fields that are null as a rule, so that edits reach what is in them."""
+    if not path.is_file():
+        return
+    content = json.loads(path.read_text())
+    pad = {"pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]", "pad_to_multiple_of": 8}
+    content["padding"] = {"strategy": {"Fixed": 16}, "direction": "Right", **pad}
+    content["truncation"] = {"direction": "Right", "max_length": 64, "strategy": "LongestFirst", "stride": 4}
+    path.write_text(json.dumps(content))
 
 
 def _writing(kind: str, folder: Path, place: Path) -> None:

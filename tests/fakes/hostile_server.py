@@ -26,6 +26,10 @@ IDLE = 6
 MORE_MEMORY = 1_000_000_000
 """Bytes of address space beyond those that the modules take."""
 LARGEST_FILE = 200_000_000
+CONNECTING = frozenset({"socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.sendmsg"})
+"""Events of Python's audit hook that no command may cause."""
+OUTSIDE = "/etc/passwd"
+"""A file that hostile values name, and that no command may open."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Ended:
         stderr: the same of standard error.
         seconds: of processor time.
         endless: it did not end and was killed: it took too long, or waited for what never came.
+        reached: what it connected to or opened outside its folder.
     """
 
     code: int
@@ -45,6 +50,7 @@ class Ended:
     stderr: str
     seconds: float
     endless: bool
+    reached: str = ""
 
 
 class Server:
@@ -84,7 +90,9 @@ class Server:
         assert line, "the process that runs docaudit has ended"
         printed = [(scratch / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr")]
         answer = json.loads(line)
-        return Ended(answer["code"], *printed, answer["seconds"], answer["endless"])
+        reached = scratch / "reached"
+        told = reached.read_text() if reached.is_file() else ""
+        return Ended(answer["code"], *printed, answer["seconds"], answer["endless"], told)
 
 
 def _serve() -> None:
@@ -116,6 +124,7 @@ def _in_child(request: dict[str, Any]) -> dict[str, Any]:
     if child == 0:
         try:
             _limit()
+            _watch(Path(request["scratch"]) / "reached")
             os._exit(_docaudit(request))
         finally:
             os._exit(70)
@@ -147,6 +156,18 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+
+
+def _watch(told: Path) -> None:
+    """Write down what this process connects to, and whether it opens a file that only hostile values name."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in CONNECTING or (event == "open" and arguments[0] == OUTSIDE):
+            descriptor = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(descriptor, f"{event} {arguments!r}\n".encode("utf-8", "replace"))
+            os.close(descriptor)
+
+    sys.addaudithook(hook)
 
 
 def _docaudit(request: dict[str, Any]) -> int:

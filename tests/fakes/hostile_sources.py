@@ -138,6 +138,38 @@ def _hf_parquet(src: Path) -> None:
     pandas.DataFrame(rows).to_parquet(src / "train-00000-of-00001.parquet")
 
 
+def _hf_saved(src: Path) -> None:
+    """As `save_to_disk` writes it, with images, addresses and other media at every depth."""
+    import pyarrow
+
+    _pages(src / "images")
+    stored = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
+    pictures = [{"bytes": (src / "images" / f"{name}.png").read_bytes(), "path": f"{name}.png"} for name in _NAMES]
+    named = {"bytes": None, "path": "http://127.0.0.1:9/x.png"}
+    image, audio = {"_type": "Image"}, {"_type": "Audio"}
+    depths: dict[str, tuple[Any, Any, Any]] = {
+        "image": (image, stored, None),
+        "words": ({"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"}, None, ["Total", "9.00"]),
+        "ner_tags": ({"feature": {"names": ["O", "B-A"], "_type": "ClassLabel"}, "_type": "List"}, None, [0, 1]),
+        "bboxes": ({"feature": {"_type": "List"}, "_type": "List"}, None, [[2, 2, 20, 10], [24, 2, 50, 10]]),
+        "one": ({"pic": image}, pyarrow.struct({"pic": stored}), {"pic": named}),
+        "several": ({"feature": image, "_type": "List"}, pyarrow.list_(stored), [named]),
+        "large": ({"feature": audio, "_type": "LargeList"}, pyarrow.large_list(stored), [named]),
+        "deep": (
+            [{"a": {"feature": {"feature": image, "_type": "Sequence"}, "_type": "Sequence"}}],
+            pyarrow.list_(pyarrow.struct({"a": pyarrow.list_(pyarrow.list_(stored))})),
+            [{"a": [[named]]}],
+        ),
+    }
+    columns = {name: pyarrow.array([value] * len(_NAMES), kind) for name, (_, kind, value) in depths.items()}
+    rows = pyarrow.table({**columns, "image": pyarrow.array(pictures, stored)})
+    file = "data-00000-of-00001.arrow"
+    with pyarrow.OSFile(str(src / file), "wb") as stream, pyarrow.ipc.new_stream(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    _json(src / "state.json", {"_data_files": [{"filename": file}], "_fingerprint": "a" * 16, "_split": "train"})
+    _json(src / "dataset_info.json", {"features": {name: feature for name, (feature, _, _) in depths.items()}})
+
+
 def _chat(src: Path) -> None:
     _pages(src / "images")
     for number, name in enumerate(_NAMES):
@@ -274,6 +306,7 @@ SOURCES: Mapping[str, Callable[[Path], None]] = {
     "forms": _forms,
     "hf": _hf,
     "hf parquet": _hf_parquet,
+    "hf saved": _hf_saved,
     "chat": _chat,
     "label-studio": _label_studio,
     "coco": _coco,

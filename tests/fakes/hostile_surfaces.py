@@ -116,6 +116,8 @@ def broken(ended: Ended, codes: frozenset[int]) -> Iterator[str]:
         yield f"it does not end: {ended.seconds:.0f} s of the processor"
     elif ended.code not in codes:
         yield f"exit code {ended.code}"
+    if ended.reached:
+        yield f"it reached {ended.reached[:200]}"
     told = ended.stdout + ended.stderr
     if "Traceback (most recent call last)" in told:
         yield "a traceback"
@@ -166,7 +168,22 @@ def _data(name: str, seed: Callable[[Path], None], share: int, *more: str) -> Su
 def _source(name: str, share: int) -> Surface:
     everything = ("--member", "1", "--heldout", "0", "--public", "0")
     commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
-    texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "label", "parquet", "pdf", "jpg", "png")
+    texts = (
+        "json",
+        "jsonl",
+        "csv",
+        "tsv",
+        "xml",
+        "hocr",
+        "in",
+        "out",
+        "label",
+        "parquet",
+        "arrow",
+        "pdf",
+        "jpg",
+        "png",
+    )
     patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in texts)
     return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
 
@@ -289,7 +306,7 @@ SURFACES: tuple[Surface, ...] = (
         )
         for end in ("txt", "csv", "json")
     ),
-    *(_source(name, 8 if name in ("hf parquet", "tab official") else 12) for name in SOURCES),
+    *(_source(name, 8 if name in ("hf parquet", "hf saved", "tab official") else 12) for name in SOURCES),
     *(
         _model(kind, 12)
         for kind in (
