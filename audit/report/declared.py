@@ -94,7 +94,7 @@ def tried_in_part(record: AuditRecord) -> str:
     if record.share >= 1 and (bounds is None or (bounds.documents is None and bounds.part >= 1)):
         return ""
     used = [_part_of(record, result) for result in record.attacks if isinstance(result, Completed)]
-    told = f"Documents of training used: {'; '.join(filter(None, used))}." if any(used) else ""
+    told = f"Of the documents of training: {'; '.join(filter(None, used))}." if any(used) else ""
     budget = f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried. "
     return f"{budget if record.share < 1 else 'A bound was set. '}{told}".strip()
 
@@ -102,12 +102,10 @@ def tried_in_part(record: AuditRecord) -> str:
 def _part_of(record: AuditRecord, result: Completed) -> str:
     """The documents of training that an attack used, and what it attacked in them; empty where it counts none."""
     used = next((count.value for count in result.counts if count.name == _SPLITS["member"][0]), None)
-    if used is None:
-        return ""
     inside = next((one for one in result.coverage if one.category == "all" and one.unit != "documents"), None)
-    more = f" ({inside.attacked:,} of {inside.total:,} {inside.unit})" if inside else ""
-    held = record.corpus.documents.get("member", 0)
-    return f"{_TITLES.get(result.attack, result.attack)}, {used:,} of {held:,}{more}"
+    parts = [f"{used:,} of {record.corpus.documents.get('member', 0):,}"] if used is not None else []
+    parts += [f"{inside.attacked:,} of {inside.total:,} {inside.unit}"] if inside else []
+    return f"{_TITLES.get(result.attack, result.attack)}, {', '.join(parts)}" if parts else ""
 
 
 def _used(record: AuditRecord, result: Completed) -> str:

@@ -308,7 +308,7 @@ def test_a_quick_scan_says_on_page_one_how_much_it_used() -> None:
     first = page_one(examples.judged(record))
     assert "Quick scan. The budget “quick” took 25 % of what could be tried." in first
     held = record.corpus.documents["member"]
-    assert f"Reconstruction of blacked-out values, 150 of {held} (320 of 1,280 fields)." in first
+    assert f"Reconstruction of blacked-out values, 150 of {held}, 320 of 1,280 fields." in first
     assert "Quick scan" not in page_one(examples.judged(dataclasses.replace(record, share=1.0, budget="standard")))
     bounded = dataclasses.replace(record, share=1.0, budget="standard", bounds=Bounds(40, None, 0.5, ()))
     assert "A part was tried. A bound was set." in page_one(examples.judged(bounded))

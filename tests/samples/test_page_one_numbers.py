@@ -1,0 +1,211 @@
+"""Numbers of page one and of the regulator table, computed again from journals, documents and policy alone.
+
+Nothing here calls the measuring or report code: only JSON, TOML and arithmetic. It reads the scans that the gate, or
+the night, has made (`DOCAUDIT_SAMPLE_SCANS`), whatever their budget.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+ROOT = Path(os.environ.get("DOCAUDIT_SAMPLE_SCANS", "/nonexistent"))
+SCANS = sorted(path.parent for path in ROOT.glob("*-*/record.json"))
+TITLES = {
+    "reconstruction": "Reconstruction of blacked-out values",
+    "attribute_inference": "Picking a hidden value out of a list",
+    "memorisation": "Answers that are no longer on the page",
+    "membership": "Telling which documents were used for training",
+}
+pytestmark = pytest.mark.skipif(not SCANS, reason="reads what the gate has scanned")
+
+
+class Scan:
+    """A scan as its files say it: text of the report, outcomes by attack, documents by id."""
+
+    def __init__(self, folder: Path) -> None:
+        page = re.sub(r"<script.*?</script>|<style.*?</style>", "", (folder / "report.html").read_text(), flags=re.S)
+        self.text = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " "))
+        self.page_one = self.text.partition("What leaks, and what was tried")[2].partition("Who answers for what")[0]
+        self.record: dict[str, Any] = json.loads((folder / "record.json").read_text())
+        lines = (SAMPLES / folder.name.partition("-")[0] / "data" / "documents.jsonl").read_text().splitlines()
+        self.documents = {document["id"]: document for document in map(json.loads, lines)}
+        self.outcomes: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {}
+        for path in folder.glob("evidence/journal-*.jsonl"):
+            rows = map(json.loads, path.read_text().splitlines())
+            attack = path.name.removeprefix("journal-").rpartition("-")[0]
+            self.outcomes[attack] = {tuple(row["id"].split("\x1f")): row["outcome"] for row in rows}
+
+    def of(self, attack: str, split: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+        """The outcomes of an attack on documents of a split."""
+        for key, outcome in self.outcomes.get(attack, {}).items():
+            if key[0] in self.documents and self.documents[key[0]]["split"] == split:
+                yield key, outcome
+
+    def held(self) -> dict[str, int]:
+        """What the documents of training hold: fields, questions with an answer, documents without a held-out copy."""
+        texts: dict[str, set[str]] = {}
+        for one in self.documents.values():
+            texts.setdefault(_spelling(one), set()).add(one["split"])
+        members = [one for one in self.documents.values() if one["split"] == "member"]
+        fields = sum(len(one.get("entities", ())) for one in members)
+        questions = sum(any(asked["answers"]) for one in members for asked in one.get("questions", ()))
+        return {
+            "fields": fields,
+            "values": questions or fields,
+            "questions": questions,
+            "documents": sum("heldout" not in texts[_spelling(one)] for one in members),
+        }
+
+    def attacked(self) -> dict[str, int]:
+        """What each attack really asked about, of documents of training."""
+        rules: dict[str, Callable[[dict[str, Any]], bool]] = {
+            "reconstruction": lambda _: True,
+            "attribute_inference": lambda outcome: outcome["lost"] is None,
+            "memorisation": lambda outcome: outcome["status"] == "proven",
+            "membership": lambda outcome: outcome["target"] is not None,
+        }
+        return {
+            attack: len({key[:2] for key, outcome in self.of(attack, "member") if rule(outcome)})
+            for attack, rule in rules.items()
+            if attack in self.outcomes
+        }
+
+
+def _spelling(document: dict[str, Any]) -> str:
+    return " ".join(word["text"] for word in document["words"]).casefold()
+
+
+@pytest.fixture(scope="module", params=SCANS, ids=lambda path: path.name)
+def scan(request: pytest.FixtureRequest) -> Scan:
+    return Scan(request.param)
+
+
+UNITS = {
+    "reconstruction": "fields",
+    "attribute_inference": "values",
+    "memorisation": "questions",
+    "membership": "documents",
+}
+
+
+def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
+    held, attacked = scan.held(), scan.attacked()
+    assert attacked
+    for attack, count in attacked.items():
+        unit = UNITS[attack]
+        asked = f"examined: {count:,} of {held[unit]:,} {unit} of training"
+        told = re.findall(rf"{TITLES[attack]}, (examined: [\d,]+ of [\d,]+ \w+ of training)", scan.text)
+        assert told, attack
+        assert set(told) == {asked}
+
+
+def test_a_quick_scan_says_on_page_one_what_it_used(scan: Scan) -> None:
+    if scan.record["share"] == 1:
+        assert "Quick scan" not in scan.page_one
+        return
+    held = scan.held()
+    assert "Quick scan. The budget “quick” took 25 % of what could be tried." in scan.page_one
+    for attack, count in scan.attacked().items():
+        used = len({key[0] for key, _ in scan.of(attack, "member")})
+        documents = f"{used:,} of {held['documents']:,}"
+        more = f"{count:,} of {held[UNITS[attack]]:,} {UNITS[attack]}"
+        parts = {"membership": documents, "memorisation": more}.get(attack, f"{documents}, {more}")
+        assert f"{TITLES[attack]}, {parts}" in scan.page_one
+
+
+def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
+    limits = tomllib.loads(scan.record["policy"]["toml"])["limits"]
+    found = re.findall(r"(\d+) of (\d+) limits (?:violated|undecided|met)((?:, \d+ [a-z ]+)*)", scan.text)
+    for first, total, rest in found:
+        assert int(first) + sum(map(int, re.findall(r"\d+", rest))) == int(total)
+    # Those on the model; those on redacted text have a verdict of their own.
+    assert sum({int(total) for _, total, _ in found}) == len(limits)
+
+
+def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
+    if "reconstruction" not in scan.outcomes:
+        return
+    values = Counter(
+        _value(document, entity) for document in scan.documents.values() for entity in document["entities"]
+    )
+
+    def gains(split: str, method: str) -> tuple[list[int], list[int]]:
+        found, gained = [], []
+        for (document, name, *_), outcome in scan.of("reconstruction", split):
+            entity = next(one for one in scan.documents[document]["entities"] if one["id"] == name)
+            if values[_value(scan.documents[document], entity)] == 1:
+                own = outcome["methods"][method] if method else outcome
+                sides = [own[player][0]["tokens"] == outcome["truth"] for player in ("attack", "baseline")]
+                found.append(sides[0])
+                gained.append(sides[0] - sides[1])
+        return found, gained
+
+    means = {}
+    for method in ("", "lowest_loss"):
+        (found, member), (_, heldout) = gains("member", method), gains("heldout", method)
+        excess = sum(member) / len(member) - sum(heldout) / len(heldout)
+        means[method] = (excess, f"{sum(found)} of {len(found)} values")
+    told = re.search(r"Because the model was trained on the page, ([\d.]+) of every 100 values", scan.page_one)
+    if told is None:
+        points = re.search(r"([\d.−-]+) points \([^)]*\), the limit is at most 5 points", scan.page_one)
+        shown = float(points[1].replace("−", "-")) if points else 0.0
+        assert any(shown == pytest.approx(100 * excess, abs=0.05) for excess, _ in means.values())
+        return
+    fitting = [counted for excess, counted in means.values() if float(told[1]) == pytest.approx(100 * excess, abs=0.5)]
+    assert any(f"at least {counted}" in scan.page_one for counted in fitting)
+
+
+def _value(document: dict[str, Any], entity: dict[str, Any]) -> str:
+    return " ".join(document["words"][index]["text"] for index in entity["words"]).casefold()
+
+
+def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
+    if "memorisation" not in scan.outcomes:
+        return
+    rows = [
+        outcome["replies"]["exact"] for _, outcome in scan.of("memorisation", "member") if outcome["status"] == "proven"
+    ]
+    own, others = [row[0]["exact"] for row in rows], [[one["exact"] for one in row[1:]] for row in rows]
+    least = "at least " if any(own) else ""
+    assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.page_one
+    alone = [mine * (1 - sum(rest) / len(rest)) for mine, rest in zip(own, others, strict=True)]
+    net = sum(alone) - sum((1 - mine) * sum(rest) / len(rest) for mine, rest in zip(own, others, strict=True))
+    told = re.search(r"([\d.−-]+) of every 100 questions", scan.page_one)
+    assert told is not None
+    assert float(told[1].replace("−", "-")) == pytest.approx(100 * net / len(own), abs=0.5)
+
+
+def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
+    def losses(split: str, calibrated: bool) -> list[float]:
+        return [
+            one["target"]["loss"]
+            - (sum(ref["loss"] for ref in one["reference"]) / len(one["reference"]) if calibrated else 0)
+            for _, one in scan.of("membership", split)
+            if one["target"] is not None
+        ]
+
+    part = scan.page_one.partition(f"{TITLES['membership']}: ")[2]
+    told = re.search(r"(?:limit\.|limits\.|undecided\.) ([\d.]+) \(", part)
+    pairs = re.search(r"([\d.]+) of every 100 pairs", part)
+    shown = float(told[1]) if told else float(pairs[1]) / 100 if pairs else None
+    assert shown is not None
+    assert any(
+        shown == pytest.approx(_area(losses("member", calibrated), losses("heldout", calibrated)), abs=0.006)
+        for calibrated in (False, True)
+    )
+
+
+def _area(members: list[float], others: list[float]) -> float:
+    """The share of pairs in which the member has the lower loss, ties as halves."""
+    return sum((a < b) + (a == b) / 2 for a in members for b in others) / (len(members) * len(others))
