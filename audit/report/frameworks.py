@@ -54,7 +54,7 @@ class Clause:
     clause: Written
     summary: Written
     read: dt.date
-    seen: Literal["", "as quoted by others", "as summarised by others"] = ""
+    seen: Literal["", "as quoted by others", "as summarised by others", "in a copy on another site"] = ""
     quote: str = ""
     attack_class: str = ""
     outside: str = ""

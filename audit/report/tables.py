@@ -18,7 +18,7 @@ OUTCOME_LABELS = {
     "undecided": "Undecided",
     "waived": "Waived",
     "passed": "Met",
-    "not run": "Not run",
+    "not run": "Not tested",
     "inapplicable": "Does not apply",
 }
 """What a decision on one limit is called; the order is the one in which page one shows them."""

@@ -238,9 +238,9 @@ def test_limits_that_nothing_was_tried_for_are_named_in_a_line_and_told_in_the_a
     policy = Policy(1, "p", (*examples.policy().limits, absent))
     case = examples.judged(record, policy)
     brief = Seen(decision_html(*case)).text
-    assert "Not run for want of the attack, see what was not examined: Planted secrets (canaries) (1 limit)." in brief
+    assert "Not tested : Planted secrets (canaries) (1 limit); see what was not examined." in brief
     assert brief.count("he data set holds no canaries. To examine it: put some in.") == 1
-    assert "Not run" in Seen(html(*case)).text
+    assert "Not tested" in Seen(html(*case)).text
 
 
 def test_of_undecided_limits_those_that_were_measured_come_first() -> None:
@@ -248,7 +248,7 @@ def test_of_undecided_limits_those_that_were_measured_come_first() -> None:
     policy = Policy(1, "p", (*left_out, *examples.policy().limits))
     record = examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership"))
     rows = Seen(decision_html(*examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
-    assert rows.index(" points") < rows.index("for want of the attack") < rows.index("(5 limits)")
+    assert rows.index(" points") < rows.index("(5 limits)") < rows.index("see what was not examined")
 
 
 def test_a_category_nobody_measured_is_not_drawn_and_distances_are_turned_round() -> None:
