@@ -66,7 +66,8 @@ def test_a_negative_excess_is_not_passed() -> None:
     swapped = replace(normal("leak", -0.427, 0.04), null=0.0, null_kind="held-out")
     (decision,) = judge([completed(swapped)], limit(max=0.05)).decisions
     assert decision.outcome == "undecided"
-    assert "the held-out documents look trained on" in decision.reason
+    assert "the held-out documents look trained on, unless this is chance" in decision.reason
+    assert "draw other held-out documents" in decision.remedy
 
 
 def test_a_null_that_was_measured_counts_as_zero_where_it_is_above() -> None:

@@ -127,8 +127,9 @@ def _wrong_side(result: Completed, limits: Sequence[Limit]) -> Iterator[Check]:
         reason = f"an area under chance tells members as well: {shown}, chance is 0.5; are the splits right?"
         remedy = AGAIN
     else:
-        reason = f"less on documents of training than on held-out ones: {shown}; the held-out documents look trained on"
-        remedy = "see which documents the model was trained on, and scan again"
+        trained_on = "the held-out documents look trained on, unless this is chance"
+        reason = f"less on documents of training than on held-out ones: {shown}; {trained_on}"
+        remedy = "see which documents the model was trained on, draw other held-out documents, and scan again"
     yield Check(_WRONG_SIDE, p_value, "wrong side", reason, remedy, (metric,))
 
 

@@ -130,8 +130,8 @@ def _trained_on(measurements: Sequence[Measurement]) -> Check | None:
         return None
     most = max(found, key=lambda estimate: estimate.low)
     reason = (
-        "the held-out documents look trained on: of their values that stand in no other document, "
-        f"{100 * most.value:.0f} in 100 more are put back with the model than without it "
+        "the held-out documents look trained on, unless this is chance: of their values that stand in no other "
+        f"document, {100 * most.value:.0f} in 100 more are put back with the model than without it "
         f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
     )
     remedy = "keep documents aside that no training saw, and scan again"
