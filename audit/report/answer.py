@@ -81,7 +81,7 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
         asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
         return f"This audit cannot say {asked}."
     if record.target.is_model:
-        return f"The limits of {name} are met, as far as they could be examined."
+        return f"The limits of {name} that were tested are met."
     return f"The redacted text meets the limits of {name} on text."
 
 

@@ -271,6 +271,31 @@ def test_page_one_tells_the_number_that_decides() -> None:
     assert "60 of every 100" not in page_one(case), "one number for one question"
 
 
+def test_what_is_compared_with_page_one_comes_from_the_same_method() -> None:
+    found = examples.reconstruction(0.6)
+    lowest = [
+        examples.share(f"{name}.unique.lowest_loss", hits, 150)
+        for name, hits in (("pr.member.attack", 111), ("pr.member.baseline", 7), ("pr.heldout.attack", 9))
+    ]
+    other = examples.mean("excess_pr.unique.lowest_loss", 0.7, 0.02, 300, 0.0, "held-out")
+    both = dataclasses.replace(
+        found,
+        metrics=(*found.metrics, other.name),
+        measurements=(*found.measurements, other, *lowest),
+        methods={"excess_pr.unique": ("excess_pr.unique", other.name)},
+    )
+    case = examples.judged(examples.record(both), _one("excess_pr.unique"))
+    assert "recovered at least 111 of 150 values" in page_one(case)
+    assert "without the model recovered 7 of 150 values" in text_of(case)
+    assert "the attacker who holds it recovered 9 of 150 values" in text_of(case)
+
+
+def test_a_pass_says_that_the_limits_that_were_tested_are_met() -> None:
+    first = page_one(examples.passed())
+    assert "The limits of the policy “default” that were tested are met." in first
+    assert "could be examined" not in first
+
+
 def test_page_one_tells_the_number_that_decides_a_pass_with_its_limit_and_alone() -> None:
     found = answers.membership(0.0)
     other = examples.mean("auc.raw_perplexity", 0.56, 0.02, 300, 0.5, "chance")
