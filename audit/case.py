@@ -35,6 +35,7 @@ class References:
         pretrained: what the target was fine-tuned from.
         splits: K models of the target's recipe, each trained with half of the audited documents.
         embedder: a sentence embedder; answers `Embed`.
+        uncounted: references that were given and cannot be asked what the target is asked, by role and name.
     """
 
     auxiliary: TokenTarget | None = None
@@ -42,6 +43,7 @@ class References:
     pretrained: Target | None = None
     splits: tuple[SplitModel, ...] = ()
     embedder: Target | None = None
+    uncounted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, models: Mapping[str, Target], members: Mapping[str, frozenset[str]]) -> References:

@@ -128,7 +128,10 @@ def test_limits_that_are_looser_than_the_shipped_ones_say_so(tmp_path: Path) -> 
     )
     found = looser(policy)
     assert {(one.attack, one.metric): one.sentence for one in found} == {
-        ("membership", "auc"): "looser than docaudit's default policy: at most 0.9, there 0.65",
+        (
+            "membership",
+            "auc",
+        ): "looser than docaudit's default policy: at most 0.9, there 0.65; no min_power, there 0.3",
         ("reconstruction", "excess_pr.unique"): (
             "looser than docaudit's default policy: no min_power, there 0.5; no min_coverage, there 0.3"
         ),

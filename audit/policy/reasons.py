@@ -15,6 +15,11 @@ from audit.policy.limits import Limit, Policy
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
+STRONGER_REFERENCE = (
+    "a reference that was trained as the model was, on other documents: docaudit references names the command"
+)
+_STRONGER = {"reference_power": STRONGER_REFERENCE}
+"""What makes an attacker stronger, by the metric that is its power; `STRONGER` for the others."""
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more of what the documents hold: --budget full"
@@ -237,8 +242,8 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
         whole: see `against_model`; None for findings about the documents' own text.
     """
     reasons: tuple[Callable[[], Reason | None], ...] = (
-        lambda: _too_weak(limit, power_of(result)),
         lambda: _weakened(result),
+        lambda: _too_weak(limit, result),
         lambda: whole,
         lambda: _checked(limit, result),
         lambda: _covers_little(limit, result),
@@ -262,15 +267,19 @@ def within(limit: Limit, result: Completed) -> str:
     return f"{words}; only {', '.join(little)}" if little else words
 
 
-def _too_weak(limit: Limit, power: Estimate | None) -> Reason | None:
+def _too_weak(limit: Limit, result: Completed) -> Reason | None:
     if limit.min_power is None:
         return None
+    power, stronger = power_of(result), _STRONGER.get(result.power or "", STRONGER)
     if power is None:
-        return "attacker too weak: its power could not be measured", STRONGER, "weak"
+        # Scans of older versions measured none of membership.
+        stronger = stronger if result.power else "scan again with this version"
+        return "attacker too weak: its power could not be measured", stronger, "weak"
     if power.value < limit.min_power:
+        name = power.name.replace("_", " ") if power.name in _STRONGER else "power"
         return (
-            f"attacker too weak: power {power.value:.2f}, the policy asks for {limit.min_power:.2f}",
-            STRONGER,
+            f"attacker too weak: {name} {power.value:.2f}, the policy asks for {limit.min_power:.2f}",
+            stronger,
             "weak",
         )
     return None

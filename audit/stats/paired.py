@@ -133,7 +133,7 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
 
 
 def ratio_difference(
-    before: Ratios, after: Ratios, both: tuple[Estimate, Estimate], rng: np.random.Generator
+    before: Ratios, after: Ratios, both: tuple[Estimate, Estimate] | None, rng: np.random.Generator
 ) -> Difference | None:
     """The measure after minus before, over the documents of both; null 0.
 
@@ -142,7 +142,7 @@ def ratio_difference(
     Args:
         before: of one scan.
         after: of the other.
-        both: the measure before and after, with intervals.
+        both: the measure before and after, with intervals; None: without documents that differ nothing is said.
         rng: the source of randomness.
 
     Returns:
@@ -163,6 +163,8 @@ def ratio_difference(
     value = float(_ratio_change(sums.sum(axis=0)[None, None])[0])
     p = _exchange(value, lambda swap: _swapped_ratios(sums, swap), len(names), rng)
     if interval is None:
+        if both is None:
+            return None
         joined = joined_difference(*both)
         return replace(joined, p=p, paired=True)
     return Difference(interval, p, True)

@@ -18,12 +18,14 @@ from audit.attacks.measuring import compare_losses
 from audit.attacks.membership.description import LIMITED, SCORES, MembershipInferenceDescription
 from audit.attacks.membership.documents import (
     CALIBRATING,
+    NO_REFERENCE,
     REASONS,
     adapt_to,
     adapted_ids,
     count_left_out,
     first_by_name,
     left_out,
+    name_uncounted,
     query_document,
     reference_of,
     select_compared,
@@ -34,6 +36,7 @@ from audit.attacks.membership.measures import (
     reference_controls,
     reference_knows_members,
 )
+from audit.attacks.membership.reference import reads_otherwise
 from audit.attacks.membership.scores import PRIMARIES, counted_scores, enough, gated_scores, score_documents
 from audit.attacks.score_figures import provable_of, rank_scores
 from audit.attacks.shared_report import DOCUMENTS, LOW
@@ -64,9 +67,6 @@ ADAPTED: tuple[TaskKind, ...] = (
 """Tasks whose models can be adapted to a document."""
 MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}
 """Masks of a page, by budget, for masked language models (ours)."""
-NO_REFERENCE = (
-    "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
-)
 
 
 @dataclass(frozen=True)
@@ -259,12 +259,13 @@ class MembershipInference(MembershipInferenceDescription, Attack):
             checks=(
                 *blind.checks,
                 *reference_knows_members(scored),
+                *reads_otherwise(case),
                 *check_scores(scored, counted, measured.measurements),
             ),
             controls=reference_controls(scored, methods, blind) + blind_controls(blind, methods["auc"], methods[LOW]),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
-            weaknesses=() if scored.primary == "calibrated" else (NO_REFERENCE,),
+            weaknesses=() if scored.primary == "calibrated" else (name_uncounted(case, NO_REFERENCE),),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from audit.attacks.interface import Attack
 
 SCORES = tuple(LABELLED)
+POWER = "reference_power"
 LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
 METRICS = (
     *LIMITED,
     *(f"tpr_at_fpr_{rate}" for rate in RATES),
     *(f"fpr_at_{rate}" for rate in RATES),
+    POWER,
     *(f"{what}.{score}" for what, score in product((*LIMITED, *(f"tpr_at_fpr_{rate}" for rate in RATES)), SCORES)),
 )
 """Without a suffix: of the primary score. `fpr_at_...` is what the threshold gave on the evaluated documents."""
@@ -36,6 +38,7 @@ class MembershipInferenceDescription(Description):
     tallies: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
     caps: ClassVar[Mapping[str, float]] = SCORE_CAPS
     report: ClassVar[AttackReport] = REPORT
+    power: ClassVar[str | None] = POWER
 
     @classmethod
     def load(cls) -> type[Attack]:

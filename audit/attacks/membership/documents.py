@@ -37,6 +37,9 @@ from audit.targets.interface import (
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first (ours): baselines know what the target's recipe makes of documents like these, the pretrained
 model what it began as; the public model serves a masked language model for which neither was given."""
+NO_REFERENCE = (
+    "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
+)
 NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
 REASONS = {
@@ -86,6 +89,15 @@ def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
         if models:
             return name, models
     return "", ()
+
+
+def name_uncounted(case: Case, reason: str) -> str:
+    """Add to the reason why there is no reference those that were given and did not count."""
+    given = case.references.uncounted
+    if not given:
+        return reason
+    why = "another head, or other labels or tokens than the model, so that the losses do not compare"
+    return f"{reason}; {' and '.join(given)} did not count: {why}"
 
 
 def select_compared(corpus: Corpus) -> tuple[Document, ...]:

@@ -15,7 +15,8 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.interface import Findings
-from audit.attacks.membership.description import LIMITED, METRICS, SCORES
+from audit.attacks.membership.description import LIMITED, METRICS, POWER, SCORES
+from audit.attacks.membership.reference import reference_power
 from audit.attacks.membership.scores import PRIMARIES, RATIO, ScoredDocuments
 from audit.attacks.score_figures import ScoreComparison, draw_roc
 from audit.attacks.shared_report import DOCUMENTS, LOW, RATES
@@ -55,6 +56,7 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
         if score == scored.primary:
             found.update({name: replace(found[f"{name}.{score}"], name=name) for name in LIMITED})
         progress.advance()
+    found[POWER] = reference_power(scored)
     calibrated = Diagnostic(
         "calibrated",
         float(scored.primary == "calibrated"),

@@ -57,6 +57,12 @@ METRICS = {
         "shows here, and hardly in the AUC.",
     ),
     "documents_identified": DOCUMENTS_RECOGNISED,
+    "reference_power": MetricText(
+        "How well the reference explains the losses",
+        short="Power of the reference",
+        meaning="Rank correlation of the losses of both models over documents never seen: 1 when the reference finds "
+        "hard what the model finds hard, 0 when it knows nothing of that and shows no leak.",
+    ),
     "tpr_at_fpr_10": MetricText(
         "Found at one false alarm in ten",
         short="Found at 10 % false alarms",

@@ -10,7 +10,7 @@ import numpy as np
 
 from audit.arrays import Bools, Floats
 from audit.attacks.membership.description import SCORES
-from audit.attacks.membership.documents import adapted_ids, can_adapt, reference_of
+from audit.attacks.membership.documents import adapted_ids, can_adapt, name_uncounted, reference_of
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
@@ -159,7 +159,7 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
     names = [trial.unit for trial, _ in rows]
     table = _Table()
     if rows:
-        _losses([outcome for _, outcome in rows], table)
+        _losses([outcome for _, outcome in rows], table, name_uncounted(case, _UNCALIBRATED))
         _likelihood_ratios(case, rows, public, table)
         _docmia(case, [outcome["adapted"] for _, outcome in rows], table)
     counted = (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public)))
@@ -174,7 +174,7 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
     )
 
 
-def _losses(outcomes: Sequence[Json], table: _Table) -> None:
+def _losses(outcomes: Sequence[Json], table: _Table, uncalibrated: str) -> None:
     """Score by the loss, by its difference from and its ratio to a reference's, and by Min-K%.
 
     The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
@@ -183,9 +183,9 @@ def _losses(outcomes: Sequence[Json], table: _Table) -> None:
     losses = _numbers([outcome["target"] for outcome in outcomes], "loss")
     table.put("loss", -losses, "no finite loss")
     reference = np.array([_mean(outcome["reference"]) for outcome in outcomes])
-    table.put("calibrated", reference - losses, _UNCALIBRATED)
+    table.put("calibrated", reference - losses, uncalibrated)
     shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
-    table.put(RATIO, shares, _UNCALIBRATED)
+    table.put(RATIO, shares, uncalibrated)
     smallest = _numbers([outcome["target"] for outcome in outcomes], "min_k")
     table.put("min_k", smallest, "for models that generate an answer only")
 

@@ -68,6 +68,7 @@ class LoadedReferences:
         folders: by role, where they were loaded from.
         members: for every split model, the ids of the documents it was trained on.
         embedder: reads texts, not pages: no countermeasure stands before it.
+        uncounted: references that were given and cannot be asked what the target is asked, by role and name.
     """
 
     models: Mapping[str, Checkpoint | Denoiser] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class LoadedReferences:
     folders: Mapping[str, Path] = field(default_factory=dict)
     members: Mapping[str, frozenset[str]] = field(default_factory=dict)
     embedder: Embedder | None = None
+    uncounted: tuple[str, ...] = ()
 
     @property
     def references(self) -> References:
@@ -83,7 +85,8 @@ class LoadedReferences:
         return self.completed(References.of(self.models, self.members))
 
     def completed(self, references: References) -> References:
-        """These references with the embedder, when there is one."""
+        """These references with the embedder, when there is one, and those that do not count."""
+        references = replace(references, uncounted=self.uncounted)
         return references if self.embedder is None else replace(references, embedder=self.embedder.target)
 
 
@@ -110,6 +113,7 @@ class ReferencePlan:
         embedder: the sentence embedder, when somebody gave one.
         adapter: the settings of the audited adapter, in words; None for a whole model.
         not_taken: why what the target was fine-tuned from makes no public model, where it was given.
+        uncounted: see `LoadedReferences`.
     """
 
     auxiliary: PublicModel | None = None
@@ -123,6 +127,7 @@ class ReferencePlan:
     embedder: Embedder | None = None
     adapter: str | None = None
     not_taken: str | None = None
+    uncounted: tuple[str, ...] = ()
 
 
 def prepare(
@@ -166,7 +171,15 @@ def prepare(
         prepared = ReferencePlan()
     else:
         prepared = _auxiliary(audited, folders, batch_tokens, public)
-    return replace(prepared, same_kind=same_kind, embedder=embedder, adapter=adapter_words(audited.folder))
+    started = "pretrained" in needs and not any(reference.role == "pretrained" for reference in same_kind)
+    uncounted = [f"pretrained ({own.path.name})" for own in folders.get("pretrained", ())] if started else []
+    return replace(
+        prepared,
+        same_kind=same_kind,
+        embedder=embedder,
+        adapter=adapter_words(audited.folder),
+        uncounted=tuple(uncounted),
+    )
 
 
 def prepare_embedder(corpus: Corpus, given: Mapping[str, Sequence[Path]], device: str) -> ReferencePlan:
@@ -320,4 +333,5 @@ def _given_references(prepared: ReferencePlan, needs: Collection[str]) -> Loaded
         folders={reference.role: reference.folder for reference in same_kind},
         members={reference.role: reference.members for reference in same_kind if reference.members is not None},
         embedder=embedder,
+        uncounted=prepared.uncounted,
     )
