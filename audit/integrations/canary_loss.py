@@ -149,7 +149,8 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         if args.world_size > 1:
             from accelerate.utils import gather_object
 
-            rows.update({name: sum(own[name] for own in gather_object([rows])) - rows[name] for name in rows})
+            every = gather_object([dict(rows)])
+            rows = self.watch.rows = Counter({name: sum(own[name] for own in every) for name in rows})
         lost = sum(not count for count in rows.values())
         if lost and state.is_world_process_zero:
             LOG.warning(
