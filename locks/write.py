@@ -22,8 +22,8 @@ import licences
 LOCKS = Path(__file__).parent
 ROOT = LOCKS.parent
 CONSTRAINTS = ROOT / "constraints.txt"
-LEFT_OUT = ("dev", "federated")
-"""Extras without a lock: one is no part of an installation, Flower wants other versions (docs/federated.md)."""
+LEFT_OUT = ("dev",)
+"""Extras without a lock: they are no part of an installation."""
 INSTALLED = ("pdf",)
 """Extras that docaudit.txt holds, as the image does."""
 TOOLS = ("build", "cyclonedx-bom", "hatchling", "pip-audit")

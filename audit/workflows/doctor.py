@@ -32,7 +32,6 @@ _UNINSTALLED = "not from an installed package: python -m pip install docaudit"
 EXTRAS: Mapping[str, str] = {
     "attest": "docaudit attest, and verify of its signature",
     "datasets": "import from data sets of Hugging Face's library",
-    "federated": "training of several parties over Flower",
     "pdf": "import of PDF files",
     "peft": "models that are adapters, such as LoRA",
     "quantised": "models with bitsandbytes' weights",
