@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from audit.record import AuditRecord
     from audit.workflows.outputs import Outputs
 
-FORMATS = ("text", "json", "markdown", "junit", "sarif", "openmetrics")
+FORMATS = ("text", "json", "markdown", "junit", "sarif")
 Formats = Annotated[
     list[str] | None,
     typer.Option(

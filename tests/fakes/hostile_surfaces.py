@@ -203,7 +203,7 @@ def _record(name: str, seed: Callable[[Path], None], share: int, *arguments: str
 
 _ASKED = ("--policy", "policy.toml")
 _IMAGES = ("data/images/*.png",)
-_BY_FORM = ("json", "markdown", "junit", "sarif", "openmetrics")
+_BY_FORM = ("json", "markdown", "junit", "sarif")
 _FORMS = tuple(("gate", "record.json", "--format", form, "--no-exit-code") for form in _BY_FORM)
 SURFACES: tuple[Surface, ...] = (
     _data("data of receipts", seeds.receipts, 70),

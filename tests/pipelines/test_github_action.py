@@ -50,29 +50,27 @@ def kept(run, workspace):
 def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, workspace, docaudit):
     write_record(workspace, verdict)
     (workspace / ".git").mkdir()
-    formats = "junit\n sarif openmetrics junit"
+    formats = "junit\n sarif junit"
     run = act(tmp_path, workspace, docaudit, record="audits", policy="mine.toml", formats=formats, upload_sarif="true")
     assert run.code == code, run.log
     assert run.outputs == {"verdict": verdict, "exit-code": str(code), "folder": "docaudit-verdict"}
     assert verdict.upper() in run.summary.decode()
-    assert kept(run, workspace) == {f"docaudit.{kind}" for kind in ("json", "md", "xml", "sarif", "txt")}
+    assert kept(run, workspace) == {f"docaudit.{kind}" for kind in ("json", "md", "xml", "sarif")}
     assert json.loads((workspace / "docaudit-verdict" / "docaudit.json").read_text())["exit_code"] == code
     sarif = run.used["github/codeql-action/upload-sarif"]["sarif_file"]
     assert json.loads((workspace / sarif).read_text())["version"] == "2.1.0"
 
 
-@pytest.mark.parametrize(("undecided", "ends"), [("fail", 11), ("warn", 0)])
-def test_an_undecided_verdict_may_be_a_warning_and_no_other_may(
-    undecided, ends, tmp_path, workspace, fake, monkeypatch
-):
-    monkeypatch.setenv("FAKE_CODE", "11")
-    run = act(tmp_path, workspace, fake, record="r", undecided=undecided)
-    assert run.code == ends
-    assert run.outputs["exit-code"] == "11"
-    assert ("::warning" in run.log) is (ends == 0)
-    for code in (1, 2, 10, 130):
-        monkeypatch.setenv("FAKE_CODE", str(code))
-        assert act(tmp_path, workspace, fake, record="r", undecided=undecided).code == code
+@pytest.mark.parametrize("code", [1, 2, 10, 11, 130])
+def test_the_job_ends_as_the_gate_does(code, tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_CODE", str(code))
+    run = act(tmp_path, workspace, fake, record="r")
+    assert run.code == code
+    assert run.outputs["exit-code"] == str(code)
+
+
+def test_no_input_turns_an_undecided_verdict_into_a_pass():
+    assert "undecided" not in yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
 
 
 def test_a_record_that_cannot_be_read_ends_with_2_and_keeps_nothing(tmp_path, workspace, docaudit):
@@ -142,7 +140,6 @@ def test_line_breaks_in_inputs_are_refused(name, tmp_path, workspace, fake):
     [
         {},
         {"model": "m"},
-        {"record": "r", "undecided": "pass"},
         {"record": "r", "formats": "pdf"},
         {"record": "r", "formats": "*"},
         {"record": "r", "output": ""},
@@ -215,7 +212,7 @@ def test_every_python_of_the_action_is_isolated():
             assert "export PYTHONSAFEPATH=1" in script
 
 
-STALE = ("docaudit.json", "docaudit.md", "docaudit.xml", "docaudit.sarif", "docaudit.txt", *SCANNED)
+STALE = ("docaudit.json", "docaudit.md", "docaudit.xml", "docaudit.sarif", *SCANNED)
 
 
 @pytest.mark.parametrize("left", ["link", "file", "folder"])
@@ -285,7 +282,7 @@ def test_the_action_scans_a_model_and_keeps_all_but_the_evidence(tmp_path, works
 @pytest.mark.parametrize("code", [1, 2, 130, 143])
 def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkeypatch):
     monkeypatch.setenv("FAKE_CODE", str(code))
-    run = act(tmp_path, workspace, fake, model="m", data="d", undecided="warn")
+    run = act(tmp_path, workspace, fake, model="m", data="d")
     assert run.code == code
     assert [arguments[0] for arguments in asked(tmp_path)] == ["scan"]
     assert run.outputs["verdict"] == "error"
@@ -373,11 +370,11 @@ def test_uploads_and_the_verdict_come_whatever_failed_before():
 
 def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspace):
     write_record(workspace, "violated")
-    names = ("json", "markdown", "junit", "sarif", "openmetrics")
+    names = ("json", "markdown", "junit", "sarif")
     formats = [word for name in names for word in ("--format", name, "--output", str(tmp_path / name))]
     command = [sys.executable, "-c", IMPORTED, str(DATA), "gate", "audits", "--policy", "mine.toml", *formats]
     done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=True)
-    assert (tmp_path / "openmetrics").is_file()
+    assert (tmp_path / "sarif").is_file()
     imported = done.stdout.splitlines()[-1].split()
     owners = metadata.packages_distributions()
     needed = {owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])}

@@ -13,8 +13,6 @@ import pytest
 import yaml
 from pipeline_commands import DATA, HOSTILE, ROOT, asked, write_record
 
-from audit.policy import EXIT_CODES
-
 GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
 
 
@@ -39,7 +37,7 @@ def test_the_gitlab_job_ends_with_the_verdict(job, workspace, docaudit):
     done = run_job(job, workspace, docaudit, DOCAUDIT_RECORD="audits", DOCAUDIT_POLICY="mine.toml")
     assert done.returncode == 10, done.stderr
     reports = job["artifacts"]["reports"]
-    assert {Path(name).name for name in reports.values()} == {"docaudit.xml", "docaudit.txt"}
+    assert {Path(name).name for name in reports.values()} == {"docaudit.xml"}
     assert all((workspace / name).stat().st_size for name in reports.values())
 
 
@@ -134,8 +132,8 @@ def test_a_record_in_gitlabs_folder_stays(given, job, workspace, fake):
     assert (workspace / "docaudit-verdict" / "record.json").read_text() == "the record"
 
 
-def test_gitlab_warns_of_undecided_alone_and_keeps_no_evidence(job):
-    assert job["allow_failure"] == {"exit_codes": [EXIT_CODES["undecided"]]}
+def test_gitlab_fails_an_undecided_job_and_keeps_no_evidence(job):
+    assert "allow_failure" not in job
     artefacts = job["artifacts"]
     assert artefacts["when"] == "always"
     assert artefacts["exclude"] == ["**/evidence/**/*"]

@@ -14,7 +14,6 @@ import github_sarif
 import jsonschema
 import pytest
 from lxml import etree
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import audit
 from audit.errors import RenderError
@@ -100,9 +99,6 @@ def test_every_kind_of_verdict_is_valid_in_every_format(name):
     jsonschema.Draft202012Validator(document.schema()).validate(json.loads(drawn["json"]))
     XSD.assertValid(etree.fromstring(drawn["junit"].encode()))
     assert github_sarif.refusals(drawn["sarif"]) == []
-    families = list(text_string_to_metric_families(drawn["openmetrics"]))
-    assert all(family.type == "gauge" and family.samples is not None for family in families)
-    assert drawn["openmetrics"].endswith("\n# EOF\n")
     assert len(drawn["markdown"].encode()) < 60_000
     for text in drawn.values():
         assert "\x1b" not in text
@@ -119,9 +115,6 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     assert verdict.stamp in render("markdown", case)
     found = outcomes(render("junit", case)).values()
     assert bool({"failure", "error"} & {tag for tag, _ in found}) == (verdict.exit_code != 0)
-    families = {one.name: one.samples for one in text_string_to_metric_families(render("openmetrics", case))}
-    (true,) = [one.labels["outcome"] for one in families["docaudit_verdict"] if one.value == 1]
-    assert true == verdict.overall
     levels = [one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]]
     assert bool(levels) == (verdict.overall in ("violated", "undecided"))
     assert ("error" in levels) == (verdict.exit_code == 10)
@@ -290,12 +283,3 @@ def test_the_manual_says_which_formats_name_the_persons_of_waivers():
     said = re.search(r"(.+) name the persons of waivers", page)
     assert said is not None
     assert {name for name in FORMATS if f"`{name}`" in said[1]} == naming
-
-
-def test_metrics_of_the_verdict_have_verdicts_alone():
-    families = {
-        one.name: one.samples for one in text_string_to_metric_families(render("openmetrics", judged("passed")))
-    }
-    named = [one.labels["outcome"] for one in families["docaudit_verdict"]]
-    assert named == ["passed", "waived", "violated", "undecided"]
-    assert {"inapplicable", "not run"} < {one.labels["outcome"] for one in families["docaudit_limit_outcome"]}

@@ -4,7 +4,6 @@ json         verdict.schema.json
 markdown     the summary of a job, a comment
 junit        JUnit XML: a test suite an attack, a test case a limit
 sarif        SARIF 2.1.0: open limits at their line of the policy
-openmetrics  gauges
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ FORMATS = {
     "markdown": "markdown:as_markdown",
     "junit": "junit:as_junit",
     "sarif": "sarif:as_sarif",
-    "openmetrics": "openmetrics:as_openmetrics",
 }
 """The function that draws a format, by the format's name; its module is imported when it is asked for."""
 
