@@ -69,7 +69,7 @@ class Stranger:
 def receipts(n: int, vocabulary: Path, seed: int) -> list[Receipt]:
     """Draw receipts; clerks are words that stand elsewhere too, so that nothing but memory tells them surely."""
     known = (vocabulary / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    words = [word for word in known[:12000] if word.isascii() and word.isalpha() and 4 <= len(word) <= 8]
+    words = [word for word in known[2000:12000] if word.isascii() and word.isalpha() and 4 <= len(word) <= 8]
     rng = random.Random(seed)
     found = []
     for _ in range(n):
@@ -225,7 +225,7 @@ def train_gpt2(folder: Path, members: Sequence[Receipt], vocabulary: Path) -> No
     words = tokenizer_of(vocabulary, writes=True)
     config = GPT2Config(
         vocab_size=len(words),
-        n_embd=64,
+        n_embd=96,
         n_layer=2,
         n_head=4,
         n_positions=64,
@@ -251,7 +251,7 @@ def train_gpt2(folder: Path, members: Sequence[Receipt], vocabulary: Path) -> No
                 "labels": padded([labels[index] for index in batch], -100),
             }
 
-    fit(model, batches, rate=2e-3, until=0.05, most=45)
+    fit(model, batches, rate=2e-3, until=0.01, most=60)
     for part in (model, words):
         part.save_pretrained(folder)
 
@@ -418,6 +418,7 @@ def write(rows: Sequence[str]) -> None:
     new = {line.split(" | ")[0] for line in rows}
     kept = [line for line in old if line.split(" | ")[0] in {f"| {name}" for name in names} - new]
     rows = sorted([*kept, *rows], key=lambda line: names.index(line.split(" | ")[0].removeprefix("| ")))
+    missing = [name for name in names if not any(line.startswith(f"| {name} |") for line in rows)]
     columns = (
         *("model", "path", "role", "`assigned`", "exit code"),
         *("membership `auc`", "`excess.unique`", "`blind_auc`", "training", "scan", "date"),
@@ -434,6 +435,7 @@ def write(rows: Sequence[str]) -> None:
         "",
         *head,
         *rows,
+        *([f"\nNot scanned yet: {', '.join(missing)}."] if missing else []),
     ]
     RESULTS.write_text("\n".join(text) + "\n")
 

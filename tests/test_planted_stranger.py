@@ -22,7 +22,8 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = random.Random(3)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randrange(4, 9))) for _ in range(900)]
     digits = [piece for digit in "0123456789" for piece in (digit, f"##{digit}")]
-    lines = list(dict.fromkeys((*SPECIAL, *digits, *words)))
+    unused = (f"[unused{number}]" for number in range(2000))  # as many as BERT's vocabulary begins with, and more
+    lines = list(dict.fromkeys((*SPECIAL, *digits, *unused, *words)))
     (folder / "vocab.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     BertTokenizerFast(vocab=dict(zip(lines, range(len(lines)), strict=True))).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
