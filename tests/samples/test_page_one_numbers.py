@@ -126,7 +126,11 @@ def test_a_quick_scan_says_on_page_one_what_it_used(scan: Scan) -> None:
 
 def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
     limits = tomllib.loads(scan.record["policy"]["toml"])["limits"]
-    found = re.findall(r"(\d+) of (\d+) limits (?:violated|undecided|met)((?:, \d+ [a-z ]+)*)", scan.text)
+    bare = scan.text
+    while bare != (shorter := re.sub(r" ?\([^()]*\)", "", bare)):
+        bare = shorter  # what was not tested stands in brackets behind its count
+    found = re.findall(r"(\d+) of (\d+) limits (?:violated|undecided|met)((?:, \d+ [a-z ]+)*)", bare)
+    assert found
     for first, total, rest in found:
         assert int(first) + sum(map(int, re.findall(r"\d+", rest))) == int(total)
     # Those on the model; those on redacted text have a verdict of their own.
