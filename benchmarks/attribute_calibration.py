@@ -2,7 +2,7 @@
 
 No model is trained: `simulated_attacks.attributes` draws the losses of 16 candidates a value, four values a document,
 one in five of which stands in several documents; target and public model share what is likely anyway. Values are
-picked, measured and held against the limits by the attack's and the policy's own code, Holm over both limits and both
+picked, measured and held against the limits by the attack's and the policy's own code, Holm over all limits and both
 methods. A leak is a share of the members' true values that the target remembers. The blind check is left out.
 
     python benchmarks/attribute_calibration.py      # writes benchmarks/attribute_calibration.json
@@ -29,6 +29,8 @@ from audit.policy import Policy, load
 SIZES = (40, 75, 150, 300, 1000)
 CORRELATIONS = (0.0, 0.3)
 TIMES = (1, 2, 4)
+KNOWN = (10, 50)
+"""Documents known in all values, of 1,000."""
 ATTACK, METRIC = "attribute_inference", "excess.unique"
 RESAMPLES = 1000
 ALLOWED = 64
@@ -65,7 +67,7 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=1000, help="without a leak; with one a fifth")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
-    rows: dict[str, list[dict[str, Any]]] = {"without a leak": [], "with a leak": []}
+    rows: dict[str, list[dict[str, Any]]] = {"without a leak": [], "with a leak": [], "known documents": []}
     with fewer_resamples(RESAMPLES):
         for name in ("default", "strict"):
             policy = own_limits(load(name))
@@ -87,6 +89,10 @@ def main() -> None:
                     {"times": factor, **tally(Audit(documents, leak=leak), max(1, options.audits // 5), policy)}
                 )
                 print(rows["with a leak"][-1], flush=True)
+        for known in KNOWN:
+            found = tally(Audit(documents=1000, known=known), max(1, options.audits // 5), policy)
+            rows["known documents"].append({"known": known, **found})
+            print(rows["known documents"][-1], flush=True)
     content = {
         "machine": "2-core CPU",
         "date": datetime.now(UTC).date().isoformat(),

@@ -5,7 +5,8 @@ one field in a hundred whole without memory, and a leak adds fields, or parts of
 are the attack's own, verdicts those of `audit.policy.evaluate` on the limits of the shipped policies, whatever these
 are on the day: Holm runs over both methods of the three limits, in a scan over more and so to fewer violations.
 Documents hold four fields, one in five with a value that stands elsewhere too. With a correlation, fields of one
-document agree (beta-binomial). The attacker is strong and tries every field: what a pass needs besides is not drawn.
+document agree (beta-binomial). The check of single categories and of documents known whole is made beside them. The
+attacker is strong and tries every field: what a pass needs besides is not drawn.
 
 Counted are what became of each limit, and one-sided bounds at 0.05 over 0 and over the default policy's limit, before
 Holm. Without a leak a bound over 0 is a false alarm; a confirmed violation is one too, and with a leak of just a limit
@@ -29,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.interface import Findings
+from audit.attacks.shared_report import DOCUMENTS, VALUES
 from audit.measurements import Estimate
 from audit.policy import Policy, load
 from benchmarks.simulated_attacks import Audit, reconstruction
@@ -36,9 +38,8 @@ from benchmarks.simulated_audits import decisions_of, fewer_resamples
 
 ATTACK = "reconstruction"
 POLICIES = {name: load(name) for name in ("default", "strict")}
-LIMITS = {
-    limit.metric: limit.max for limit in POLICIES["default"].limits if limit.attack == ATTACK and limit.max is not None
-}
+OF_DEFAULT = [limit for limit in POLICIES["default"].limits if limit.attack == ATTACK]
+LIMITS = {limit.metric: limit.max for limit in OF_DEFAULT if limit.max is not None}
 ALPHA = 0.05
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
@@ -51,15 +52,27 @@ LEAK_FREE = {
     for documents in (150, 300)
     for correlation in (0.0, 0.3)
 }
+SHARES = {limit.metric: limit.max for limit in OF_DEFAULT if limit.max is not None and limit.holds == "interval"}
 PLANTED = {
     f"{metric}: {factor} x the limit, {documents} documents, correlation {correlation}": Audit(
         documents, correlation=correlation, leak={f"{ATTACK} {metric}": factor * limit}
     )
     for documents in (150, 300)
     for correlation in (0.0, 0.3)
-    for metric, limit in LIMITS.items()
+    for metric, limit in SHARES.items()
     for factor in (1, 2, 4)
 }
+COUNTED = {
+    f"{metric}: {factor} x the limit, {documents} documents": setting
+    for documents in (150, 300)
+    for factor in (1, 4)
+    for metric, setting in (
+        # A document has 3.2 values of its own.
+        (VALUES, Audit(documents, leak={f"{ATTACK} excess_pr": factor * LIMITS[VALUES] / (3.2 * documents)})),
+        (DOCUMENTS, Audit(documents, known=round(factor * LIMITS[DOCUMENTS]))),
+    )
+}
+"""Counts in truth; size alone never violates them, so that as many as the limit may pass."""
 
 
 def audited(setting: Audit, audits: int) -> Iterator[Findings]:
@@ -83,7 +96,12 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
                 counted[decision.limit.metric][decision.outcome] += 1
                 causes[policy].update([f"{decision.limit.metric}: {decision.cause}"] if decision.cause else [])
     return {
-        "setting": {"documents": setting.documents, "correlation": setting.correlation, "leak": dict(setting.leak)},
+        "setting": {
+            "documents": setting.documents,
+            "correlation": setting.correlation,
+            "leak": dict(setting.leak),
+            "known": setting.known,
+        },
         "audits": audits,
         "bounds": {where: dict(counts) for where, counts in over.items()},
         "policies": {
@@ -112,8 +130,8 @@ def main() -> None:
     options = parser.parse_args()
     settings: dict[str, Any] = {}
     with fewer_resamples(options.resamples):
-        for name, setting in {**LEAK_FREE, **PLANTED}.items():
-            audits = max(1, options.audits // 5) if setting.leak else options.audits
+        for name, setting in {**LEAK_FREE, **COUNTED, **PLANTED}.items():
+            audits = options.audits if name in LEAK_FREE else max(1, options.audits // 5)
             settings[name] = tally(setting, audits)
             print(f"{name}: {settings[name]['policies']['default']} of {audits}", flush=True)
     report = {

@@ -22,6 +22,7 @@ from audit.attacks.canaries import Canaries, summary
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
+from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Findings
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
@@ -68,6 +69,9 @@ class Audit:
         leak: by "attack metric", how large the number is in truth beyond what no leak gives; others are 0.
         contexts: of memorisation that are tried.
         splits: members and held-out documents where they are not as many.
+        known: members that are known in all values, and as members.
+        rare: share of the documents whose first value is of a rare category; a leak "reconstruction rare" is the share
+            of these that members give away.
     """
 
     documents: int = 300
@@ -76,6 +80,8 @@ class Audit:
     leak: Mapping[str, float] = field(default_factory=dict)
     contexts: tuple[str, ...] = GATED_METHODS
     splits: tuple[int, int] | None = None
+    known: int = 0
+    rare: float = 0.0
 
     def leaks(self, attack: str, *metrics: str) -> float:
         """The largest leak planted in one of these metrics, or in a group or method of it."""
@@ -112,6 +118,9 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     whole, partly = audit.leaks("reconstruction", "excess_pr"), audit.leaks("reconstruction", "excess_hamming")
     # What is known, or partly known, without memory cannot be gained by it.
     given = member & occurs(whole / (1 - KNOWN), cluster, audit.correlation, rng)
+    of_rare = (np.arange(cluster.size) % audit.rows == 0) & (rng.random(int(cluster.max()) + 1) < audit.rare)[cluster]
+    known_rare = of_rare & (rng.random(cluster.size) < audit.leaks("reconstruction", "rare"))
+    given |= member & ((cluster < audit.known) | known_rare)
     helped = member & occurs(partly / (0.75 - ALIKE) / (1 - KNOWN), cluster, audit.correlation, rng)
     scores: dict[tuple[str, str], Floats] = {}
     for method in METHODS:
@@ -133,8 +142,9 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         member=member,
         unique=unique,
         reached=np.ones_like(member),
-        category=np.full(cluster.size, "misc"),
+        category=np.where(of_rare, "code", "misc"),
         cluster=cluster,
+        value=np.arange(cluster.size),
         in_member=np.where(unique, member, 2),
         in_public=np.zeros_like(cluster),
         scores=scores,
@@ -142,19 +152,23 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         rankings={},
         chance={"pr": np.zeros(cluster.size), "recall": np.zeros(cluster.size)},
     )
-    held = {metric: names for metric, names in gated.gated_methods(METHODS).items() if metric in wanted}
+    everything = gated.gated_methods(METHODS) | gated.counted_methods(METHODS)
+    held, kinds = {metric: names for metric, names in everything.items() if metric in wanted}, KindsCheck(gated.APART)
     needed = {*wanted, gated.POWER, *(named(gated.GAIN, method) for method in METHODS)}
     needed |= {name for names in held.values() for name in names}
     measured: list[Measurement] = [
-        gated.excess(metric, table.group(metric.partition(".")[2]), METHODS[0], rng) for metric in held
+        gated.excess(metric, table.group(metric.partition(".")[2]), METHODS[0], rng)
+        for metric in held
+        if metric.startswith(gated.EXCESSES)
     ]
-    measured += [job() for job in gated.jobs(table, {}, METHODS, rng) if job.args[0] in needed]  # type: ignore[attr-defined]
+    jobs: Iterable[Any] = gated.jobs(table, {}, METHODS, rng, kinds)
+    measured += [job() for job in jobs if job.args[0] in needed or job.func == kinds.measure]
     n = int(member.sum())
     return Findings(
         tuple(measured),
         methods=held,
         coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
-        checks=gated.checks(measured),
+        checks=(*gated.check_heldout(measured), *kinds.check()),
     )
 
 
@@ -229,25 +243,30 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
     target, public = (prior + rng.normal(0, 1, shape) for _ in range(2))
     # Beside the public model what is likely anyway cancels: one value of the list is picked by lot, and cannot leak.
     given = member & occurs(min(0.95, leak / (1 - 1 / CANDIDATES)), cluster, audit.correlation, rng)
-    target[given, 0] -= 100.0
+    target[given | (cluster < audit.known), 0] -= 100.0
     unique = rng.random(cluster.size) < 0.8
     hidden = [
         SimpleNamespace(
             document=SimpleNamespace(id=f"{document:05}", split="member" if own else "heldout"),
             unique=one,
             category="person",
+            values=frozenset({str(row)}),
         )
-        for document, own, one in zip(cluster.tolist(), member.tolist(), unique.tolist(), strict=True)
+        for row, (document, own, one) in enumerate(zip(cluster.tolist(), member.tolist(), unique.tolist(), strict=True))
     ]
     outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
     table = build_choices(hidden, outcomes, alike=True)  # type: ignore[arg-type]
-    limited = ("excess.unique", "excess.all", attribute_measures.POWER)
-    jobs = [job for job in attribute_measures.jobs(table, rng) if _limited(job, limited)]
+    held = attribute_measures.gated_methods(table) | attribute_measures.counted_methods(table)
+    limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
+    kinds = KindsCheck(attribute_measures.ALLOWED)
+    jobs: list[Any] = [*attribute_measures.jobs(table, rng, kinds)]
+    jobs = [job for job in jobs if _limited(job, limited) or job.func == kinds.measure]
     total = int(member.sum())
     return Findings(
         tuple(job() for job in jobs),
-        methods=attribute_measures.gated_methods(table),
+        methods=held,
         coverage=(Coverage("all", total, total, "values"),),
+        checks=kinds.check(),
     )
 
 
@@ -266,6 +285,7 @@ def membership(audit: Audit, rng: np.random.Generator) -> Findings:
     calibrated = rng.normal(0, 1, member.size) + moved * member
     # Known for certain: beyond every other document; of the others a share passes the threshold by chance.
     sure = member & (rng.random(member.size) < certain / (1 - (lowest_resolved(audit.sides[1]) or 0.1)))
+    sure |= np.arange(member.size) < audit.known
     calibrated = np.where(sure, 10 + rng.random(member.size), calibrated)
     columns = {"loss": calibrated + rng.normal(0, 1, member.size), "calibrated": calibrated}
     return scored(columns, member, rng)
@@ -276,7 +296,9 @@ def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generato
     names = tuple(f"document {row}" for row in range(member.size))
     missing = {score: "not simulated" for score in membership_measures.SCORES if score not in columns}
     counts = (("member", int(member.sum())), ("held-out", int((~member).sum())))
-    found = membership_measures.measure_scores(ScoredDocuments(names, member, columns, missing, 0, counts), rng, SILENT)
+    documents = ScoredDocuments(names, member, columns, missing, 0, counts)
+    found = membership_measures.measure_scores(documents, rng, SILENT)
+    checks = membership_measures.check_scores(documents, tuple(columns), found.measurements)
     measured = {item.name for item in found.measurements}
     methods = {
         metric: tuple(f"{metric}.{score}" for score in columns)
@@ -284,7 +306,7 @@ def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generato
         if all(f"{metric}.{score}" in measured for score in columns)
     }
     total = int(member.sum())
-    return replace(found, methods=methods, coverage=(Coverage("all", total, total, "documents"),))
+    return replace(found, methods=methods, coverage=(Coverage("all", total, total, "documents"),), checks=checks)
 
 
 def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Findings:

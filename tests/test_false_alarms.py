@@ -9,7 +9,17 @@ import pytest
 
 from audit.policy import load
 from benchmarks import membership_calibration
-from benchmarks.reconstruction_calibration import ALLOWED, ATTACK, LEAK_FREE, LIMITS, PLANTED, fewer_resamples, tally
+from benchmarks.reconstruction_calibration import (
+    ALLOWED,
+    ATTACK,
+    COUNTED,
+    LEAK_FREE,
+    LIMITS,
+    PLANTED,
+    SHARES,
+    fewer_resamples,
+    tally,
+)
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DEFAULT, STRICT = load("default"), load("strict")
@@ -25,13 +35,15 @@ def limits_of(attack, policy=DEFAULT):
 
 def test_reconstruction_is_calibrated_on_the_shipped_limits():
     written = committed("reconstruction")
-    assert written["limits"] == LIMITS == limits_of(ATTACK)
+    assert limits_of(ATTACK) == LIMITS
+    assert {metric: LIMITS[metric] for metric in written["limits"]} == written["limits"]
+    assert SHARES.keys() <= written["limits"].keys()
     for name in LEAK_FREE:
         row = written["settings"][name]
         assert row["audits"] == 1000
         assert max(row["bounds"]["over 0"].values()) <= ALLOWED, name
         for policy in ("default", "strict"):
-            for metric in LIMITS:
+            for metric in written["limits"]:
                 assert row["policies"][policy][metric]["violated"] <= ALLOWED, (name, policy, metric)
 
 
@@ -46,6 +58,17 @@ def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_viol
         assert counts["passed"] <= 16
     else:
         assert counts["passed"] == 0
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_as_many_known_values_or_documents_as_a_limit_are_rarely_more_than_it(name):
+    metric, factor = name.partition(": ")[0], int(name.partition(": ")[2][0])
+    with fewer_resamples(500):
+        counts = tally(COUNTED[name], 10)["policies"]["default"][metric]
+    if factor == 1:
+        assert counts["violated"] <= 3  # of 10 at 5 %: more have a chance of 1 in 1,000
+    else:
+        assert counts["violated"] >= 5
 
 
 def test_membership_is_calibrated_on_the_shipped_limits():

@@ -77,8 +77,9 @@ class ScoreComparison:
     def count_certain(self, name: str, sides: TwoSides) -> Measurement:
         """Count the members that rank above all but one of the others, beyond chance; null: 0."""
         n = len(sides[1])
-        if n < FEWEST_OTHERS:
-            return Unresolved(name, f"fewer than {FEWEST_OTHERS} {self.nonmembers}", n, FEWEST_OTHERS)
+        if n < FEWEST_OTHERS or not len(sides[0]):
+            reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without a copy"
+            return Unresolved(name, reason, n, FEWEST_OTHERS)
         found = count_outranking(*sides, alphas=ALPHAS, unit=self.unit)
         return estimate(name, found, f"{self.unit}s", 0.0, "chance")
 

@@ -21,6 +21,7 @@ from audit.record import AuditRecord, Completed, LeftOut
 from audit.report.files import write
 from audit.targets.checkpoint.content import hash_files
 
+COUNTS = ("values_identified", "documents_identified")
 KEPT = ("excess_pr.unique", "excess_pr.repeated", "excess_hamming.unique", "candidate_recall", "public_accuracy")
 
 
@@ -43,7 +44,9 @@ def record(model_dir: Path, data_dir: Path) -> AuditRecord:
     known = {item.name for item in numbers}
     methods = {metric: tuple(name for name in names if name in known) for metric, names in result.methods.items()}
     kept = {metric: names for metric, names in methods.items() if names and metric in known}
-    small = replace(result, measurements=numbers, metrics=KEPT, histograms=(), curves=(), methods=kept, pages=())
+    small = replace(
+        result, measurements=numbers, metrics=(*KEPT, *COUNTS), histograms=(), curves=(), methods=kept, pages=()
+    )
     files = hash_files(model_dir)
     origin = load("default").origin
     assert origin is not None

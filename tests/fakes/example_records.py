@@ -28,6 +28,8 @@ CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code"
 SCORES = ("pr", "hd", "ld", "jwd")
 METRICS = (
     *(f"excess_{score}.{kind}" for score in ("pr", "hamming") for kind in ("unique", "repeated", "all")),
+    "values_identified",
+    "documents_identified",
     "candidate_recall",
     "candidate_recall.unique",
     "public_accuracy",

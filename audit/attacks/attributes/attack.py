@@ -18,12 +18,22 @@ from audit.attacks import blind_baseline
 from audit.attacks.attributes.description import EXCESS, METHODS, AttributeInferenceDescription, named
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
-from audit.attacks.attributes.measures import Kind, counts, coverage, gated_methods, jobs, reference_controls
+from audit.attacks.attributes.measures import (
+    ALLOWED,
+    Kind,
+    counted_methods,
+    counts,
+    coverage,
+    gated_methods,
+    jobs,
+    reference_controls,
+)
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.controls import blind_controls
 from audit.attacks.fields import withheld
+from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
@@ -179,7 +189,8 @@ class AttributeInference(AttributeInferenceDescription, Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
-        measured = run_jobs("attribute inference: intervals", jobs(table, rng), progress)
+        kinds = KindsCheck(ALLOWED)
+        measured = run_jobs("attribute inference: intervals", jobs(table, rng, kinds), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
@@ -190,10 +201,10 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             blind.diagnostics,
             categories=tuple(sorted({*table.category.tolist()} & {*CATEGORIES})),
             confounded=blind.confounded,
-            checks=blind.checks,
+            checks=(*blind.checks, *kinds.check()),
             controls=reference_controls(table, methods, blind, rng)
             + blind_controls(blind, (), chain(*methods.values())),
-            methods=methods,
+            methods=methods | counted_methods(table),
             coverage=coverage(everything, asked, kept_out),
             weaknesses=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )

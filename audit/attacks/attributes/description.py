@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from audit.attacks.attributes.report import REPORT
 from audit.attacks.description import Description
 from audit.attacks.reporting import AttackReport
-from audit.attacks.shared_report import BLIND_AUC
+from audit.attacks.shared_report import BLIND_AUC, DOCUMENTS, VALUES
 from audit.attacks.splits import AUDITED
 from audit.corpus.kinds import CATEGORIES
 
@@ -27,6 +27,7 @@ def named(name: str, method: str) -> str:
 
 
 METRICS = (
+    *(named(count, method) for count, method in product((VALUES, DOCUMENTS), METHODS)),
     *(named(f"{EXCESS}.{group}", method) for group, method in product((*GROUPS, *CATEGORIES), METHODS)),
     *(named(f"{CHOSEN}.{split}", method) for split, method in product(AUDITED, METHODS)),
     *(f"{PUBLIC}.{split}" for split in AUDITED),
@@ -42,7 +43,8 @@ class AttributeInferenceDescription(Description):
 
     name: ClassVar[str] = "attribute_inference"
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    unbounded: ClassVar[tuple[str, ...]] = (LISTED,)
+    unbounded: ClassVar[tuple[str, ...]] = (LISTED, VALUES, DOCUMENTS)
+    tallies: ClassVar[tuple[str, ...]] = (VALUES, DOCUMENTS)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
+from audit.attacks.given_away import Excess, KindsCheck, count_documents, count_values
 from audit.attacks.measuring import Job, estimate_without_null
+from audit.attacks.shared_report import DOCUMENTS, VALUES
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
 from audit.measurements import ALPHAS, Control, Count, Coverage, Measurement, Unresolved
@@ -28,6 +30,8 @@ from audit.stats.medians import median_interval
 from audit.stats.rates import excess_mean
 from audit.targets.utility import estimate
 
+ALLOWED = 0.15
+"""The excess of one category over which no limit is passed (ours): what `default.toml` allows on all values."""
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
 ENOUGH = 20
@@ -36,12 +40,19 @@ LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 
 
-def jobs(table: AttributeTable, rng: Generator) -> Iterator[Job]:
-    """Every measurement but the blind check, as a call."""
-    categories = sorted({*table.category.tolist()} & {*CATEGORIES})
-    for group, method in product((*GROUPS, *categories), METHODS):
+def jobs(table: AttributeTable, rng: Generator, kinds: KindsCheck) -> Iterator[Job]:
+    """Every measurement but the blind check, as a call; `kinds` tests the categories."""
+    categories, excess = sorted({*table.category.tolist()} & {*CATEGORIES}), cast("Excess", excess_mean)
+    for group, method in product(GROUPS, METHODS):
         if group in ("unique", "all") or len(table.group(group)):
             yield partial(_excess, f"{EXCESS}.{group}", table.group(group), method, rng)
+    for category, method in product(categories, METHODS):
+        name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
+        yield partial(kinds.measure, name, words, table.group(category).tried(method), excess, "values", rng)
+    for method in METHODS:
+        unique = table.group("unique").tried(method)
+        yield partial(count_values, named(VALUES, method), unique, excess, rng)
+        yield partial(count_documents, named(DOCUMENTS, method), unique)
     for split, method in product(AUDITED, METHODS):
         rows = table.split(split)
         yield partial(_share, named(f"{CHOSEN}.{split}", method), rows, rows.chosen[method], rows.public, rng)
@@ -61,6 +72,12 @@ def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
     """See `Findings.methods`: without a public model there is no calibrated loss."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
     return {f"{EXCESS}.{group}": tuple(named(f"{EXCESS}.{group}", one) for one in methods) for group in GROUPS}
+
+
+def counted_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
+    """Return the same for counts, which no control bounds."""
+    methods = METHODS if table.calibrated.any() else (LOSS,)
+    return {name: tuple(named(name, one) for one in methods) for name in (VALUES, DOCUMENTS)}
 
 
 def reference_controls(
@@ -144,11 +161,11 @@ def counts(
 
 def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Measurement:
     """(with the model - without) on member values minus the same on held-out values."""
-    bare, name = name, named(name, method)
+    name = named(name, method)
     columns: list[npt.NDArray[Any]] = []
     for split in AUDITED:
         rows = table.split(split)
-        if rows.n_documents < (ENOUGH if bare.removeprefix(f"{EXCESS}.") in GROUPS else LEAST):
+        if rows.n_documents < ENOUGH:
             return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)
         columns += [rows.chosen[method], rows.public, rows.cluster]
     return _difference(name, columns, rng)

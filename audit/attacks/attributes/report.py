@@ -17,7 +17,17 @@ from audit.attacks.reporting import (
     labelled_rows,
     sentence_case,
 )
-from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_GLOSSARY, BLIND_METRICS, BLIND_PART, BLOCKS
+from audit.attacks.shared_report import (
+    BLIND_DIAGNOSTICS,
+    BLIND_GLOSSARY,
+    BLIND_METRICS,
+    BLIND_PART,
+    BLOCKS,
+    DOCUMENTS,
+    DOCUMENTS_REVEALED,
+    VALUES,
+    VALUES_REVEALED,
+)
 from audit.attacks.threats import Threat
 
 GROUPS = {
@@ -27,6 +37,8 @@ GROUPS = {
 }
 METRICS = {
     **BLIND_METRICS,
+    VALUES: VALUES_REVEALED,
+    DOCUMENTS: DOCUMENTS_REVEALED,
     "excess": MetricText(
         "Picked because the page was trained on",
         short="Because of training",
@@ -154,7 +166,7 @@ REPORT = AttackReport(
     labels={"blocks": BLOCKS},
     parts=PARTS,
     trend=TREND,
-    tells={name: name for name in ("excess.unique", "excess.all")},
+    tells={name: name for name in ("excess.unique", "excess.all", VALUES, DOCUMENTS)},
     glossary=GLOSSARY,
     sources=SOURCES,
     threat=THREAT,

@@ -21,6 +21,7 @@ from audit.attacks.candidate_weights import (
     memory_of,
 )
 from audit.attacks.columns import DocumentColumns
+from audit.attacks.given_away import TriedValues
 from audit.engine.interface import Json
 
 
@@ -32,6 +33,7 @@ class AttributeTable(DocumentColumns):
         member, unique: whether the value is a member's, and stands in no other document.
         category: names.
         cluster: the value's document.
+        value: a number for what counts as the value.
         n_candidates: how many there were, the true one among them.
         chosen: by method, the chance that the true value is chosen with the model: 1, 0, or a share among equals.
         public: the same without the model: by the loss of the public model, else 1 / n_candidates.
@@ -44,6 +46,7 @@ class AttributeTable(DocumentColumns):
     unique: Bools
     category: NDArray[np.str_]
     cluster: Ints
+    value: Ints
     n_candidates: Ints
     chosen: dict[str, Floats]
     public: Floats
@@ -58,6 +61,10 @@ class AttributeTable(DocumentColumns):
         if name in GROUPS:
             return self.where(self.unique if name == "unique" else ~self.unique)
         return self.where(self.category == name)
+
+    def tried(self, method: str) -> TriedValues:
+        """The values as a method picks them or not."""
+        return TriedValues(self.member, self.cluster, self.value, self.chosen[method], self.public)
 
 
 def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
@@ -84,6 +91,7 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         unique=np.array([one.unique for one in hidden], bool),
         category=np.array([one.category for one in hidden], np.str_),
         cluster=np.array([documents[one.document.id] for one in hidden], np.int64),
+        value=np.unique(["\0".join(sorted(one.values)) for one in hidden], return_inverse=True)[1],
         n_candidates=sizes,
         chosen=_chances(scores),
         public=np.array(

@@ -89,7 +89,7 @@ def _low(name: str, scored: ScoredDocuments, score: str) -> tuple[Measurement, f
 
 
 def _certain(name: str, scored: ScoredDocuments, score: str) -> Measurement:
-    return _unresolved(name, scored, score) or _DOCUMENTS.count_certain(name, scored.distinct(score))
+    return _unresolved(name, scored, score) or _DOCUMENTS.count_certain(name, scored.single(score))
 
 
 def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Sequence[Measurement]) -> tuple[Check, ...]:
@@ -103,7 +103,7 @@ def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Seque
     known = [score for score in scores if score in scored.columns]
     names = {f"{LOW}.{score}" for score in known}
     certain = _DOCUMENTS.check_certain(
-        [scored.distinct(score) for score in known], [item for item in measured if item.name in names]
+        [scored.single(score) for score in known], [item for item in measured if item.name in names]
     )
     return (*certain, *_repeated(scored))
 
@@ -111,8 +111,8 @@ def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Seque
 def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
     """Test whether members that have copies among the members are told from held-out documents, beside a reference.
 
-    Documents that occur several times are common, and easy for any model: their plain loss proves nothing. Against few
-    of them the test is Mann and Whitney's; against `FEW` and more the area has to exceed `REPEATED_AUC`.
+    Documents that occur several times are common, and easy for any model: their plain loss proves nothing, and an area
+    of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann and Whitney's.
     """
     found: list[tuple[float, float, int]] = []
     for score in ("calibrated", RATIO):
@@ -120,7 +120,8 @@ def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
         if min(len(members), len(heldout)) > 1:
             area = auc_interval(members, heldout, alphas=ALPHAS)
             bounds = [alpha for alpha, lower, _ in area.bounds if lower > REPEATED_AUC]
-            p_value = outranks(members, heldout) if len(members) < FEW else min(bounds, default=1.0)
+            exact = outranks(members, heldout) if area.value > REPEATED_AUC else 1.0
+            p_value = exact if len(members) < FEW else min(bounds, default=1.0)
             found.append((p_value, area.value, len(members)))
     if not found:
         return ()

@@ -69,21 +69,25 @@ class ScoredDocuments:
         """The finite scores of members and of held-out documents."""
         return self._sides(name, np.ones(len(self.ids), bool))
 
-    def distinct(self, name: str) -> tuple[Floats, Floats]:
-        """The same of one document of each group of copies: copies are no independent units."""
-        return self._sides(name, self._firsts)
+    def single(self, name: str) -> tuple[Floats, Floats]:
+        """The same of documents without a copy in their split.
+
+        Copies are no independent units. What occurs often stays in one split by chance more often in the larger one,
+        as copies between splits are left out, so that documents with copies are not exchangeable.
+        """
+        return self._sides(name, ~self._copied)
 
     def repeated(self, name: str) -> tuple[Floats, Floats]:
-        """The same, of members only those that have copies among the members."""
-        times = Counter(self.first_copy.values())
-        copied = np.array([times[self.first_copy.get(one, one)] > 1 for one in self.ids], bool)
-        return self._sides(name, self._firsts & (copied | ~self.member))
+        """The same, of members one of each group of copies among the members; held-out documents without a copy."""
+        _, first = np.unique([self.first_copy.get(one, one) for one in self.ids], return_index=True)
+        firsts = np.isin(np.arange(len(self.ids)), first)
+        return self._sides(name, np.where(self.member, self._copied & firsts, ~self._copied))
 
     @property
-    def _firsts(self) -> Bools:
-        """Whether no earlier document is a copy of it: shape (n_documents,)."""
-        _, first = np.unique([self.first_copy.get(one, one) for one in self.ids], return_index=True)
-        return np.isin(np.arange(len(self.ids)), first)
+    def _copied(self) -> Bools:
+        """Whether a document has a copy in its split: shape (n_documents,)."""
+        times = Counter(self.first_copy.values())
+        return np.array([times[self.first_copy.get(one, one)] > 1 for one in self.ids], bool)
 
     def _sides(self, name: str, taken: Bools) -> tuple[Floats, Floats]:
         column = self.columns[name]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from audit.attacks.description import Description
 from audit.attacks.reconstruction.report import OTHER_RANKINGS, REPORT
 from audit.attacks.reporting import AttackReport
-from audit.attacks.shared_report import BLIND_AUC
+from audit.attacks.shared_report import BLIND_AUC, DOCUMENTS, VALUES
 from audit.attacks.splits import AUDITED
 from audit.corpus.kinds import CATEGORIES
 
@@ -50,6 +50,8 @@ def named(name: str, method: str) -> str:
 
 
 GATED_METRICS = (
+    *(named(count, method) for count, method in product((VALUES, DOCUMENTS), METHODS)),
+    *(named(f"{EXCESSES[0]}.{category}", method) for category, method in product(CATEGORIES, METHODS)),
     *(named(f"{what}.{group}", how) for what, group, how in product(EXCESSES, (*GROUPS, *LENGTHS_APART), METHODS)),
     *(
         f"pr.{split}.{player}.unique.{method}"
@@ -91,7 +93,8 @@ class ReconstructionDescription(Description):
 
     name: ClassVar[str] = "reconstruction"
     metrics: ClassVar[tuple[str, ...]] = METRICS
-    unbounded: ClassVar[tuple[str, ...]] = ("ipf", "hd", "ld")
+    unbounded: ClassVar[tuple[str, ...]] = ("ipf", "hd", "ld", VALUES, DOCUMENTS)
+    tallies: ClassVar[tuple[str, ...]] = (VALUES, DOCUMENTS)
     report: ClassVar[AttackReport] = REPORT
     power: ClassVar[str | None] = POWER
 

@@ -14,6 +14,7 @@ from numpy.random import Generator
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
+from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
 from audit.attacks.measuring import Job
 from audit.attacks.reconstruction.description import (
     DETECTION,
@@ -27,7 +28,7 @@ from audit.attacks.reconstruction.description import (
     named,
 )
 from audit.attacks.reconstruction.table import FieldTable, unresolved
-from audit.attacks.shared_report import RETRAIN
+from audit.attacks.shared_report import DOCUMENTS, VALUES
 from audit.attacks.splits import AUDITED
 from audit.measurements import ALPHAS, Check, Control, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion
@@ -36,16 +37,14 @@ from audit.stats.resampling import MIN_CLUSTERS
 from audit.stats.shares import net
 from audit.targets.utility import estimate
 
-NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 TRAINED_ON = 0.05
 """With the lower bound of the gain on held-out fields over it, held-out documents look trained on (ours): a model that
 never saw a value of a single page gives it back hardly more often than the public model does, while the most that
 `default.toml` lets members gain is as much."""
 APART = 0.05
-"""With the lower bound of an excess on long or short fields over it, no limit is passed (ours): what `default.toml`
-allows on fields of usual length."""
-_APART_WORDS = {"long": "fields too long to be attacked whole", "short": "fields of one or two word pieces"}
+"""The excess of one category of fields, or of long or short ones, over which no limit is passed (ours): what
+`default.toml` allows on all fields of usual length."""
+_APART_WORDS = {"long": "ends of fields too long to be attacked whole", "short": "fields of one or two word pieces"}
 
 
 def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_baseline: bool = False) -> Measurement:
@@ -67,7 +66,9 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
 
 
-def jobs(usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str], rng: Generator) -> Iterator[Job]:
+def jobs(
+    usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str], rng: Generator, kinds: KindsCheck
+) -> Iterator[Job]:
     """Every measurement of this module but the default method's excess on fields of usual length.
 
     Args:
@@ -75,6 +76,7 @@ def jobs(usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str]
         apart: those of each unusual length, of any value.
         methods: those of the attack, the default one first.
         rng: the source of randomness.
+        kinds: tests categories and lengths.
     """
     for method, group, what in product(methods[1:], GROUPS, EXCESSES):
         yield partial(excess, named(f"{what}.{group}", method), usual.group(group), method, rng)
@@ -88,15 +90,29 @@ def jobs(usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str]
         yield partial(_detection, f"{POWER}.{method}", unique.split("heldout"), [method])
     for method in methods:
         yield partial(_gain, named(GAIN, method), unique.split("heldout"), method, rng)
-    for (length, table), what, method in product(apart.items(), EXCESSES, methods):
+    for method in methods:
+        yield partial(count_values, named(VALUES, method), unique.tried(method), excess_rate, rng)
+        yield partial(kinds.count_documents, named(DOCUMENTS, method), unique.tried(method))
+    for (length, table), method in product(apart.items(), methods):
         if len(table):
-            yield partial(excess, named(f"{what}.{length}", method), table.group("unique"), method, rng)
+            rows, name = table.group("unique"), named(f"{EXCESSES[0]}.{length}", method)
+            yield partial(kinds.measure, name, _APART_WORDS[length], rows.tried(method), excess_rate, "fields", rng)
+            yield partial(excess, named(f"{EXCESSES[1]}.{length}", method), rows, method, rng)
+    for category, method in product(sorted(set(unique.category.tolist())), methods):
+        rows, name = unique.category_of(category), named(f"{EXCESSES[0]}.{category}", method)
+        words = f"values of category {category}"
+        yield partial(kinds.measure, name, words, rows.tried(method), excess_rate, "fields", rng)
 
 
 def gated_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """See `Findings.methods`."""
     names = [f"{what}.{group}" for what, group in product(EXCESSES, (*GROUPS, *LENGTHS_APART))]
     return {name: tuple(named(name, method) for method in methods) for name in names}
+
+
+def counted_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the same for counts, which no control bounds."""
+    return {name: tuple(named(name, method) for method in methods) for name in (VALUES, DOCUMENTS)}
 
 
 def reference_controls(table: FieldTable, methods: Sequence[str], blind: Blind, rng: Generator) -> tuple[Control, ...]:
@@ -117,17 +133,11 @@ def reference_controls(table: FieldTable, methods: Sequence[str], blind: Blind, 
     return tuple(found)
 
 
-def checks(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
-    """Test what speaks against a decision or a pass (`audit.policy.checks`)."""
-    tests = (_trained_on(measurements), *(_apart(measurements, *item) for item in _APART_WORDS.items()))
-    return tuple(filter(None, tests))
-
-
-def _trained_on(measurements: Sequence[Measurement]) -> Check | None:
+def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
     """Test whether the model gives held-out values back: then held-out documents are no control."""
     found = _estimates(measurements, GAIN)
     if not found:
-        return None
+        return ()
     most = max(found, key=lambda estimate: estimate.low)
     reason = (
         "the held-out documents look trained on, unless this is chance: of their values that stand in no other "
@@ -135,20 +145,7 @@ def _trained_on(measurements: Sequence[Measurement]) -> Check | None:
         f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
     )
     remedy = "keep documents aside that no training saw, and scan again"
-    return Check("held-out gain", _smallest_p(found, TRAINED_ON), "confounded", reason, remedy)
-
-
-def _apart(measurements: Sequence[Measurement], length: str, words: str) -> Check | None:
-    """Test whether fields of unusual length are put back because of training."""
-    found = _estimates(measurements, f"{EXCESSES[0]}.{length}")
-    if not found:
-        return None
-    most = max(found, key=lambda estimate: estimate.low)
-    reason = (
-        f"{words} are put back because of training: {100 * most.value:.0f} in 100 more "
-        f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
-    )
-    return Check(f"{length} fields", _smallest_p(found, APART), "alarm", reason, RETRAIN)
+    return (Check("held-out gain", _smallest_p(found, TRAINED_ON), "confounded", reason, remedy),)
 
 
 def _smallest_p(found: Sequence[Estimate], threshold: float) -> float:

@@ -14,6 +14,7 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.controls import blind_controls
 from audit.attacks.fields import REASONS, Field, Length, withheld
+from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, run_jobs
 from audit.attacks.reconstruction import gated, multishot
@@ -71,7 +72,8 @@ def measure_fields(
     categories = tuple(sorted(set(table.category.tolist())))
     jobs: list[Job] = [*_jobs(table, categories, rng), *multishot.jobs(table, rng)]
     jobs.append(partial(_public_accuracy, case, rng))
-    jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, rng)
+    kinds = KindsCheck(gated.APART)
+    jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, rng, kinds)
     if TUNED in methods:
         jobs += multishot.jobs(table, rng, tuned=True)
     measurements = run_jobs("reconstruction: intervals", jobs, progress)
@@ -84,9 +86,9 @@ def measure_fields(
         multishot.curves(table, rng),
         categories,
         confounded=blind.confounded,
-        methods=gated.gated_methods(methods),
+        methods=gated.gated_methods(methods) | gated.counted_methods(methods),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
-        checks=(*blind.checks, *gated.checks(measurements)),
+        checks=(*blind.checks, *gated.check_heldout(measurements), *kinds.check()),
         controls=gated.reference_controls(table, methods, blind, rng)
         + blind_controls(blind, (), chain(*gated.gated_methods(methods).values())),
     )
@@ -121,7 +123,7 @@ def _recall(name: str, table: FieldTable) -> Measurement:
     Null: as many candidates drawn uniformly.
     """
     if not len(table):
-        return Unresolved(name, "no such field was attacked", 0, gated.NEEDED_DOCUMENTS)
+        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
     interval = proportion(table.reached, table.cluster, alphas=ALPHAS)
     return estimate(name, interval, "fields", float(table.chance["recall"].mean()), "chance")
 

@@ -19,7 +19,17 @@ from audit.attacks.reporting import (
     TrendSpec,
     labelled_rows,
 )
-from audit.attacks.shared_report import BLIND_DIAGNOSTICS, BLIND_GLOSSARY, BLIND_METRICS, BLIND_PART, BLOCKS
+from audit.attacks.shared_report import (
+    BLIND_DIAGNOSTICS,
+    BLIND_GLOSSARY,
+    BLIND_METRICS,
+    BLIND_PART,
+    BLOCKS,
+    DOCUMENTS,
+    DOCUMENTS_REVEALED,
+    VALUES,
+    VALUES_REVEALED,
+)
 from audit.attacks.threats import Threat
 
 ACC_AT = "AccAt(p): of the share p of values that the attacker is surest of, the part recovered word for word."
@@ -70,6 +80,8 @@ def _by_length(label: str, suffix: str) -> tuple[TableRow, ...]:
 
 METRICS = {
     **BLIND_METRICS,
+    VALUES: VALUES_REVEALED,
+    DOCUMENTS: DOCUMENTS_REVEALED,
     "excess_pr": MetricText(
         "Recovered because of training, word for word",
         short="Excess word for word",
@@ -375,7 +387,9 @@ REPORT = AttackReport(
     figures=FIGURES,
     parts=PARTS,
     trend=TREND,
-    tells={name: name for name in ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated")},
+    tells={
+        name: name for name in ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated", VALUES, DOCUMENTS)
+    },
     found="pr.member.attack",
     glossary=GLOSSARY,
     sources=SOURCES,

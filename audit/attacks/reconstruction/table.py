@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import DocumentColumns
 from audit.attacks.fields import Field
+from audit.attacks.given_away import TriedValues
 from audit.attacks.reconstruction.description import DEFAULT, PLAYERS, TUNED, named
 from audit.attacks.reconstruction.methods import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
 from audit.corpus.folding import Occurrence, fold
@@ -33,6 +34,7 @@ class FieldTable(DocumentColumns):
             and all its tokens were among the candidates.
         category: names.
         cluster: the field's document.
+        value: a number for what the field says, folded.
         in_member, in_public: documents of these splits in which the value stands.
         scores: by score and player, in [0, 1], of the first attempt (one-shot); see `named` for the players.
         planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
@@ -46,6 +48,7 @@ class FieldTable(DocumentColumns):
     reached: Bools
     category: NDArray[np.str_]
     cluster: Ints
+    value: Ints
     in_member: Ints
     in_public: Ints
     scores: dict[tuple[str, str], Floats]
@@ -56,6 +59,11 @@ class FieldTable(DocumentColumns):
     def group(self, name: str) -> FieldTable:
         """The rows whose value is "unique", "repeated", or "all"."""
         return self if name == "all" else self.where(self.unique if name == "unique" else ~self.unique)
+
+    def tried(self, method: str) -> TriedValues:
+        """The fields as values that a method rebuilds exactly or not."""
+        found = (self.scores["pr", named(player, method)] for player in PLAYERS)
+        return TriedValues(self.member, self.cluster, self.value, *found)
 
     def category_of(self, name: str) -> FieldTable:
         """The rows of a category."""
@@ -113,7 +121,8 @@ def build_table(
         methods: of the attack.
         uniform: who guesses for `FieldTable.chance`.
     """
-    values = [seen[fold(field.document.text_of(field.entity))] for field in attacked]
+    texts = [fold(field.document.text_of(field.entity)) for field in attacked]
+    values = [seen[text] for text in texts]
     documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
     truths = [outcome["truth"] for outcome in outcomes]
     scores: dict[tuple[str, str], Floats] = {}
@@ -126,6 +135,7 @@ def build_table(
         reached=np.array([outcome["reached"] for outcome in outcomes], bool),
         category=np.array([field.entity.category for field in attacked], np.str_),
         cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
+        value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
         in_member=np.array([value.anywhere["member"] for value in values], np.int64),
         in_public=np.array([value.anywhere["public"] for value in values], np.int64),
         scores=scores,

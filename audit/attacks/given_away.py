@@ -1,0 +1,162 @@
+"""Values that an attack gives away: how many, in how many documents, and whether one kind of value is known.
+
+Method: methods.md#statistics, "Counts".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from audit.arrays import Bools, Floats, Ints
+from audit.attacks.columns import DocumentColumns
+from audit.attacks.shared_report import RETRAIN
+from audit.attacks.splits import AUDITED, LABELS
+from audit.measurements import ALPHAS, Check, Estimate, Measurement, Unresolved
+from audit.stats.clusters import cluster_sums
+from audit.stats.intervals import Interval
+from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
+from audit.stats.roc import FEW
+from audit.stats.shares import scaled
+from audit.stats.small_groups import excess_p
+from audit.targets.utility import estimate
+
+NEEDED_DOCUMENTS = 72
+"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
+FEWEST_OF_KIND = 6
+"""Documents of a split under which no values of a kind are tested (ours): they could hardly show anything."""
+LEVELS = tuple(sorted({*ALPHAS, 0.0005, 0.0002, 0.00005, 0.00002}, reverse=True))
+"""One-sided levels at which kinds of values are tested: finer ones than a record has, as many kinds share one check."""
+Excess = Callable[..., Interval]
+"""`stats.rates.excess_rate` or `excess_mean`."""
+
+
+@dataclass(frozen=True, eq=False)
+class TriedValues(DocumentColumns):
+    """Values that an attack tried; every column has shape (n_values,).
+
+    Attributes:
+        member: whether the document is a member.
+        cluster: a number for the document.
+        value: a number for what the value says.
+        attack, baseline: how far it was found with the model and without it, in [0, 1].
+    """
+
+    member: Bools
+    cluster: Ints
+    value: Ints
+    attack: Floats
+    baseline: Floats
+
+    @property
+    def columns(self) -> list[npt.NDArray[Any]]:
+        """The arrays that an `Excess` compares."""
+        sides = [self.split(split) for split in AUDITED]
+        return [column for rows in sides for column in (rows.attack, rows.baseline, rows.cluster)]
+
+    def too_few(self, name: str, least: int = 2) -> Unresolved | None:
+        """Return why members and held-out documents cannot be compared; None where they can."""
+        for split in AUDITED:
+            n = self.split(split).n_documents
+            if n < least:
+                return Unresolved(
+                    name, f"fewer than {least} {LABELS[split]} documents with such values", n, NEEDED_DOCUMENTS
+                )
+        return None
+
+    def distinct(self) -> TriedValues:
+        """Return one row for each value of a document: as far as it was found anywhere on the page."""
+        keys = np.stack([self.cluster, self.value])
+        _, first, row_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        attack, baseline = np.zeros(first.size), np.zeros(first.size)
+        np.maximum.at(attack, row_of.ravel(), self.attack)
+        np.maximum.at(baseline, row_of.ravel(), self.baseline)
+        return TriedValues(self.member[first], self.cluster[first], self.value[first], attack, baseline)
+
+
+def count_values(name: str, tried: TriedValues, excess: Excess, rng: Generator) -> Measurement:
+    """Count the distinct member values that are given away: their number times their excess over held-out values."""
+    values = tried.distinct()
+    few = values.too_few(name)
+    if few is not None:
+        return few
+    share = excess(*values.columns, rng, alphas=ALPHAS)
+    return estimate(name, scaled(share, len(values.split("member"))), "values", 0.0, "held-out")
+
+
+def count_documents(name: str, tried: TriedValues) -> Measurement:
+    """Count the member documents that give away more distinct values than all but one of the held-out documents."""
+    values = tried.distinct()
+    few = values.too_few(name, FEWEST_OTHERS)
+    if few is not None:
+        return few
+    return estimate(name, count_outranking(*_by_document(values), alphas=ALPHAS), "documents", 0.0, "chance")
+
+
+def _by_document(values: TriedValues) -> list[Floats]:
+    """How many values each member, and each held-out document, gives away: shape (n_documents,) each."""
+    sides = [values.split(split) for split in AUDITED]
+    sums = [cluster_sums([rows.attack - rows.baseline], rows.cluster) for rows in sides]
+    return [side[:, 0] for side in sums]
+
+
+@dataclass
+class KindsCheck:
+    """The excesses of kinds of values, and documents given away, tested together while they are measured.
+
+    Attributes:
+        allowed: the largest excess that is no alarm.
+        found: p-value, and what was found, in words; one for each kind, or for documents, and method.
+    """
+
+    allowed: float
+    found: list[tuple[float, str]] = field(default_factory=list)
+
+    def measure(
+        self, name: str, words: str, tried: TriedValues, excess: Excess, unit: str, rng: Generator
+    ) -> Measurement:
+        """Measure the excess of one kind of values by one method; `words` names the kind."""
+        few = tried.too_few(name)
+        if few is not None:
+            return few
+        interval = excess(*tried.columns, rng, alphas=LEVELS)
+        if tried.too_few(name, FEWEST_OF_KIND) is None:
+            levels = [alpha for alpha, lower, _ in interval.bounds if lower > self.allowed]
+            few_of_kind = tried.too_few(name, FEW) is not None
+            p_value = self._exact(tried) if few_of_kind else min(levels, default=1.0)
+            member, heldout = (
+                f"{rows.attack.sum():.0f} of {len(rows)}" for rows in (tried.split(split) for split in AUDITED)
+            )
+            shown = (
+                f"{words} are known because of training: {member} in documents of training, {heldout} in held-out ones"
+            )
+            self.found.append((p_value, shown))
+        bounds = tuple(bound for bound in interval.bounds if bound[0] in ALPHAS)
+        return estimate(name, replace(interval, bounds=bounds), unit, 0.0, "held-out")
+
+    def _exact(self, tried: TriedValues) -> float:
+        """Test the documents of small groups: those that give away more values with the model than without it."""
+        member, heldout = _by_document(tried)
+        return excess_p(int((member > 0).sum()), len(member), int((heldout > 0).sum()), len(heldout), self.allowed)
+
+    def count_documents(self, name: str, tried: TriedValues) -> Measurement:
+        """Count documents by one method as `count_documents` does, and test whether there are any."""
+        counted = count_documents(name, tried)
+        if isinstance(counted, Estimate):
+            shown = (
+                f"{counted.high:.0f} of {counted.n} give away more values than all but {ALLOWED} of the held-out ones"
+            )
+            self.found.append((outranking_p(*_by_document(tried.distinct())), f"some documents are known: {shown}"))
+        return counted
+
+    def check(self) -> tuple[Check, ...]:
+        """Test whether any kind of values, or any document, is known, whatever is known of all values together."""
+        if not self.found:
+            return ()
+        p_value, reason = min(self.found)
+        return (Check("known values", min(1.0, len(self.found) * p_value), "alarm", reason, RETRAIN),)
