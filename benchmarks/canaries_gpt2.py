@@ -140,8 +140,10 @@ def start(folder: Path, texts: Sequence[str]) -> Path:
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     inner.decoder = decoders.ByteLevel()
+    # ASCII alone: secrets that memaudit draws from single bytes of other letters do not survive their spelling.
+    letters = [one for one in pre_tokenizers.ByteLevel.alphabet() if one.isascii()]
     trainer = trainers.BpeTrainer(
-        vocab_size=1000, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=1000, special_tokens=["<pad>", "</s>"], initial_alphabet=[*letters, "\u0120", "\u010a"]
     )
     inner.train_from_iterator(texts, trainer)
     words = PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="</s>", bos_token="</s>")
@@ -166,7 +168,7 @@ def train(
     words = PreTrainedTokenizerFast.from_pretrained(begun)
     taught = [reader.taught([sample]) for sample in samples]
     ids = [one["input_ids"][0][one["attention_mask"][0].bool()].tolist() for one in taught]
-    ids += [words(row["prompt"] + "\n" + row["completion"])["input_ids"] + [words.eos_token_id] for row in others]
+    ids += [words(row["prompt"] + row["completion"])["input_ids"] + [words.eos_token_id] for row in others]
     rows = [{"input_ids": own[:192], "labels": own[:192]} for own in ids]
 
     def collate(batch: Sequence[Mapping[str, list[int]]]) -> dict[str, torch.Tensor]:
