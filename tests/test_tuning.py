@@ -1,11 +1,13 @@
-"""`docaudit tune-attack`, and scans that read what it wrote."""
+"""`python -m benchmarks.tune_attack`, and scans that read its file."""
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import tomllib
-from dataclasses import asdict, replace
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import pytest
@@ -15,16 +17,16 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.attacks import parameters
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.tuning import Grid, Score, Tuned, tune
 from audit.cli import app
 from audit.corpus.documents import ReferencePaths
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.encoding import Encoder
-from audit.workflows import tune as tuning
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
+from benchmarks import tune_attack as tuning
+from benchmarks.attack_tuning import Grid, Score, Tuned, tune
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -33,6 +35,22 @@ few_settings = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1
 
 def docaudit(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The exit code of the script, and what it printed on both streams."""
+
+    exit_code: int
+    output: str
+
+
+def tune_attack(*arguments):
+    """Run the script in this process; a fixture of module scope needs it, which capsys does not allow."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        code = tuning.main([str(argument) for argument in arguments])
+    return Result(code, printed.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +86,8 @@ def tuned(models, data, tmp_path_factory):
         tokenise = Encoder._tokenise
         patch.setattr(tuning, "tune", few_settings)
         patch.setattr(Encoder, "_tokenise", lambda self, document: read.append(document) or tokenise(self, document))
-        result = docaudit(
-            "tune-attack", models["classifier"], data, "--out", out, "--epochs", 2,
+        result = tune_attack(
+            models["classifier"], data, "--out", out, "--epochs", 2,
             "--reference", f"pretrained={models['pretrained']}",
         )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -147,7 +165,7 @@ def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, d
         raise AssertionError("trained although the cache holds it")
 
     monkeypatch.setattr(tuning, "tune", few_settings)
-    monkeypatch.setattr("audit.training.references.shadow.fit", trained_again)
+    monkeypatch.setattr("benchmarks.shadow_target.fit", trained_again)
     monkeypatch.setattr("audit.training.encoders.fit", trained_again)
     options = tuning.TuningOptions(
         models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
@@ -161,7 +179,7 @@ def test_a_masked_language_model_needs_no_public_one_and_gets_no_weight(models, 
     data = tiny.corpus(tmp_path / "data", members=1, heldout=1, public=20, kind="mlm", references=paths)
     shutil.copytree(models["pretrained"], data / "pretrained")
     out = tmp_path / "new" / "attack.toml"
-    result = docaudit("tune-attack", models["mlm"], data, "--out", out, "--epochs", 1, "--cache", tmp_path / "cache")
+    result = tune_attack(models["mlm"], data, "--out", out, "--epochs", 1, "--cache", tmp_path / "cache")
     assert result.exit_code == 0, result.output
     assert "target_weight" not in tomllib.loads(out.read_text())["reconstruction"]
     assert [folder.name.split("-")[0] for folder in (tmp_path / "cache").iterdir()] == ["shadow"]
@@ -186,7 +204,7 @@ def test_a_spade_target_that_sees_images_is_tuned_from_a_text_and_layout_checkpo
 
 def test_a_family_without_a_masked_language_model_is_refused_before_anything_is_trained(checkpoints, data, tmp_path):
     lilt = checkpoints("lilt", "token-classification", 1)
-    result = docaudit("tune-attack", lilt, data, "--out", tmp_path / "attack.toml", "--reference", f"pretrained={lilt}")
+    result = tune_attack(lilt, data, "--out", tmp_path / "attack.toml", "--reference", f"pretrained={lilt}")
     assert result.exit_code == 2
     assert "LiLT has no masked-language-model head" in result.output
 
@@ -254,12 +272,15 @@ def test_every_parameter_of_the_attack_can_be_set(tmp_path):
         (("--reference", "pretrained={classifier}"), "holds the target's own weights"),
         (("--reference", "pretrained={pretrained}", "--share", "0.9"), "20 public documents divide into 18 and 2"),
         (("--reference", "pretrained={pretrained}", "--share", "1"), "--share 1: must lie between 0 and 1"),
+        (("--reference", "pretrained={pretrained}", "--epochs", "0"), "--epochs 0: must be at least 1"),
+        (("--reference", "pretrained={pretrained}", "--seed", "-1"), "--seed -1: must lie between 0 and 4294967295"),
+        (("--reference", "pretrained"), "write NAME=PATH"),
         (("--reference", "pretrained={pretrained}", "--out", "{here}"), "is a folder"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_before_anything_is_trained(models, data, tmp_path, more, told):
     more = [part.format(here=tmp_path, **models) for part in more]
-    result = docaudit("tune-attack", models["classifier"], data, "--out", tmp_path / "attack.toml", *more)
+    result = tune_attack(models["classifier"], data, "--out", tmp_path / "attack.toml", *more)
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
     assert list(tmp_path.iterdir()) == []
@@ -267,8 +288,8 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_trained(models, data
 
 def test_public_documents_without_fields_to_attack_are_refused(models, tmp_path):
     data = _attack_only(tiny.corpus(tmp_path / "data", members=2, heldout=2, public=20), "none")
-    result = docaudit(
-        "tune-attack", models["classifier"], data, "--out", tmp_path / "attack.toml",
+    result = tune_attack(
+        models["classifier"], data, "--out", tmp_path / "attack.toml",
         "--reference", f"pretrained={models['pretrained']}",
     )  # fmt: skip
     assert result.exit_code == 2

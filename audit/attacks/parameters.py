@@ -1,4 +1,4 @@
-"""A file of attack parameters: what `docaudit tune-attack` writes and `docaudit scan --attack-parameters` reads."""
+"""A file of attack parameters: `docaudit scan --attack-parameters` reads it, benchmarks/tune_attack.py writes it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def read(path: Path) -> AttackParameters:
             values[name], wrong = _checked(kinds[name], table)
             problems += [f"{path}: [{name}] {problem}" for problem in wrong]
     if problems:
-        raise UsageError(problems, "correct the file, or write one with: docaudit tune-attack")
+        raise UsageError(
+            problems, "correct the file, or fit one in a checkout of docaudit: python -m benchmarks.tune_attack"
+        )
     return AttackParameters(values, corpus if isinstance(corpus, str) else None, hashlib.sha256(raw).hexdigest())
 
 

@@ -12,7 +12,7 @@ from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
 
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
 _START, _DATA, _AUDIT = "Start", "Data", "Audit"
-_MODELS, _MEASURES = "References and attack parameters", "Countermeasures and canaries"
+_MODELS, _MEASURES = "References", "Countermeasures and canaries"
 
 
 def make_app(called: str | None = None) -> typer.Typer:
@@ -148,12 +148,6 @@ def _add_train_splits(app: typer.Typer) -> None:
     app.command(cls=ProseCommand, rich_help_panel=_MODELS)(train_splits)
 
 
-def _add_tune_attack(app: typer.Typer) -> None:
-    from audit.cli.tune import tune_attack
-
-    app.command(cls=ProseCommand, rich_help_panel=_MODELS)(tune_attack)
-
-
 def _add_defend(app: typer.Typer) -> None:
     from audit.cli.defend import DefendCommand, defend
 
@@ -183,7 +177,6 @@ _COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
     "references": _add_references,
     "train-baseline": _add_train_baseline,
     "train-splits": _add_train_splits,
-    "tune-attack": _add_tune_attack,
     "defend": _add_defend,
     "canary": _add_canary,
 }

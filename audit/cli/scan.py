@@ -160,7 +160,7 @@ def scan(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Parameters of attacks, as tune-attack writes them.",
+            help="Parameters of attacks: a TOML table for each attack.",
             show_default="those of the budget",
         ),
     ] = None,

@@ -58,17 +58,6 @@ def make_few_receipts(world: Path) -> None:
     make_receipts(world, members=6, others=3)
 
 
-def make_totals(world: Path) -> None:
-    """Receipts of which the totals alone are attacked, enough public ones to fit an attack on, and a tagger."""
-    folder = tiny.corpus(world / "data", members=3, heldout=3, public=20)
-    lines = [json.loads(line) for line in (folder / "documents.jsonl").read_text().splitlines()]
-    for entity in (entity for document in lines for entity in document["entities"]):
-        entity["attack"] = entity["label"] == "TOTAL"
-    (folder / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in lines))
-    tiny.checkpoint(world / "model", "layoutlm", "token-classification", 2)
-    tiny.checkpoint(world / "pretrained", "layoutlm", "mlm", 3)
-
-
 def make_canaried(world: Path) -> None:
     """Utterances with canaries among them, and a model that was trained on both."""
     from audit.corpus.canaries.insertion import insert
@@ -160,7 +149,6 @@ WORKFLOWS = (
     ),
     Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START),
     Workflow("train-splits: answers", make_questions, "train-splits {w}/data --out out --count 2"),
-    Workflow("tune-attack", make_totals, "tune-attack {w}/model {w}/data --out out/attack.toml --epochs 1 " + _START),
     Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),
     Workflow("defend: question changed", make_questions, "defend random-after " + _DEFEND),
     Workflow("defend: blocking", make_questions, "defend blocking " + _DEFEND),

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ IMPORTED = (
     "audit.cli.commands",
     "audit.workflows.scan",
     "audit.workflows.defend",
-    "audit.workflows.tune",
     "audit.targets.encoders.target",
     "audit.targets.answering.target",
     "audit.training.encoders",
@@ -218,10 +216,8 @@ def _make_small() -> None:
     from audit.attacks import removal
     from audit.attacks.membership import attack as membership
     from audit.attacks.reconstruction import attack
-    from audit.attacks.reconstruction.tuning import Grid, tune
     from audit.report import figures, files
     from audit.workflows import demo
-    from audit.workflows import tune as tuning
 
     attack.N_CANDIDATES = ENOUGH
     files.pdf = lambda *_: b"%PDF-1.7\n%%EOF\n"
@@ -229,6 +225,5 @@ def _make_small() -> None:
     removal.TESSERACT = Perfect()
     rule = membership.AdaptationRule
     membership.AdaptationRule = lambda threshold, steps, rate: rule(threshold, min(steps, 3), rate)
-    tuning.tune = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1, 0.9)))
     whole = demo.open_demo
     demo.open_demo = lambda out: whole(out, 8, ("membership",))

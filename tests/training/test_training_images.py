@@ -20,8 +20,9 @@ from audit.targets.interface import FillMask, TagProbabilities
 from audit.training.encoders import fit, save
 from audit.training.recipes import Recipe
 from audit.training.references.public_model import fit_public_mlm
-from audit.training.references.resolve import complete, prepare, pretrained_of
+from audit.training.references.resolve import complete, prepare
 from audit.training.starting import starting_model
+from benchmarks.shadow_target import pretrained_of
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 
@@ -198,7 +199,7 @@ def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tm
 
 
 def test_what_would_become_a_public_model_with_another_sight_is_refused_before_training(checkpoints, tmp_path):
-    """For `tune-attack`, which trains the shadow target first."""
+    """For `benchmarks/tune_attack.py`, which trains the shadow target first."""
     corpus = Corpus(None, Manifest(1, "tiny", Task("mlm"), Membership("random")), (), "c" * 64)
     own, pretrained = "docaudit-layoutlm-image", tmp_path / "pretrained"
     with_own_scale(tiny.checkpoint(pretrained, own, "mlm", 7), "processor_config.json")

@@ -11,8 +11,8 @@ from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.loading import load
 from audit.training.encoders import Fitted
 from audit.training.recipes import Recipe
-from audit.training.references import shadow
-from audit.training.references.shadow import fit_shadow, halves
+from benchmarks import shadow_target as shadow
+from benchmarks.shadow_target import fit_shadow, halves
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 MANIFEST = Manifest(1, "tiny", Task("token-classification", tiny.LABELS), Membership("random"))

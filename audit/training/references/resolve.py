@@ -22,8 +22,7 @@ from audit.targets.embedder.target import load_embedder
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.interface import FillMask
-from audit.targets.opening import Checkpoint, open_model
+from audit.targets.opening import Checkpoint
 from audit.training.adapters import adapter_words
 from audit.training.recipes import Recipe
 from audit.training.references.load import (
@@ -235,27 +234,6 @@ def _auxiliary(
         ).check_vocabulary(documents)
         return replace(prepared, corpus=f"{public.manifest.name}, sha256 {public.sha256}")
     return ReferencePlan(not_taken=NO_PUBLIC if "pretrained" in given else None)
-
-
-def pretrained_of(
-    target: EncoderTarget, target_dir: AnyFolder, corpus: Corpus, given: Mapping[str, Sequence[Path]]
-) -> Path | None:
-    """The folder that the target was fine-tuned from, checked; None when nobody names it.
-
-    Raises:
-        TargetError: it is no folder, is the target itself, has other tokens, or, where that matters, sees other pages.
-        UsageError: `given` names something that is no reference.
-    """
-    opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
-    own = next(iter(with_base(locate(corpus, given), opened).get("pretrained", ())), None)
-    if own is None:
-        return None
-    folder = own.checkpoint
-    refuse_the_target("pretrained", folder, opened)
-    check_tokens("pretrained", folder, load_tokenizer(folder), target)
-    if FillMask not in target.answers:
-        check_image_input("pretrained", folder, page_images_of(folder, config_of(folder), None), target)
-    return own.path
 
 
 def complete(

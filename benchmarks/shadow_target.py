@@ -7,7 +7,7 @@ ours").
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,12 +18,20 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import config_of, page_images_of
+from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.target import EncoderTarget
+from audit.targets.interface import FillMask
+from audit.targets.opening import open_model
 from audit.training.encoders import fit, save
 from audit.training.recipes import Recipe
 from audit.training.references.cache import key_of, made_once
+from audit.training.references.load import with_base
+from audit.training.references.locate import locate
+from audit.training.references.provenance import refuse_the_target
+from audit.training.references.public_model import check_image_input, check_tokens
 from audit.training.starting import starting_model
 
 MIN_DOCUMENTS = 10
@@ -71,6 +79,27 @@ def halves(corpus: Corpus, share: float, seed: int) -> Halves:
             f"give at least {MIN_DOCUMENTS} for the shadow target and {MIN_DOCUMENTS} for its adversary",
         )
     return Halves(members, public)
+
+
+def pretrained_of(
+    target: EncoderTarget, target_dir: AnyFolder, corpus: Corpus, given: Mapping[str, Sequence[Path]]
+) -> Path | None:
+    """The folder that the target was fine-tuned from, checked; None when nobody names it.
+
+    Raises:
+        TargetError: it is no folder, is the target itself, has other tokens, or, where that matters, sees other pages.
+        UsageError: `given` names something that is no reference.
+    """
+    opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
+    own = next(iter(with_base(locate(corpus, given), opened).get("pretrained", ())), None)
+    if own is None:
+        return None
+    folder = own.checkpoint
+    refuse_the_target("pretrained", folder, opened)
+    check_tokens("pretrained", folder, load_tokenizer(folder), target)
+    if FillMask not in target.answers:
+        check_image_input("pretrained", folder, page_images_of(folder, config_of(folder), None), target)
+    return own.path
 
 
 def fit_shadow(

@@ -1,7 +1,16 @@
-"""Fits an attack's parameters on a shadow target inside the public split and writes them where a scan can read them."""
+"""Fit the reconstruction attack's parameters on a shadow target inside the public split, not on audited fields.
+
+    python -m benchmarks.tune_attack MODEL_DIR DATA_DIR --reference pretrained=PATH [--out attack.toml]
+    docaudit scan MODEL_DIR DATA_DIR --attack-parameters attack.toml
+
+Divides the public documents in two, trains a shadow target like the model on one half and the adversary's public model
+on the other, and tries every setting of `attack_tuning.Grid`. Writes the best setting to `--out`.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +22,14 @@ import tomli_w
 import audit
 from audit.attacks.parameters import PROVENANCE
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.tuning import FOLDS, Score, Tuned, collect, tune
 from audit.case import Case, References
+from audit.cli.console import Reporter, show_error
+from audit.cli.options import named_paths
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
-from audit.errors import EngineError, ManifestError, TargetError, UsageError
-from audit.files import write_atomically
+from audit.errors import DocauditError, EngineError, ManifestError, TargetError, UsageError
+from audit.files import check_file, write_atomically
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
@@ -27,18 +37,92 @@ from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.opening import encoder_of, open_model
 from audit.targets.unread import find_unread, without_unread
-from audit.training.defaults import EPOCHS, SHARE
 from audit.training.recipes import Recipe
 from audit.training.references.public_model import fit_public_mlm
-from audit.training.references.resolve import pretrained_of
-from audit.training.references.shadow import Halves, fit_shadow, halves
+from benchmarks.attack_tuning import FOLDS, Score, Tuned, collect, tune
+from benchmarks.shadow_target import Halves, fit_shadow, halves, pretrained_of
 
+EPOCHS = 40
+"""Passes of the shadow target over its half (ours). The closer to the audited model's own number, the better."""
+SHARE = 0.5
+"""Share of the public documents that go to the shadow target (methods.md#reconstruction)."""
+MAX_SEED = 2**32 - 1
 TUNED = ("temperature", "temperature_start", "target_weight", "top_p")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fit the parameters, write them and print what they reach.
+
+    Args:
+        arguments: what follows the script's name; None: those of the process.
+
+    Returns:
+        The exit code: 0, or that of the `DocauditError` whose lines were printed.
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        check_file("--out", given.out)
+        options = TuningOptions(**{**vars(given), "references": named_paths(given.references)})
+        with Reporter() as progress:
+            tuned = tune_attack(open_tuning(options), progress)
+    except DocauditError as error:
+        show_error(error)
+        return error.exit_code
+    _print_tuned(tuned, options.out)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.tune_attack",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("model_dir", type=Path, metavar="MODEL_DIR", help="model to be audited: the shadow target is built like it")
+    add("data_dir", type=Path, metavar="DATA_DIR", help="folder with manifest.toml and documents.jsonl")
+    add("--out", type=Path, default=Path("attack.toml"), help="file for scan's --attack-parameters (%(default)s)")
+    add(
+        "--reference",
+        dest="references",
+        action="append",
+        metavar="pretrained=PATH",
+        help="what the model was fine-tuned from, unless the manifest says it",
+    )
+    add("--epochs", type=int, default=EPOCHS, help="epochs of the shadow target: the model's own number (%(default)s)")
+    add("--share", type=float, default=SHARE, help="share of public documents for the shadow target (%(default)s)")
+    add("--seed", type=int, default=0, help="every random choice follows from it (%(default)s)")
+    add("--device", default="auto", help="auto, cpu, cuda or mps (%(default)s)")
+    add("--cache", type=Path, help="where trained models are kept (references, beside --out)")
+    return parser
+
+
+def _print_tuned(tuned: Tuned, out: Path) -> None:
+    settings = [(name, f"{default:g}", f"{value:g}") for name, default, value in settings_of(tuned)]
+    _print_table("Parameters", [("parameter", "default", "tuned"), *settings])
+    scores = [
+        (label, f"{score.objective:.4f}", f"{score.fields:.4f}", f"{score.tokens:.4f}")
+        for label, score in scores_of(tuned)
+    ]
+    reached = f"Scores on {tuned.n_fields} fields of {tuned.n_documents} documents of the shadow target"
+    _print_table(reached, [("", "objective", "fields", "tokens"), *scores])
+    for warning in warn_of_tuned(tuned):
+        print(f"warning: {warning}", file=sys.stderr)
+    print(f"Written to {out}: docaudit scan ... --attack-parameters {out}")
+
+
+def _print_table(title: str, rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print(title)
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print()
 
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """The options of tuning; see `docaudit tune-attack --help`.
+    """The options of tuning; see `python -m benchmarks.tune_attack --help`.
 
     `cache` keeps the two models that are trained; None: `references` beside `out`.
     """
@@ -74,10 +158,14 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
     """
     if not 0 < options.share < 1:
         raise UsageError(f"--share {options.share:g}: must lie between 0 and 1")
+    if options.epochs < 1:
+        raise UsageError(f"--epochs {options.epochs}: must be at least 1")
+    if not 0 <= options.seed <= MAX_SEED:
+        raise UsageError(f"--seed {options.seed}: must lie between 0 and {MAX_SEED}")
     superfluous = sorted(set(options.references) - {"pretrained"})
     if superfluous:
         raise UsageError(
-            f"--reference {superfluous[0]}: tune-attack trains its own models, from pretrained alone",
+            f"--reference {superfluous[0]}: tuning trains its own models, from pretrained alone",
             "a public model that has seen the shadow target's documents would make the attack look better than it is",
         )
     if options.out.is_dir():
@@ -89,7 +177,7 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
     target = encoder_of(open_model(options.model_dir, corpus, base), corpus)
     if "mlm" not in target.family.heads:
         raise TargetError(
-            f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tune-attack trains the "
+            f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tuning trains the "
             "public model from the same checkpoint as the shadow target",
             "tune on a model of a family that has one, and scan with its parameters",
         )
@@ -199,7 +287,7 @@ def file_of(tuned: Tuned, provenance: Mapping[str, Any]) -> str:
     attempts = tuned.attack.n_attempts
     width = max(len(name) for name, _ in scores_of(tuned))
     comments = [
-        "Parameters of the reconstruction attack, fitted by docaudit tune-attack on a shadow target whose training",
+        "Parameters of the reconstruction attack, fitted by benchmarks.tune_attack on a shadow target whose training",
         "documents are all of split public; no audited document was used.",
         "",
         f"fields: expected share of the shadow's fields that one of {attempts} attempts gets exactly.",
@@ -239,3 +327,7 @@ def scores_of(tuned: Tuned) -> list[tuple[str, Score]]:
 
 def _format(score: Score) -> str:
     return f"objective {score.objective:.4f}, fields {score.fields:.4f}, tokens {score.tokens:.4f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
