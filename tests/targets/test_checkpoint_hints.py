@@ -70,13 +70,13 @@ HINTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "GGUF with a configuration": (
         instead("model-Q4_K_M.gguf"),
         "only model-Q4_K_M.gguf",
-        "safetensors that it was made",
+        "that this file was made from",
     ),
-    "GGUF alone": (only("model.gguf"), "no config.json, only model.gguf", "rounded for llama.cpp"),
-    "ONNX": (instead("model.onnx"), "only model.onnx", "exported from"),
-    "ONNX in its folder": (instead("onnx/model.onnx"), "only model.onnx", "exported from"),
-    "TensorFlow": (instead("tf_model.h5"), "only tf_model.h5", r"before version 5 .*from_tf=True"),
-    "Flax": (instead("flax_model.msgpack"), "only flax_model.msgpack", r"before version 5 .*from_flax=True"),
+    "GGUF alone": (only("model.gguf"), "no config.json, only model.gguf", "safetensors alone"),
+    "ONNX": (instead("model.onnx"), "only model.onnx", "made from"),
+    "ONNX in its folder": (instead("onnx/model.onnx"), "only model.onnx", "made from"),
+    "TensorFlow": (instead("tf_model.h5"), "only tf_model.h5", "safetensors alone"),
+    "Flax": (instead("flax_model.msgpack"), "only flax_model.msgpack", "safetensors alone"),
     "a pickle": (
         instead("pytorch_model.bin"),
         "only pytorch_model.bin",
@@ -98,7 +98,7 @@ HINTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "a data set",
         "before DATA_DIR",
     ),
-    "a pipeline of diffusers": (only("model_index.json"), "only model_index.json", "diffusers"),
+    "a pipeline of diffusers": (only("model_index.json"), "only model_index.json", "safetensors alone"),
     "weights alone": (lambda folder: (folder / "config.json").unlink(), "no config.json", "copy config.json there"),
     "no tokenizer": (
         lambda folder: (folder / "tokenizer.json").unlink(),

@@ -13,7 +13,10 @@ _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SHORT = re.compile(r"[A-Za-z0-9][\w.-]*")
 _NAME = re.compile(r"[A-Za-z]\w*")
 _POINTER = b"version https://git-lfs.github.com/spec/"
-_LOAD = "transformers.{name}.from_pretrained('.'{more}).save_pretrained('.')"
+_LOAD = "transformers.{name}.from_pretrained('.').save_pretrained('.')"
+FOREIGN = "docaudit reads safetensors alone: give the checkpoint of transformers that this file was made from"
+_PATTERNS = ("*.gguf", "*.onnx", "onnx/*.onnx", "*.mlmodel", "model_index.json", "tf_model.h5", "flax_model.msgpack")
+"""Files of llama.cpp, ONNX, Core ML, diffusers, TensorFlow and Flax."""
 
 
 def download_of(name: object, place: str = "DIR") -> str:
@@ -53,7 +56,7 @@ def no_configuration(folder: Path) -> tuple[str, str]:
         )
     foreign = _foreign(folder)
     if foreign is not None:
-        return f"{problem}, only {foreign[0]}", foreign[1]
+        return f"{problem}, only {foreign}", FOREIGN
     inside = checkpoints_in(folder)
     if inside:
         more = f" and {len(inside) - 4} more" if len(inside) > 4 else ""
@@ -77,14 +80,7 @@ def no_weights(folder: Path, config: Mapping[str, Any]) -> tuple[str, str]:
         )
     foreign = _foreign(folder)
     if foreign is not None:
-        return f"{problem}, only {foreign[0]}", foreign[1]
-    other = {"tf_model.h5": "from_tf=True", "flax_model.msgpack": "from_flax=True"}
-    for name, option in other.items():
-        if (folder / name).is_file():
-            return (
-                f"{problem}, only {name}",
-                f"transformers before version 5 converts it, in that folder: {_converted(config, option)}",
-            )
+        return f"{problem}, only {foreign}", FOREIGN
     inside = checkpoints_in(folder)
     if inside:
         return problem, f"checkpoints are in folders inside it; give one: {', '.join(inside[:4])}"
@@ -122,27 +118,14 @@ def _is_checkpoint(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
-def _foreign(folder: Path) -> tuple[str, str] | None:
-    """A file of another format, and what to do."""
-    exported = "an exported model cannot be asked for all that an audit asks: give what it was exported from"
-    kinds = {
-        "*.gguf": "a GGUF file is rounded for llama.cpp: give the checkpoint in safetensors that it was made from",
-        "*.onnx": exported,
-        "onnx/*.onnx": exported,
-        "*.mlmodel": exported,
-        "model_index.json": "this is a pipeline of diffusers, which docaudit does not audit",
-    }
-    for pattern, hint in kinds.items():
-        found = sorted(folder.glob(pattern))
-        if found:
-            return found[0].name, hint
-    return None
+def _foreign(folder: Path) -> str | None:
+    """Return the name of a file of another format; None without one."""
+    return next((path.name for pattern in _PATTERNS for path in sorted(folder.glob(pattern))), None)
 
 
-def _converted(config: Mapping[str, Any], option: str = "") -> str:
-    """The command that saves a checkpoint's weights as safetensors beside those it has."""
+def _converted(config: Mapping[str, Any]) -> str:
+    """Return the command that saves a checkpoint's weights as safetensors beside those it has."""
     named = config.get("architectures")
     name = str(named[0]) if isinstance(named, list) and named else "AutoModel"
     # The name comes from the checkpoint and goes into a command that people paste.
-    call = _LOAD.format(name=name if _NAME.fullmatch(name) else "AutoModel", more=f", {option}" if option else "")
-    return f'python -c "import transformers; {call}"'
+    return f'python -c "import transformers; {_LOAD.format(name=name if _NAME.fullmatch(name) else "AutoModel")}"'
