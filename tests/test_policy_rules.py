@@ -133,7 +133,7 @@ def test_limits_that_are_looser_than_the_shipped_ones_say_so(tmp_path: Path) -> 
             "auc",
         ): "looser than docaudit's default policy: at most 0.9, there 0.65; no min_power, there 0.3",
         ("reconstruction", "excess_pr.unique"): (
-            "looser than docaudit's default policy: no min_power, there 0.5; no min_coverage, there 0.3"
+            "looser than docaudit's default policy: no min_power, there 0.1; no min_coverage, there 0.3"
         ),
     }
     record = examples.passed()[0]
@@ -143,7 +143,7 @@ def test_limits_that_are_looser_than_the_shipped_ones_say_so(tmp_path: Path) -> 
     assert "Policy: 2 of its 4 limits are looser than those of docaudit's default policy" in told
     page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", drawn(*case))).split())
     assert "2 of its 4 limits are looser than those of docaudit's default policy" in page
-    assert "Looser than docaudit's default policy: no min_power, there 0.5" in page
+    assert "Looser than docaudit's default policy: no min_power, there 0.1" in page
 
 
 @pytest.mark.parametrize("name", ["default", "strict"])

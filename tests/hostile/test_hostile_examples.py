@@ -149,7 +149,6 @@ PADDINGS = (
 TOKENIZED = (
     "bert",
     "layoutlmv3",
-    "utterances",
     "extractive",
     "donut",
     "t5",

@@ -16,7 +16,7 @@ from audit.attacks.reporting import (
     labelled_rows,
 )
 from audit.attacks.threats import Threat
-from audit.corpus.canaries.schema import TIERS as COPIES
+from audit.corpus.kinds import TIERS as COPIES
 
 PATTERNS = {"pin": "pins", "call": "numbers to call", "color": "colours", "names": "made-up names", "mixed": "codes"}
 TIERS = {f"x{n}": f"planted in {n} copies" if n > 1 else "planted once" for n in COPIES}

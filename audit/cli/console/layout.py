@@ -179,7 +179,7 @@ def _print_stacked(
         told = []
     opening.rstrip()
     console.print(opening, soft_wrap=True)
-    for line in _packed(told, room - 2):
+    for line in _packed(told, room - 3):  # a line that goes on ends with a semicolon
         console.print(Text(" " * (indent + 2) + line), soft_wrap=True)
 
 

@@ -20,7 +20,6 @@ from audit.corpus.canaries.schema import (
     PATTERNS,
     TAGS,
     TASKS,
-    TIERS,
     Canary,
     CanarySet,
     cells_of,
@@ -30,6 +29,7 @@ from audit.corpus.canaries.schema import (
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.images import image_path, open_image
+from audit.corpus.kinds import TIERS
 from audit.corpus.paths import inside
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.corpus.tagging import scheme_of

@@ -37,8 +37,6 @@ MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
 """Ours; the paper's largest is 2,000 (10,000 in its appendix)."""
-TIERS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of copies that one data set may mix (ours): each is reported apart."""
 TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
 """Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
 is left out because its loss says little of what a word is."""

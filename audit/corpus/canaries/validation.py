@@ -10,8 +10,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from audit.corpus.canaries.schema import PATTERNS, TASKS, TIERS, Canary, CanarySet, Design, Pattern, page_of
+from audit.corpus.canaries.schema import PATTERNS, TASKS, Canary, CanarySet, Design, Pattern, page_of
 from audit.corpus.documents import Corpus, Document
+from audit.corpus.kinds import TIERS
 from audit.corpus.validation import text_problem
 
 _TOKEN = re.compile(r"\w+")
