@@ -100,12 +100,12 @@ class Blind:
 
     @property
     def told_apart(self) -> bool:
-        """Whether the test alone finds a difference; the scan's verdict counts all of its checks."""
+        """Test whether the check alone finds a difference; the scan's verdict counts all of its checks."""
         return any(check.p_value <= SIGNIFICANT for check in self.checks)
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the documents themselves may explain what an attack finds, so that it needs controls."""
+        """Test whether the documents themselves may explain what an attack finds, so that it needs controls."""
         return self.confounded is not None or self.told_apart
 
 

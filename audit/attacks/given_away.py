@@ -99,7 +99,7 @@ def count_documents(name: str, tried: TriedValues) -> Measurement:
 
 
 def _by_document(values: TriedValues) -> list[Floats]:
-    """How many values each member, and each held-out document, gives away: shape (n_documents,) each."""
+    """Count the values that each member, and each held-out document, gives away: shape (n_documents,) each."""
     sides = [values.split(split) for split in AUDITED]
     sums = [cluster_sums([rows.attack - rows.baseline], rows.cluster) for rows in sides]
     return [side[:, 0] for side in sums]

@@ -9,7 +9,7 @@ BLIND_AUC = "blind_auc"
 LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
 RETRAIN = "train again without this leak, and scan again"
-"""What settles a check that shows a leak."""
+"""The remedy of a check that shows a leak."""
 DOCUMENTS, VALUES = "documents_identified", "values_identified"
 """Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
 RATES = {"10": 0.1, "1": 0.01}

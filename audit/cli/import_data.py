@@ -248,7 +248,7 @@ class Given:
 
     @property
     def divided(self) -> bool:
-        """Whether the documents of training are given, and not drawn by the import."""
+        """Test whether the documents of training are given, and not drawn by the import."""
         return self.official or self.members is not None or self.heldout_from is not None
 
     def check(self, share: float | None, divided: bool) -> None:

@@ -80,7 +80,7 @@ EFFORTS: dict[Effort, str] = {
 
 @strict_dataclass(frozen=True, config=STRICT)
 class MeasuredUse:
-    """What a model was good for without and with a remedy, by one measure (larger is better; `before` above 0)."""
+    """Compare a model's usefulness without and with a remedy by one measure (larger is better; `before` above 0)."""
 
     measure: str
     before: float

@@ -19,7 +19,7 @@ STRONGER_REFERENCE = (
     "a reference that was trained as the model was, on other documents: docaudit references names the command"
 )
 _STRONGER = {"reference_power": STRONGER_REFERENCE}
-"""What makes an attacker stronger, by the metric that is its power; `STRONGER` for the others."""
+"""The remedy for a weak attacker, by the metric that is its power; `STRONGER` for the others."""
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more of what the documents hold: --budget full"

@@ -30,7 +30,7 @@ COLUMNS = (
 """Of `measurements.csv`. A metric without a number says why under `unresolved`, and how many units it needs."""
 
 _FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""What a formula begins with in a spreadsheet; the last four are the full-width forms of the first."""
+"""The characters that begin a formula in a spreadsheet; the last four are full-width forms of the first."""
 
 
 def measurements_csv(record: AuditRecord) -> str:

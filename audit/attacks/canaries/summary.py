@@ -18,7 +18,7 @@ MIN_SIDE = 20
 """Canaries of each side under which nothing is passed (ours): with 16 the interval of exposure covers 0.88 instead of
 0.95; with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits intervals decide."""
 SHOWN_LEVEL = 0.01
-"""One-sided level of the bound on the excess of exposure that the sentence of its check names."""
+"""The level of the one-sided bound on the excess of exposure that its check names."""
 
 
 def counts_of(

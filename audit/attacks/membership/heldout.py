@@ -105,7 +105,7 @@ def _p_excess(known: Sequence[AskedDocument], heldout: Bools, scores: Sequence[F
 
 
 def _controlled(beside: Interval | None, role: str) -> bool:
-    """Whether the reference shows what a difference in kind does to the loss: a baseline without the public ones."""
+    """Test whether the reference shows what a difference in kind does: a baseline without the public documents."""
     return role == "baselines" and beside is not None and beside.high >= 0.5
 
 

@@ -1,4 +1,4 @@
-"""Whether the reference calibrates: how well its losses explain the target's, and whether it reads as well."""
+"""Measure how well the reference's losses explain the target's, and test whether it reads as well."""
 
 from __future__ import annotations
 

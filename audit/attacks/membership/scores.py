@@ -70,7 +70,7 @@ class ScoredDocuments:
         return self._sides(name, np.ones(len(self.ids), bool))
 
     def single(self, name: str) -> tuple[Floats, Floats]:
-        """The same of documents without a copy in their split.
+        """Keep the documents without a copy in their split.
 
         Copies are no independent units. What occurs often stays in one split by chance more often in the larger one,
         as copies between splits are left out, so that documents with copies are not exchangeable.
@@ -78,14 +78,14 @@ class ScoredDocuments:
         return self._sides(name, ~self._copied)
 
     def repeated(self, name: str) -> tuple[Floats, Floats]:
-        """The same, of members one of each group of copies among the members; held-out documents without a copy."""
+        """Keep one member of each group of copies among the members, and held-out documents without a copy."""
         _, first = np.unique([self.first_copy.get(one, one) for one in self.ids], return_index=True)
         firsts = np.isin(np.arange(len(self.ids)), first)
         return self._sides(name, np.where(self.member, self._copied & firsts, ~self._copied))
 
     @property
     def _copied(self) -> Bools:
-        """Whether a document has a copy in its split: shape (n_documents,)."""
+        """Mark documents that have a copy in their split: shape (n_documents,)."""
         times = Counter(self.first_copy.values())
         return np.array([times[self.first_copy.get(one, one)] > 1 for one in self.ids], bool)
 

@@ -116,7 +116,7 @@ def _signed_rank(differences: Floats) -> float:
 
 
 def _read_otherwise(case: Case, document: Document, other: Document) -> bool:
-    """Whether the target reads the two differently, as far as that can be told without asking."""
+    """Test whether the target reads the two differently, as far as its settings show it."""
     if document == other or loss_kind(case.target) == "answers":
         return document != other
     pages = [cast("TokenTarget", case.target).encode(one) for one in (document, other)]

@@ -288,7 +288,7 @@ def _net_of(context: str) -> str:
 def _replies(
     models: Sequence[Target], contexts: Sequence[tuple[ContextProbe, ...]], asked: AskedQuestion
 ) -> Generator[Request, Any, list[list[Json] | None]]:
-    """What each model replies in each context, and whether that is the answer; None where there is no probe."""
+    """Return each model's reply in each context, and whether it is the answer; None where there is no probe."""
     flat = [probe for probes in contexts for probe in probes]
     rows: list[list[Json]] = [[] for _ in contexts]
     for model in models:

@@ -25,7 +25,7 @@ Count = Annotated[int, Field(ge=0)]
 
 @strict_dataclass(frozen=True, config=STRICT)
 class LossProof:
-    """What training did with canaries.
+    """Describe what training did with canaries.
 
     Attributes:
         canaries: sha256 of the canary file.

@@ -27,9 +27,9 @@ MAX_SIDE = 10_000
 
 
 MAX_PAGES = 5_000
-"""Of one file (ours): a long book has 2,000."""
+"""The most pages of one file: a long book has 2,000."""
 MAX_CHARACTERS = 100_000
-"""Of one page (ours): a densely written page has 5,000."""
+"""The most characters of one page: a densely written page has 5,000."""
 _MOST_PIXELS = MAX_PAGES * 2_200_000
 """Of all pages of a file: as many A4 pages have as many."""
 

@@ -25,9 +25,9 @@ from audit.targets.checkpoint.quantised import refuse_unreadable
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings (ours): a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
-"""Of a file beside the weights that counts for a checkpoint's hash (ours): the largest tokenizers have 35 MiB."""
+"""The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers have 35 MiB."""
 _MOST_BYTES_OF_ANY = 256 * 2**20
-"""Of a file that is read at once beside the weights (ours): vocabularies of large models have 40 MiB."""
+"""The size cap of a file that is read at once beside the weights: vocabularies of large models have 40 MiB."""
 _MOST_PARTS, _PARTS = 1000, re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE)
 """Settings of so many parts that a model is made of, and the most there can be (ours; published models have under
 500): each takes time and memory before any weight is read."""

@@ -15,7 +15,7 @@ ENGINES = ("auto", "exact", "vmap", "hooks")
 """What can compute the gradients of units; "auto": the fastest that a preflight finds equal to "exact"."""
 
 Proves = Callable[[Literal["document", "provider"], Guarantee], bool]
-"""Whether a guarantee to such a unit proves what a policy asks."""
+"""Tells whether a guarantee to such a unit proves the limits of a policy."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ Outlook = Literal[
 
 
 WITHOUT = "; the policy does without it"
-"""What the reason of a limit ends with that the policy excuses for want of data."""
+"""The end of a reason that a limit has when the policy excuses it for want of data."""
 
 
 @dataclass(frozen=True)
