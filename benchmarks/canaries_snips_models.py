@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from audit.corpus import manifest
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Pattern
 from audit.corpus.documents import Document, Word
-from audit.corpus.importers.registry import FORMATS
+from audit.importers.registry import FORMATS
+from audit.references.nlu import NluRecipe, fit_nlu
 from audit.targets.nlu.target import NluTarget
-from audit.training.nlu import NluRecipe, fit_nlu
 
 PATTERN_NAMES = ("color", "pin", "call")
 ROWS: Mapping[str, Mapping[str, Any]] = MappingProxyType(

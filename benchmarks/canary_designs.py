@@ -44,8 +44,8 @@ from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.measurements import Estimate, Measurement
+from audit.references.nlu import fit_nlu
 from audit.targets.nlu.target import NluTarget
-from audit.training.nlu import fit_nlu
 
 REPEAT = 10
 SHOWN = (

@@ -35,12 +35,12 @@ from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
-from audit.corpus.importers.registry import FORMATS
+from audit.importers.registry import FORMATS
+from audit.references.encoders import Fitted, fit
+from audit.references.recipes import Recipe
+from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.training.encoders import Fitted, fit
-from audit.training.recipes import Recipe
-from audit.training.starting import starting_model
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan

@@ -31,12 +31,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertTokenizerFast, LayoutLMConfig, LayoutLMForTokenClassification
 
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
-from audit.training.dp.engines.choose import FAST
-from audit.training.dp.engines.exact import ExactEngine
-from audit.training.dp.engines.grouped import SAMPLE_GRADIENT_VALUES
-from audit.training.dp.engines.preflight import preflight
-from audit.training.dp.interface import DrawnUnit, Learner, Parameters
-from audit.training.dp.learners.opening import open_learner
+from audit.extensions.private.engines.choose import FAST
+from audit.extensions.private.engines.exact import ExactEngine
+from audit.extensions.private.engines.grouped import SAMPLE_GRADIENT_VALUES
+from audit.extensions.private.engines.preflight import preflight
+from audit.extensions.private.interface import DrawnUnit, Learner, Parameters
+from audit.extensions.private.learners.opening import open_learner
 
 TOKENS, ROWS, WORDS = 128, 8, 1000
 LABELS = ("O", "B-TOTAL", "I-TOTAL")

@@ -23,12 +23,12 @@ import torch
 
 from audit.corpus.documents import Document
 from audit.engine.interface import SILENT
+from audit.extensions.private.accounting import noise_for
+from audit.extensions.private.engines.vmap import VmapEngine
+from audit.extensions.private.interface import Batch, DrawnUnit, Learner, Parameters, Unit
+from audit.extensions.private.mechanism import MechanismPlan, run_mechanism
+from audit.extensions.private.randomness import SystemRandom
 from audit.stats.epsilon import epsilon_bound
-from audit.training.dp.accounting import noise_for
-from audit.training.dp.engines.vmap import VmapEngine
-from audit.training.dp.interface import Batch, DrawnUnit, Learner, Parameters, Unit
-from audit.training.dp.mechanism import MechanismPlan, run_mechanism
-from audit.training.dp.randomness import SystemRandom
 
 CHUNK = 500
 

@@ -36,16 +36,16 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.extensions.private.interface import DrawnUnit
+from audit.extensions.private.learners.opening import open_learner
+from audit.extensions.private.options import DpOptions
+from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.record import Completed
+from audit.references.encoders import fit
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.privacy import privacy_card
-from audit.training.dp.interface import DrawnUnit
-from audit.training.dp.learners.opening import open_learner
-from audit.training.dp.options import DpOptions
-from audit.training.dp.train import train_private
-from audit.training.encoders import fit
-from audit.training.recipes import Recipe
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan

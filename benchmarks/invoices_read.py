@@ -38,11 +38,11 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Task, TaskKind, TrainingRecipe, Word
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
+from audit.references.answering import save_answering
+from audit.references.extractive import fit_extractive, pointed_samples
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.usefulness import held_out_anls
-from audit.training.answering import save_answering
-from audit.training.extractive import fit_extractive, pointed_samples
-from audit.training.recipes import AnsweringRecipe
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
 

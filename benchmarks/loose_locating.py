@@ -22,11 +22,11 @@ from rapidfuzz.distance import Levenshtein
 
 from audit.corpus.documents import Box, Word
 from audit.corpus.images import decode
-from audit.corpus.importers import locating
-from audit.corpus.importers.locating import Location, locate, quality_of
-from audit.corpus.importers.sroie import FIELDS, _locate_fields, _Receipt, _receipts
-from audit.corpus.ocr import PageReader
 from audit.corpus.removal.matching import normalise_ocr
+from audit.importers import locating
+from audit.importers.locating import Location, locate, quality_of
+from audit.importers.ocr import PageReader
+from audit.importers.sroie import FIELDS, _locate_fields, _Receipt, _receipts
 
 EVERY = 3
 """Every third receipt is read: 209 pages."""

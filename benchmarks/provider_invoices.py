@@ -39,11 +39,11 @@ from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
 from audit.corpus.page_view import PageView
+from audit.references.answering import samples_of
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls
-from audit.training.answering import samples_of
-from audit.training.recipes import AnsweringRecipe
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan

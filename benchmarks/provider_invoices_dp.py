@@ -34,11 +34,11 @@ from audit import record as records
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.extensions.private.options import DpOptions
+from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
 from audit.targets.checkpoint.privacy import privacy_card
-from audit.training.dp.options import DpOptions
-from audit.training.dp.train import train_private
 
 HERE = Path(__file__).parent
 OUT = HERE / "provider_invoices_dp"

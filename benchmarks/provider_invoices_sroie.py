@@ -19,11 +19,11 @@ from audit import policy
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Split
-from audit.corpus.importers.providers import ByProvider
-from audit.corpus.importers.receipt_questions import PHRASINGS
-from audit.corpus.importers.registry import FORMATS
-from audit.training.answering import samples_of
-from audit.training.recipes import AnsweringRecipe
+from audit.importers.providers import ByProvider
+from audit.importers.receipt_questions import PHRASINGS
+from audit.importers.registry import FORMATS
+from audit.references.answering import samples_of
+from audit.references.recipes import AnsweringRecipe
 
 SEED = 0
 SHARES: dict[Split, float] = {"member": 0.5, "heldout": 0.5}

@@ -24,10 +24,10 @@ from audit.attacks.redaction.embedding import dense, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
+from audit.references.classifiers import NetworkKind, fit_network
+from audit.references.embedder import tune
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
-from audit.training.classifiers import NetworkKind, fit_network
-from audit.training.embedder import tune
 
 Embedding = Literal["tfidf", "minilm", "minilm-tuned"]
 NETWORKS: tuple[NetworkKind, ...] = ("mlp", "cnn")

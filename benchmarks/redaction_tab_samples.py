@@ -16,10 +16,10 @@ from audit.arrays import Ints
 from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
-from audit.corpus.importers.registry import FORMATS
 from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
-from audit.training.embedder import choose_texts
+from audit.importers.registry import FORMATS
+from audit.references.embedder import choose_texts
 from audit.workflows.evade import readings
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]

@@ -18,6 +18,14 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
+from audit.references.cache import key_of, made_once
+from audit.references.encoders import fit, save
+from audit.references.load import with_base
+from audit.references.locate import locate
+from audit.references.provenance import refuse_the_target
+from audit.references.public_model import check_image_input, check_tokens
+from audit.references.recipes import Recipe
+from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import config_of, page_images_of
 from audit.targets.checkpoint.tokenizer import load_tokenizer
@@ -25,14 +33,6 @@ from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import open_model
-from audit.training.encoders import fit, save
-from audit.training.recipes import Recipe
-from audit.training.references.cache import key_of, made_once
-from audit.training.references.load import with_base
-from audit.training.references.locate import locate
-from audit.training.references.provenance import refuse_the_target
-from audit.training.references.public_model import check_image_input, check_tokens
-from audit.training.starting import starting_model
 
 MIN_DOCUMENTS = 10
 """A half with fewer documents says nothing about parameters (ours: two documents for each of five folds)."""

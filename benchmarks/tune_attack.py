@@ -30,6 +30,8 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
 from audit.errors import DocauditError, EngineError, ManifestError, TargetError, UsageError
 from audit.files import check_file, write_atomically
+from audit.references.public_model import fit_public_mlm
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
@@ -37,8 +39,6 @@ from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
 from audit.targets.opening import encoder_of, open_model
 from audit.targets.unread import find_unread, without_unread
-from audit.training.recipes import Recipe
-from audit.training.references.public_model import fit_public_mlm
 from benchmarks.attack_tuning import FOLDS, Score, Tuned, collect, tune
 from benchmarks.shadow_target import Halves, fit_shadow, halves, pretrained_of
 

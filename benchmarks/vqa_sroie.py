@@ -38,12 +38,12 @@ from audit.attacks.memorisation.table import build_table
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
-from audit.corpus.importers.receipt_questions import PHRASINGS
-from audit.corpus.importers.registry import FORMATS
+from audit.importers.receipt_questions import PHRASINGS
+from audit.importers.registry import FORMATS
+from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.baselines import train_baseline
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
-from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
-from audit.training.recipes import AnsweringRecipe
-from audit.training.references.baselines import train_baseline
 from audit.workflows.defend import measure_defense
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan

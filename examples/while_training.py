@@ -15,9 +15,9 @@ from pathlib import Path
 from transformers import Trainer, TrainingArguments
 
 from audit.corpus import manifest
+from audit.references.encoder_batches import Collator, labelled
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.families import FAMILIES
-from audit.training.encoder_batches import Collator, labelled
 from docaudit.integrations.transformers import LeakCallback
 
 DATA = Path(__file__).resolve().parents[1] / "sample_models" / "receipts" / "data"

@@ -32,8 +32,8 @@ from vocabulary import train_tokenizer
 
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Manifest, Membership, ReferencePaths, Split, Task
-from audit.training.encoders import save
-from audit.training.recipes import Recipe
+from audit.references.encoders import save
+from audit.references.recipes import Recipe
 
 SEED = 20_241
 N_PROVIDERS = 80

@@ -38,8 +38,8 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.training.encoders import save
-from audit.training.recipes import Recipe
+from audit.references.encoders import save
+from audit.references.recipes import Recipe
 
 SEED = 20_245
 SPLITS: dict[Split, int] = {"member": 75, "heldout": 75, "public": 20}

@@ -47,11 +47,11 @@ from audit.corpus.documents import (
     TrainingRecipe,
 )
 from audit.corpus.page_view import PageView
+from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.baselines import train_baseline
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
-from audit.training.recipes import AnsweringRecipe
-from audit.training.references.baselines import train_baseline
 
 SEED = 20_244
 N_IN = N_OUT = 40

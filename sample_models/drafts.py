@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from audit.corpus.documents import Document
+from audit.references.encoders import fit, save
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
-from audit.training.encoders import fit, save
-from audit.training.recipes import Recipe
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from audit.defenses.registry import DEFENSES, training_defenses
 from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError, TrainingError
-from audit.training.dp.options import DpOptions
+from audit.extensions.private.options import DpOptions
 from audit.workflows.defend import placing
 
 pytestmark = pytest.mark.usefixtures("undrawn")

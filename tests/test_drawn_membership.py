@@ -17,11 +17,11 @@ from audit import record as records
 from audit.cli import app, console
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Membership, Split
-from audit.corpus.importers.named import NamedMembers
-from audit.corpus.importers.providers import ByProvider
-from audit.corpus.importers.registry import FORMATS
 from audit.corpus.summary import card
 from audit.errors import ManifestError
+from audit.importers.named import NamedMembers
+from audit.importers.providers import ByProvider
+from audit.importers.registry import FORMATS
 from audit.policy import today
 from audit.report.html import html
 from audit.workflows.options import ScanOptions
@@ -68,7 +68,7 @@ def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(source: Pat
 
 
 def test_providers_are_drawn_too() -> None:
-    from audit.corpus.importers.contents import ImportRequest, SourceOptions
+    from audit.importers.contents import ImportRequest, SourceOptions
 
     request = ImportRequest(SHARES, 0, ByProvider(), "token-classification", True, SourceOptions(), Path())
     assert request.membership == Membership("by-provider", str(today()), "docaudit import")

@@ -15,8 +15,8 @@ from audit.cli import app
 from audit.cli import init as command
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
-from audit.corpus.importers.guessing import guess_format
 from audit.errors import TargetError
+from audit.importers.guessing import guess_format
 from audit.targets.checkpoint.recognising import recognise_task
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}

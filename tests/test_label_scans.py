@@ -19,12 +19,12 @@ from audit.corpus.documents import Corpus, Document, Task
 from audit.corpus.tagging import scheme_of
 from audit.errors import ManifestError, TargetError
 from audit.record import Completed
+from audit.references import retrain as retraining
+from audit.references.retrain import under_head
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.nlu.loading import load_nlu
 from audit.targets.opening import check, target_of
 from audit.targets.unread import find_unread, without_unread
-from audit.training.references import retrain as retraining
-from audit.training.references.retrain import under_head
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 NAMES = tiny.CLASSES[1:]

@@ -21,10 +21,10 @@ from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import UsageError
 from audit.record import Completed
+from audit.references.baselines import train_baseline
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint import placing
 from audit.targets.checkpoint.resident import RESIDENTS
-from audit.training.recipes import Recipe
-from audit.training.references.baselines import train_baseline
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]

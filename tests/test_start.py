@@ -18,7 +18,7 @@ LIBRARIES = {
     *("numpy", "scipy", "sklearn", "rapidfuzz", "PIL"),
     *("matplotlib", "weasyprint", "jinja2", "rich.table", "rich.live"),
 }
-COMPUTES = ("audit.targets", "audit.training.references", "audit.case", "audit.workflows.plan", "audit.workflows.scan")
+COMPUTES = ("audit.targets", "audit.references", "audit.case", "audit.workflows.plan", "audit.workflows.scan")
 """Parts of docaudit that ask models or read data sets."""
 
 
@@ -47,7 +47,7 @@ def test_a_scan_that_trains_nothing_imports_nothing_that_trains():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
     assert "audit.targets.opening" in modules
-    assert modules & {"audit.training.trainer", "transformers.trainer", "datasets", "peft"} == set()
+    assert modules & {"audit.references.trainer", "transformers.trainer", "datasets", "peft"} == set()
 
 
 def test_a_command_imports_no_other_command(tmp_path):

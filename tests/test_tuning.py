@@ -166,7 +166,7 @@ def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, d
 
     monkeypatch.setattr(tuning, "tune", few_settings)
     monkeypatch.setattr("benchmarks.shadow_target.fit", trained_again)
-    monkeypatch.setattr("audit.training.encoders.fit", trained_again)
+    monkeypatch.setattr("audit.references.encoders.fit", trained_again)
     options = tuning.TuningOptions(
         models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
     )

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from audit.defenses.evaluation import Evaluation
     from audit.defenses.interface import DataDefense, Defense
     from audit.defenses.measured import Comparison, Effect
+    from audit.extensions.private.options import DpOptions
     from audit.measurements import Estimate, Measurement
-    from audit.training.dp.options import DpOptions
     from audit.workflows.defend import DefenseChoice, DefenseComparison
     from audit.workflows.options import ScanOptions
 
@@ -123,7 +123,7 @@ def defend(
     with show_errors(debug):
         from audit.defenses.interface import DataDefense
         from audit.defenses.registry import DEFENSES
-        from audit.training.dp.options import DpOptions
+        from audit.extensions.private.options import DpOptions
         from audit.workflows.options import ScanOptions
 
         given = {

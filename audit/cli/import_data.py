@@ -26,7 +26,7 @@ from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split, TaskKind
-    from audit.corpus.importers.interface import Rule, SourceOptions
+    from audit.importers.interface import Rule, SourceOptions
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
@@ -37,14 +37,14 @@ class ImportCommand(FilledCommand):
 
     def choices(self) -> Mapping[str, Sequence[str]]:
         """See `FilledCommand.choices`."""
-        from audit.corpus.importers import registry
+        from audit.importers import registry
 
         tasks = dict.fromkeys(task for source in registry.FORMATS.values() for task in registry.choices(source))
         return {"source_format": tuple(registry.FORMATS), "task": tuple(tasks)}
 
     def fillings(self) -> Mapping[str, str]:
         """See `FilledCommand.fillings`."""
-        from audit.corpus.importers import registry
+        from audit.importers import registry
 
         formats = {
             recognised: [
@@ -191,7 +191,7 @@ def import_data(
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
     with show_errors(debug):
-        from audit.corpus.importers.registry import FORMATS, check_options
+        from audit.importers.registry import FORMATS, check_options
 
         source = FORMATS[source_format]
         said = {"--labels": labels, "--provider-column": provider_column, "--boxes": boxes}
@@ -284,8 +284,8 @@ class Given:
 
     def rule(self, *, by_provider: bool, kept_aside: int | None) -> Rule:
         """The rule by which documents become members."""
-        from audit.corpus.importers.providers import ByProvider
-        from audit.corpus.importers.splits import NamedMembers
+        from audit.importers.providers import ByProvider
+        from audit.importers.splits import NamedMembers
 
         if self.members is not None:
             return NamedMembers.read(self.members, self.heldout_file)
@@ -311,7 +311,7 @@ def _options(
     labels: str | None, provider: str | None, boxes: BoxUnit | None, assigned: Assignment | None
 ) -> SourceOptions:
     """What the owner says of columns, boxes and the choice of documents."""
-    from audit.corpus.importers.contents import SourceOptions
-    from audit.corpus.importers.named import read_labels
+    from audit.importers.contents import SourceOptions
+    from audit.importers.named import read_labels
 
     return SourceOptions(() if labels is None else read_labels(labels), provider, boxes, assigned)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from audit.cli import console
 
 if TYPE_CHECKING:
-    from audit.corpus.importers.report import ImportReport
+    from audit.importers.report import ImportReport
 
 
 def show_import(report: ImportReport, destination: Path) -> None:

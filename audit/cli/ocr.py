@@ -36,7 +36,7 @@ def ocr(
     The answers of their questions are then located among the words.
     """
     with show_errors(debug):
-        from audit.corpus.ocr import PageReader
+        from audit.importers.ocr import PageReader
         from audit.workflows.ocr import add_words
 
         with console.Reporter() as progress:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from audit.corpus.documents import Corpus, Document, Question, Split
     from audit.corpus.page_view import PageView
     from audit.corpus.removal.redact import Removal
-    from audit.training.recipes import AnsweringRecipe
+    from audit.references.recipes import AnsweringRecipe
 
 NOT_PRESENT = "ANSWER NOT PRESENT"
 """What the model is taught to say; the paper's words."""
@@ -178,10 +178,10 @@ def train_blocked(
         EngineError: `out` cannot be written.
     """
     from audit.corpus.manifest import load
+    from audit.references.answering import recipe_of
+    from audit.references.cache import key_of, made_once
+    from audit.references.retrain import Retraining, retrain, start_of
     from audit.targets.opening import open_model
-    from audit.training.answering import recipe_of
-    from audit.training.references.cache import key_of, made_once
-    from audit.training.references.retrain import Retraining, retrain, start_of
 
     how = Retraining(recipe_of(corpus) if recipe is None else recipe, device, half)
     opened = open_model(start_of(corpus, start), corpus)

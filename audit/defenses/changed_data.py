@@ -83,9 +83,9 @@ def train_on(
     Raises:
         DocauditError: what `write_data` or the training raises.
     """
+    from audit.references.cache import key_of, made_once
+    from audit.references.retrain import Retraining, recipe_for, retrain
     from audit.targets.opening import open_model
-    from audit.training.references.cache import key_of, made_once
-    from audit.training.references.retrain import Retraining, recipe_for, retrain
 
     how, opened = Retraining(recipe_for(corpus), device), open_model(start, corpus)
     key = key_of([corpus.sha256, name, *settings, __version__])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from audit.defenses.interface import RetrainedModel, TrainingDefense
-from audit.training.dp.options import DpOptions, Proves
+from audit.extensions.private.options import DpOptions, Proves
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
@@ -40,13 +40,13 @@ class DpTraining(TrainingDefense):
 
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`."""
-        from audit.training.dp.train import prepare_training
+        from audit.extensions.private.train import prepare_training
 
         prepare_training(start, corpus, self.options, audited=self.audited, proves=self.proves)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`; the members are those of `corpus`, and a kill keeps what was spent."""
-        from audit.training.dp.train import train_private
+        from audit.extensions.private.train import train_private
 
         model = train_private(
             start,

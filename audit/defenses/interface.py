@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from audit.corpus.evasion import EvasionCost
     from audit.defenses.remedies import Remedy
     from audit.engine.interface import Progress
+    from audit.extensions.private.options import DpOptions, Proves
     from audit.targets.interface import Target
-    from audit.training.dp.options import DpOptions, Proves
 
 
 class Defense(ABC):

@@ -21,8 +21,8 @@ from audit.errors import ManifestError, TargetError
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus, Document
     from audit.engine.interface import Progress
+    from audit.references.nlu import NluRecipe
     from audit.targets.nlu.target import NluTarget
-    from audit.training.nlu import NluRecipe
 
 DROPOUT: Mapping[str, Any] = {"input_dropout": 0.2, "state_dropout": 0.1}
 EARLY_STOPPING: Mapping[str, Any] = {"patience": 20}
@@ -36,7 +36,7 @@ class NluTraining(TrainingDefense):
     """One of the paper's defenses, or several.
 
     Attributes:
-        settings: of `audit.training.nlu.NluRecipe`, in place of the audited model's own.
+        settings: of `audit.references.nlu.NluRecipe`, in place of the audited model's own.
     """
 
     settings: ClassVar[Mapping[str, Any]]
@@ -57,9 +57,9 @@ class NluTraining(TrainingDefense):
         """
         from audit.corpus.manifest import load
         from audit.defenses.changed_data import write_changed
+        from audit.references.cache import key_of, made_once
+        from audit.references.nlu import fit_nlu
         from audit.targets.checkpoint.folder import open_checkpoint
-        from audit.training.nlu import fit_nlu
-        from audit.training.references.cache import key_of, made_once
 
         opened = open_checkpoint(start)
         other = _opened(self.name, corpus, start)
@@ -96,8 +96,8 @@ class NluTraining(TrainingDefense):
         Raises:
             TargetError: nothing would change.
         """
-        from audit.training.nlu import NluRecipe
-        from audit.training.references.retrain import recipe_for
+        from audit.references.nlu import NluRecipe
+        from audit.references.retrain import recipe_for
 
         plain = recipe_for(corpus)
         assert isinstance(plain, NluRecipe)  # `_opened` refuses other tasks

@@ -52,9 +52,9 @@ class HigherResolution(TrainingDefense):
         Raises:
             TargetError: the model sees no pictures, or only of one size; or pages have no more pixels than it sees.
         """
+        from audit.references.cache import key_of, made_once
+        from audit.references.retrain import Retraining, recipe_for, retrain
         from audit.targets.checkpoint.folder import open_checkpoint
-        from audit.training.references.cache import key_of, made_once
-        from audit.training.references.retrain import Retraining, recipe_for, retrain
 
         how, opened = Retraining(recipe_for(corpus), device), open_checkpoint(start)
         key = key_of([opened.sha256, FACTOR, __version__])
@@ -96,10 +96,10 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
     Raises:
         TargetError: weights do not fit.
     """
+    from audit.references.starting import starting_model
     from audit.targets.answering.loading import is_answering
     from audit.targets.checkpoint.folder import open_checkpoint
     from audit.targets.opening import answering_of
-    from audit.training.starting import starting_model
 
     opened = open_checkpoint(folder)
     try:

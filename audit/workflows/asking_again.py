@@ -18,7 +18,7 @@ from audit.engine.journal import Journal
 from audit.errors import UsageError
 from audit.private import PrivateFolder
 from audit.record import AuditRecord, Completed
-from audit.training.references.resolve import LoadedReferences
+from audit.references.resolve import LoadedReferences
 from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import fill_references

@@ -20,8 +20,8 @@ from audit.cards import Bounds, TriedTrials
 from audit.engine.interface import Json, Progress, Trial
 from audit.errors import EngineError
 from audit.files import write_atomically
+from audit.references.resolve import LoadedReferences
 from audit.targets.opening import Checkpoint
-from audit.training.references.resolve import LoadedReferences
 from audit.workflows.execution import collect_blocks
 from audit.workflows.journaled import Origin
 from audit.workflows.setup import ScanSetup

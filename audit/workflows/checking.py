@@ -141,7 +141,7 @@ def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, .
     if card is None or card.epsilon is None:
         return card, ()
     # Loads torch and Opacus, which scans of other models do without.
-    from audit.training.dp.accounting import card_curve, gives
+    from audit.extensions.private.accounting import card_curve, gives
 
     if gives(card):
         return replace(card, curve=card_curve(card)), ()

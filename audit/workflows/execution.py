@@ -29,6 +29,7 @@ from audit.engine.interface import Attempt, Engine, Json, Progress, Trial, Work,
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
+from audit.references.resolve import LoadedReferences
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.resident import RESIDENTS
@@ -38,7 +39,6 @@ from audit.targets.environment import packages, threads, use_threads
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, target_of
 from audit.targets.unread import Unread, without_unread
-from audit.training.references.resolve import LoadedReferences
 from audit.workflows.checking import wrap_target
 from audit.workflows.journaled import Origin, journal_key, open_journal
 from audit.workflows.setup import ScanSetup, defended_references

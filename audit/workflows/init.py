@@ -24,13 +24,13 @@ from audit.corpus.documents import (
     Task,
     TaskKind,
 )
-from audit.corpus.importers.guessing import guess_format, suggest_import
-from audit.corpus.importers.named import read_names
-from audit.corpus.page_folder import FoundPage, find_pages, groups_of, read_document
 from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 from audit.files import refuse_pipes
+from audit.importers.guessing import guess_format, suggest_import
+from audit.importers.named import read_names
+from audit.importers.page_folder import FoundPage, find_pages, groups_of, read_document
 from audit.progress import steps
 from audit.targets.checkpoint.recognising import recognise_task
 

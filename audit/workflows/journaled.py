@@ -15,8 +15,8 @@ from audit.corpus.removal.tesseract import TESSERACT
 from audit.engine.journal import Journal
 from audit.errors import EngineError
 from audit.files import write_atomically
+from audit.references.resolve import LoadedReferences
 from audit.targets.environment import device_words, instructions, packages, threads
-from audit.training.references.resolve import LoadedReferences
 from audit.workflows.setup import ScanSetup
 
 

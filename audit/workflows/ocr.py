@@ -15,8 +15,6 @@ from pathlib import Path
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Entity, Question, Word
 from audit.corpus.images import image_path, open_image, read_header
-from audit.corpus.importers.locating import QUALITIES, Location, Quality, locate, quality_of
-from audit.corpus.ocr import PageReader
 from audit.corpus.problems import Problems
 from audit.corpus.publishing import check_destination, draft_of
 from audit.corpus.removal.tesseract import Tesseract
@@ -25,6 +23,8 @@ from audit.engine.interface import Json, Progress
 from audit.engine.journal import Journal
 from audit.errors import EngineError, ManifestError
 from audit.files import write_atomically
+from audit.importers.locating import QUALITIES, Location, Quality, locate, quality_of
+from audit.importers.ocr import PageReader
 
 LABEL = "ANSWER"
 """Of the entities that hold answers."""

@@ -24,6 +24,7 @@ from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
 from audit.errors import TargetError, UsageError
+from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder
@@ -33,7 +34,6 @@ from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
-from audit.training.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, wrap_target
 from audit.workflows.options import ScanOptions, check_bounds, check_engine
 from audit.workflows.weights import hold_weights, refuse_rounded, warn_of_recipes, warn_of_size

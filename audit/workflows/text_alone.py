@@ -12,10 +12,10 @@ from audit.case import Case
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import find_copies, without_copies
 from audit.errors import UsageError
+from audit.references.resolve import prepare_embedder
 from audit.targets.environment import device_named
 from audit.targets.no_model import NONE_AUDITED, NoModel
 from audit.targets.opening import Checkpoint
-from audit.training.references.resolve import prepare_embedder
 from audit.workflows.checking import find_trials
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import ScanSetup, choose_attacks, warn_of_parameters

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from audit.corpus import manifest
 from audit.engine.interface import Engine, Progress
+from audit.references import baselines, splits
 from audit.targets.environment import device_named, threads
-from audit.training.references import baselines, splits
 from audit.workflows.options import check_ray
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import get_args
 
 from audit.errors import UsageError
+from audit.references.provenance import FILE_NAME, adapter_of
+from audit.references.resolve import ReferencePlan
 from audit.targets.answering.half import has_half_weights
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, NumberFormat, in_format
@@ -13,8 +15,6 @@ from audit.targets.checkpoint.quantised import method_of
 from audit.targets.checkpoint.resident import LARGE, RESIDENTS
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint
-from audit.training.references.provenance import FILE_NAME, adapter_of
-from audit.training.references.resolve import ReferencePlan
 
 
 def hold_weights(folder: CheckpointFolder, asked: str, engine: str) -> CheckpointFolder:

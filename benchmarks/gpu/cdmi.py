@@ -13,8 +13,8 @@ from cdmi_tables import CRITERIA, Setting
 
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TaskKind
+from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
-from audit.training.recipes import Recipe
 from benchmarks.gpu.tiny_inputs import tiny_inputs
 from benchmarks.gpu.work import Json, Result, Work
 

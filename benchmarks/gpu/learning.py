@@ -20,11 +20,11 @@ from vqa_sroie_guessing import guesses
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
 from audit.measurements import Estimate
+from audit.references.answering import samples_of
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.usefulness import held_out_anls
-from audit.training.answering import samples_of
-from audit.training.recipes import AnsweringRecipe
 from benchmarks.gpu.work import Json, NotTestedError, Work
 
 ROUND_SECONDS = 240.0

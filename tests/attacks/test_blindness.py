@@ -13,9 +13,9 @@ from PIL import Image
 
 from audit.attacks import blind_baseline
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.corpus.importers.registry import FORMATS
 from audit.corpus.manifest import load
 from audit.engine.interface import Silent
+from audit.importers.registry import FORMATS
 from audit.measurements import Estimate, Unresolved
 
 sroie = FORMATS["sroie"]

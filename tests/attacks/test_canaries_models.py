@@ -20,11 +20,11 @@ from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import carrier_ids, load_canaries
 from audit.engine.driver import drive
 from audit.measurements import Unresolved
+from audit.references.encoders import fit, save
+from audit.references.nlu import NluRecipe, fit_nlu
+from audit.references.recipes import Recipe
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of
-from audit.training.encoders import fit, save
-from audit.training.nlu import NluRecipe, fit_nlu
-from audit.training.recipes import Recipe
 from benchmarks.simulated_audits import fired
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import redacted
 
 from audit.attacks.redaction import RedactionContext
 from audit.corpus import manifest
-from audit.corpus.importers.registry import FORMATS
+from audit.importers.registry import FORMATS
 
 tab = FORMATS["tab"]
 

@@ -15,9 +15,9 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.report import ImportReport
-from audit.corpus.importers.splits import equal_images
+from audit.importers.registry import FORMATS
+from audit.importers.report import ImportReport
+from audit.importers.splits import equal_images
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -37,7 +37,7 @@ def _equal_images(images: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, ...]
 
 
 def _compare_once(patch: pytest.MonkeyPatch) -> None:
-    found = "audit.corpus.importers.interface.equal_images"
+    found = "audit.importers.interface.equal_images"
     patch.setattr(found, lambda images: _equal_images(tuple(images.items())))
 
 

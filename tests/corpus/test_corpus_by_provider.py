@@ -20,9 +20,9 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Corpus, Document, Split
 from audit.corpus.folding import fold
-from audit.corpus.importers.providers import ByProvider, ProviderDraw, divide_by_provider
 from audit.corpus.providers import asked_providers
 from audit.errors import UsageError
+from audit.importers.providers import ByProvider, ProviderDraw, divide_by_provider
 from audit.stats.clusters import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import DocauditError, ManifestError, UsageError
+from audit.importers.registry import FORMATS
 
 docvqa = FORMATS["docvqa"]
 

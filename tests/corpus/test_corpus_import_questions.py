@@ -14,11 +14,11 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
-from audit.corpus.importers.receipt_questions import PHRASINGS, question_of
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.sroie import FIELDS
 from audit.corpus.summary import summarise
 from audit.errors import UsageError
+from audit.importers.receipt_questions import PHRASINGS, question_of
+from audit.importers.registry import FORMATS
+from audit.importers.sroie import FIELDS
 
 sroie = FORMATS["sroie"]
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.snips import FILES
 from audit.errors import ManifestError, UsageError
+from audit.importers.registry import FORMATS
+from audit.importers.snips import FILES
 
 snips = FORMATS["snips"]
 

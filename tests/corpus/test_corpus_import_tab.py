@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Redaction, Split
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.report import ImportReport
-from audit.corpus.importers.tab import _Mention, _text
 from audit.errors import DocauditError, ManifestError, UsageError
+from audit.importers.registry import FORMATS
+from audit.importers.report import ImportReport
+from audit.importers.tab import _Mention, _text
 
 tab = FORMATS["tab"]
 

@@ -15,9 +15,9 @@ from PIL import Image
 from audit.corpus import manifest as manifests
 from audit.corpus import publishing
 from audit.corpus.documents import Category, Split, TaskKind
-from audit.corpus.importers.locating import MIN_SCORE, Location, NotLocated, locate, quality_of
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import EngineError, ManifestError, UsageError
+from audit.importers.locating import MIN_SCORE, Location, NotLocated, locate, quality_of
+from audit.importers.registry import FORMATS
 from audit.underway import mark_underway
 
 funsd = FORMATS["funsd"]

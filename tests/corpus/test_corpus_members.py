@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from audit.cli import app, import_data
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.contents import SourceOptions
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.splits import NamedMembers, divide
 from audit.errors import ManifestError, UsageError
+from audit.importers.contents import SourceOptions
+from audit.importers.registry import FORMATS
+from audit.importers.splits import NamedMembers, divide
 
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]

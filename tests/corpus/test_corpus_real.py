@@ -13,12 +13,12 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.importers.providers import ByProvider
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.report import ImportReport
-from audit.corpus.importers.sroie import FIELDS
 from audit.corpus.providers import asked_providers
 from audit.corpus.summary import summarise
+from audit.importers.providers import ByProvider
+from audit.importers.registry import FORMATS
+from audit.importers.report import ImportReport
+from audit.importers.sroie import FIELDS
 
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]

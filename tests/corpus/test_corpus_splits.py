@@ -1,4 +1,4 @@
-"""`audit.corpus.importers.splits`: seeded, by share, equal images together."""
+"""`audit.importers.splits`: seeded, by share, equal images together."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from audit.corpus.documents import SPLITS, Split
-from audit.corpus.importers.splits import OfficialPart, assign, copies_of_trained, divide, equal_images
 from audit.errors import UsageError
+from audit.importers.splits import OfficialPart, assign, copies_of_trained, divide, equal_images
 from audit.stats.clusters import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus.documents import Box
-from audit.corpus.importers.gathering.boxes import Unit, in_pixels, recognise
-from audit.corpus.importers.gathering.drafts import names_of
-from audit.corpus.importers.gathering.files import ImageFinder
-from audit.corpus.importers.gathering.labels import category_of, fields_of_tags, plain_words, task_labels
 from audit.errors import ManifestError
+from audit.importers.gathering.boxes import Unit, in_pixels, recognise
+from audit.importers.gathering.drafts import names_of
+from audit.importers.gathering.files import ImageFinder
+from audit.importers.gathering.labels import category_of, fields_of_tags, plain_words, task_labels
 
 FIELDS = st.lists(st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6)
 

@@ -16,10 +16,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from audit.cli import app
-from audit.corpus.importers import pdf
-from audit.corpus.importers.pdf import MAX_PAGES
-from audit.corpus.importers.words import hocr
 from audit.errors import ManifestError
+from audit.importers import pdf
+from audit.importers.pdf import MAX_PAGES
+from audit.importers.words import hocr
 
 HUGE = int("9" * 400)
 PAGE = "<html><body><div class='ocr_page' title='bbox 0 0 100 100'>"

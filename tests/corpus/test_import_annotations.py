@@ -13,9 +13,9 @@ from weasyprint import HTML
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
-from audit.corpus.importers.contents import SourceOptions
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
+from audit.importers.contents import SourceOptions
+from audit.importers.registry import FORMATS
 
 ALL: dict[Split, float] = {"member": 1.0}
 TSV = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext

@@ -12,8 +12,8 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
+from audit.importers.registry import FORMATS
 
 chat = FORMATS["chat"]
 ALL: dict[Split, float] = {"member": 1.0}

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.named import read_labels
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
+from audit.importers.named import read_labels
+from audit.importers.registry import FORMATS
 
 forms = FORMATS["forms"]
 ALL: dict[Split, float] = {"member": 1.0}

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.contents import SourceOptions
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
+from audit.importers.contents import SourceOptions
+from audit.importers.registry import FORMATS
 
 hf = FORMATS["hf"]
 ALL: dict[Split, float] = {"member": 1.0}

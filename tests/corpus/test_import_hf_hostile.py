@@ -20,7 +20,7 @@ from watching import Listener, watched
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.registry import FORMATS
+from audit.importers.registry import FORMATS
 
 hf = FORMATS["hf"]
 ALL: dict[Split, float] = {"member": 1.0}

@@ -10,8 +10,8 @@ import pytest
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
+from audit.importers.registry import FORMATS
 
 tab = FORMATS["tab"]
 ALL: dict[Split, float] = {"member": 1.0}

@@ -11,8 +11,8 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Split
-from audit.corpus.importers.registry import FORMATS
 from audit.errors import ManifestError, UsageError
+from audit.importers.registry import FORMATS
 
 ALL: dict[Split, float] = {"member": 1.0}
 HOCR = """<?xml version="1.0" encoding="UTF-8"?>

@@ -12,9 +12,9 @@ from PIL import Image, ImageDraw, ImageFile
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, TaskKind, Word
-from audit.corpus.importers.report import ImportReport
 from audit.corpus.near_copies import Copies, counts_left_out, find_copies, without_copies
 from audit.errors import ManifestError
+from audit.importers.report import ImportReport
 
 PRINTED = (
     "THE BLUE ANCHOR STATIONERY AND BOOKS TRADING COMPANY LIMITED OF HARBOUR ROAD TAX INVOICE THANK YOU",

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Task, Word
-from audit.corpus.importers.interface import ImportRequest, Source, SourceContents
-from audit.corpus.importers.registry import FORMATS
-from audit.corpus.importers.report import FieldTally
+from audit.importers.interface import ImportRequest, Source, SourceContents
+from audit.importers.registry import FORMATS
+from audit.importers.report import FieldTally
 
 LINES = tuple(f"letter {number}" for number in range(10))
 
@@ -141,8 +141,8 @@ def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_division_it_has_nothing_for_is_refused_by_the_library_too(src: Path, tmp_path: Path) -> None:
-    from audit.corpus.importers.providers import ByProvider
     from audit.errors import UsageError
+    from audit.importers.providers import ByProvider
 
     shares = {"member": 0.5, "heldout": 0.5}
     with pytest.raises(UsageError, match="toy names no providers"):

@@ -22,11 +22,11 @@ from audit.defenses.blocking import (
     write_blocked_corpus,
 )
 from audit.errors import EngineError, ManifestError
+from audit.references.answering import fit_answering, samples_of
+from audit.references.baselines import train_baseline
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
-from audit.training.answering import fit_answering, samples_of
-from audit.training.recipes import AnsweringRecipe
-from audit.training.references.baselines import train_baseline
 
 RECIPE = AnsweringRecipe(epochs=40, learning_rate=1e-2, batch_size=4)
 

@@ -16,11 +16,11 @@ from audit.defenses.interface import RetrainedModel
 from audit.defenses.registry import DEFENSES, training_defenses
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
+from audit.extensions.private import train as training
+from audit.extensions.private.options import DpOptions, Proves
+from audit.extensions.private.settings import budget_of, with_epsilon
 from audit.policy import Limit, Policy, load
 from audit.stats.dp_bounds import Guarantee, auc
-from audit.training.dp import train as training
-from audit.training.dp.options import DpOptions, Proves
-from audit.training.dp.settings import budget_of, with_epsilon
 from audit.workflows.defend.proof import proof_of
 
 DELTA = 1e-5

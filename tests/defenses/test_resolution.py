@@ -13,9 +13,9 @@ from audit.corpus.manifest import load
 from audit.defenses.resolution import HigherResolution
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.references.baselines import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.loading import load as load_encoder
-from audit.training.references.baselines import train_baseline
 
 RECIPE = TrainingRecipe(epochs=1, batch_size=4)
 

@@ -17,8 +17,8 @@ from audit.corpus.removal.matching import find_answers
 from audit.defenses.scrubbing import FOLDER, SUFFIX, Scrubbing, write_scrubbed
 from audit.engine.interface import SILENT
 from audit.errors import ManifestError
+from audit.references.baselines import train_baseline
 from audit.targets.answering.loading import load_answering
-from audit.training.references.baselines import train_baseline
 
 RECIPE = TrainingRecipe(epochs=1, batch_size=4)
 

@@ -13,7 +13,7 @@ import torch
 
 from audit.arrays import Floats
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
-from audit.training.dp.interface import Batch, ClippedSum, DrawnUnit, Engine, Learner, Parameters, Unit
+from audit.extensions.private.interface import Batch, ClippedSum, DrawnUnit, Engine, Learner, Parameters, Unit
 
 
 def document(name: str, x: float, y: float, provider: str | None = None, split: Any = "member") -> Document:

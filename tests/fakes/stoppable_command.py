@@ -28,7 +28,7 @@ IMPORTED = (
     "audit.workflows.defend",
     "audit.targets.encoders.target",
     "audit.targets.answering.target",
-    "audit.training.encoders",
+    "audit.references.encoders",
     "audit.report.html",
     "opacus",
     "transformers.models.layoutlm",

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Document
-from audit.training.dp.federated import Client
-from audit.training.dp.interface import ClippedSum, DrawnUnit, Unit
+from audit.extensions.private.federated import Client
+from audit.extensions.private.interface import ClippedSum, DrawnUnit, Unit
 
 SHAPES = {"weight": (3, 4), "bias": (5,)}
 

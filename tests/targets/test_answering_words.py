@@ -20,15 +20,15 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import remove
 from audit.errors import ManifestError, TargetError
+from audit.references.answering import fit_answering, save_answering
+from audit.references.public_model import load_public, proposed_to, provide
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.page_text import text_of_words
 from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
-from audit.training.answering import fit_answering, save_answering
-from audit.training.recipes import AnsweringRecipe
-from audit.training.references.public_model import load_public, proposed_to, provide
 
 LONGEST = 16
 QUESTIONS = ("What?", "What is the total?", "Who!", "date")

@@ -17,6 +17,8 @@ from text_zoo import write_text_model
 from audit.corpus.documents import Corpus, Document, Question, TrainingRecipe
 from audit.corpus.page_view import PageView, page_view
 from audit.errors import TargetError
+from audit.references.answering import fit_answering, samples_of, save_answering
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.reader import Sample
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, Query, TrainingLoss
@@ -24,8 +26,6 @@ from audit.targets.opening import target_of
 from audit.targets.parsing.loading import load_parsing
 from audit.targets.parsing.target import ParsingTarget
 from audit.targets.usefulness import usefulness
-from audit.training.answering import fit_answering, samples_of, save_answering
-from audit.training.recipes import AnsweringRecipe
 
 TEXT_PROMPT = "{text}\nJSON:"
 FAMILIES: dict[str, tuple[Callable[[Path], Path], str]] = {

@@ -20,6 +20,7 @@ from text_zoo import write_text_model
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
+from audit.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import placing, resident
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
@@ -28,7 +29,6 @@ from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.resident import RESIDENTS
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
-from audit.training.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
 
 
 @pytest.fixture(scope="module")

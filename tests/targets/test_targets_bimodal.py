@@ -13,12 +13,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
+from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load, load_model
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.image_branch import BINS, ImageBranch, roi_align
 from audit.targets.encoders.image_branch_config import LayoutLMImageConfig
 from audit.targets.encoders.page_images import VisualInputs
-from audit.training.starting import starting_model
 
 PAIRS = [(family, head) for family in tiny.IMAGE_FAMILIES for head in (*tiny.HEADS, *tiny.SPADE_HEADS)]
 

@@ -20,12 +20,12 @@ import torch
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
+from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import weights
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.interface import Answer, AnswerLoss
-from audit.training.references.retrain import Retraining, recipe_for, retrain
 from audit.workflows import weights as scan_weights
 from audit.workflows.weights import warn_of_size
 

@@ -12,8 +12,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from audit.errors import UsageError
-from audit.stats.dp_bounds import Guarantee, auc, tpr
-from audit.training.dp.accounting import (
+from audit.extensions.private.accounting import (
     CURVE_POINTS,
     check_delta,
     default_delta,
@@ -25,7 +24,8 @@ from audit.training.dp.accounting import (
     privacy_curve,
     proving_noise,
 )
-from audit.training.dp.privacy_loss import renyi_epsilon
+from audit.extensions.private.privacy_loss import renyi_epsilon
+from audit.stats.dp_bounds import Guarantee, auc, tpr
 
 CENTRAL = 1000 / 4149
 

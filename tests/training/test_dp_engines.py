@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from audit.corpus.documents import Corpus
 from audit.errors import TrainingError, UsageError
-from audit.training.dp.engines import grouped
-from audit.training.dp.engines.choose import FAST, choose_engine
-from audit.training.dp.engines.clipping import add_clipped, zeros_like
-from audit.training.dp.engines.exact import ExactEngine
-from audit.training.dp.engines.hooks import HooksEngine
-from audit.training.dp.engines.preflight import TOLERANCE, preflight
-from audit.training.dp.engines.vmap import VmapEngine
-from audit.training.dp.interface import ClippedSum, DrawnUnit, Engine, Learner, Parameters
+from audit.extensions.private.engines import grouped
+from audit.extensions.private.engines.choose import FAST, choose_engine
+from audit.extensions.private.engines.clipping import add_clipped, zeros_like
+from audit.extensions.private.engines.exact import ExactEngine
+from audit.extensions.private.engines.hooks import HooksEngine
+from audit.extensions.private.engines.preflight import TOLERANCE, preflight
+from audit.extensions.private.engines.vmap import VmapEngine
+from audit.extensions.private.interface import ClippedSum, DrawnUnit, Engine, Learner, Parameters
 
 ENGINES = (ExactEngine, VmapEngine, HooksEngine)
 AFTER_MASKS = {"bros", "bert", "docaudit-bros-image", "roberta", "xlm-roberta", "layoutlmv3", "lilt"}

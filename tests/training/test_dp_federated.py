@@ -12,7 +12,7 @@ from scipy.stats import kstest
 from toy_federation import SHAPES, Pull, Seeded, client, drawn, units, weights
 
 from audit.errors import TrainingError, UsageError
-from audit.training.dp.federated import (
+from audit.extensions.private.federated import (
     Client,
     Clients,
     Federation,
@@ -22,10 +22,10 @@ from audit.training.dp.federated import (
     run_federated,
     seeded_sources,
 )
-from audit.training.dp.federated import run as run_module
-from audit.training.dp.federated.client import client_message, client_update
-from audit.training.dp.federated.parties import Invitation, MaskedUpdate
-from audit.training.dp.federated.server import SERVER, invite, server_round
+from audit.extensions.private.federated import run as run_module
+from audit.extensions.private.federated.client import client_message, client_update
+from audit.extensions.private.federated.parties import Invitation, MaskedUpdate
+from audit.extensions.private.federated.server import SERVER, invite, server_round
 
 GROUPS = {"north": (1, 2, 3), "south": (4, 5), "east": (6,)}
 N = 6
@@ -252,7 +252,7 @@ def test_the_server_receives_masked_updates_only(monkeypatch):
         seen.extend(messages)
         return server_round(messages, *others)
 
-    monkeypatch.setattr("audit.training.dp.federated.client.client_update", watched_update)
+    monkeypatch.setattr("audit.extensions.private.federated.client.client_update", watched_update)
     monkeypatch.setattr(run_module, "server_round", watched_server)
     transcript = run_federated(federation(parameters, chosen, seeded_sources(Seeded, 0)), 4, add_to(parameters))
     assert len(updates) == len(seen) == 12

@@ -19,13 +19,13 @@ from dp_learners import NAMES, learner_of
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load
 from audit.errors import ManifestError, TargetError
+from audit.extensions.private.interface import Learner
+from audit.extensions.private.learners.opening import open_learner
+from audit.references.encoder_batches import Collator
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.nlu.vocabulary import Vocabulary
 from audit.targets.opening import check, target_of
-from audit.training.dp.interface import Learner
-from audit.training.dp.learners.opening import open_learner
-from audit.training.encoder_batches import Collator
 
 
 @pytest.fixture(scope="module")

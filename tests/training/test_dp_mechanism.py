@@ -14,12 +14,12 @@ from scipy.stats import binom, binomtest, kstest
 
 from audit.engine.interface import SILENT
 from audit.errors import TrainingError, UsageError
-from audit.training.dp.engines.exact import ExactEngine
-from audit.training.dp.interface import DrawnUnit, Unit
-from audit.training.dp.local_steps import LocalSteps
-from audit.training.dp.mechanism import MechanismPlan, run_mechanism, sample_units, sum_contributions
-from audit.training.dp.randomness import SeededRandom, SystemRandom
-from audit.training.dp.units import draw_samples
+from audit.extensions.private.engines.exact import ExactEngine
+from audit.extensions.private.interface import DrawnUnit, Unit
+from audit.extensions.private.local_steps import LocalSteps
+from audit.extensions.private.mechanism import MechanismPlan, run_mechanism, sample_units, sum_contributions
+from audit.extensions.private.randomness import SeededRandom, SystemRandom
+from audit.extensions.private.units import draw_samples
 
 FALSE_ALARM = 1e-7
 INFINITE = float("inf")

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.stats import binomtest, kstest
 
-from audit.training.dp import randomness
-from audit.training.dp.randomness import SeededRandom, SystemRandom
+from audit.extensions.private import randomness
+from audit.extensions.private.randomness import SeededRandom, SystemRandom
 
 FALSE_ALARM = 1e-7
 SOURCES = (SystemRandom(), SeededRandom(5))

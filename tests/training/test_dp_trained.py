@@ -8,8 +8,8 @@ import tiny
 import torch
 
 from audit.errors import UsageError
+from audit.extensions.private.trained import LoraLinear, choose_trained, merge_adapters, rank_of
 from audit.targets.encoders.families import FAMILIES
-from audit.training.dp.trained import LoraLinear, choose_trained, merge_adapters, rank_of
 
 
 def logits(model) -> torch.Tensor:

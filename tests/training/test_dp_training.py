@@ -16,14 +16,14 @@ import torch
 
 from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
+from audit.extensions.private import settings
+from audit.extensions.private import train as training
+from audit.extensions.private.ledger import Ledger
+from audit.extensions.private.options import DpOptions
+from audit.extensions.private.settings import budget_of, with_epsilon
+from audit.extensions.private.train import train_private
 from audit.stats.dp_bounds import Guarantee, auc
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, privacy_card
-from audit.training.dp import settings
-from audit.training.dp import train as training
-from audit.training.dp.ledger import Ledger
-from audit.training.dp.options import DpOptions
-from audit.training.dp.settings import budget_of, with_epsilon
-from audit.training.dp.train import train_private
 from audit.workflows.setup import stated_guarantee
 
 QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4, engine="exact")

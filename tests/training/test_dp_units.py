@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.errors import ManifestError, UsageError
-from audit.training.dp.interface import Unit
-from audit.training.dp.units import draw_samples, kind_of, units_of
+from audit.extensions.private.interface import Unit
+from audit.extensions.private.units import draw_samples, kind_of, units_of
 
 
 def made(*owners: str | None):

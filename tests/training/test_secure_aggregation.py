@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
 from audit.errors import TrainingError
-from audit.training.dp.federated.aggregation import FixedPoint, masked, pair_secrets, ring_sum
-from audit.training.dp.federated.parties import MaskedUpdate
+from audit.extensions.private.federated.aggregation import FixedPoint, masked, pair_secrets, ring_sum
+from audit.extensions.private.federated.parties import MaskedUpdate
 
 NAMES = ("north", "south", "east", "west")
 CODE = FixedPoint(largest=100.0, n_terms=len(NAMES))

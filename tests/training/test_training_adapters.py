@@ -24,16 +24,16 @@ from audit.corpus.manifest import load as load_corpus
 from audit.defenses.blocking import Blocking, train_blocked
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.references import adapters as module
+from audit.references.adapters import adapter_words, adapting, without_weights
+from audit.references.baselines import train_baseline
+from audit.references.recipes import AnsweringRecipe, Recipe
+from audit.references.splits import train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.loading import load, load_model
 from audit.targets.opening import open_model
-from audit.training import adapters as module
-from audit.training.adapters import adapter_words, adapting, without_weights
-from audit.training.recipes import AnsweringRecipe, Recipe
-from audit.training.references.baselines import train_baseline
-from audit.training.references.splits import train_splits
 from audit.workflows.defend.placing import apply
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
@@ -66,7 +66,7 @@ def wrapped(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             seen.append((adapter_words(start), trained))
             yield
 
-    monkeypatch.setattr("audit.training.references.retrain.adapting", watched)
+    monkeypatch.setattr("audit.references.retrain.adapting", watched)
     return seen
 
 

@@ -13,11 +13,11 @@ from audit.corpus.documents import TrainingRecipe
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Silent
 from audit.errors import TargetError
+from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.interface import Answer, AnswerLoss
-from audit.training.answering import fit_answering, recipe_of, samples_of, save_answering
-from audit.training.recipes import AnsweringRecipe
 
 RECIPE = AnsweringRecipe(epochs=3, learning_rate=1e-2, batch_size=4)
 

@@ -14,14 +14,14 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.engine.interface import Silent
 from audit.errors import EngineError, ManifestError, TargetError
+from audit.references import retrain
+from audit.references.answering import samples_of
+from audit.references.baselines import material, train_baseline
+from audit.references.recipes import AnsweringRecipe, Recipe
+from audit.references.retrain import n_samples, recipe_for, repeated
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.loading import load
 from audit.targets.interface import Answer
-from audit.training.answering import samples_of
-from audit.training.recipes import AnsweringRecipe, Recipe
-from audit.training.references import retrain
-from audit.training.references.baselines import material, train_baseline
-from audit.training.references.retrain import n_samples, recipe_for, repeated
 
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=4)
 

@@ -19,11 +19,11 @@ from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError, UsageError
+from audit.references.embedder import choose_texts, pairs, tune
+from audit.references.resolve import complete, prepare
 from audit.targets.embedder.target import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
 from audit.targets.opening import target_of
-from audit.training.embedder import choose_texts, pairs, tune
-from audit.training.references.resolve import complete, prepare
 
 CLASSES = st.lists(st.integers(0, 4), max_size=60).map(np.array)
 

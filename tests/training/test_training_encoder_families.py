@@ -16,15 +16,15 @@ from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import ManifestError, TargetError, UsageError
+from audit.extensions.private.engines.exact import ExactEngine
+from audit.extensions.private.learners.encoder import EncoderLearner
+from audit.extensions.private.trained import choose_trained
+from audit.references.recipes import Recipe
+from audit.references.retrain import Retraining, retrain, under_head
+from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load
 from audit.targets.interface import BestClass
-from audit.training.dp.engines.exact import ExactEngine
-from audit.training.dp.learners.encoder import EncoderLearner
-from audit.training.dp.trained import choose_trained
-from audit.training.recipes import Recipe
-from audit.training.references.retrain import Retraining, retrain, under_head
-from audit.training.starting import starting_model
 
 NEW = ("distilbert", "deberta-v2", "modernbert", "albert", "electra", "mpnet", "longformer")
 TRAINED = [(kind, head) for kind, head in encoder_zoo.PAIRS if kind in (*NEW, "layoutlm") and kind != "longformer"]

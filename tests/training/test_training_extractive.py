@@ -15,14 +15,14 @@ from transformers import BertForMaskedLM
 from audit.corpus.documents import Document, Entity, Question, ReferencePaths, Task, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
+from audit.extensions.private.learners.opening import open_learner
+from audit.references.answering import save_answering
+from audit.references.baselines import train_baseline
+from audit.references.extractive import PointedSample, fit_extractive, pointed_samples
+from audit.references.recipes import AnsweringRecipe
+from audit.references.retrain import Retraining, retrain
 from audit.targets.extractive.loading import is_extractive, load_extractive
 from audit.targets.interface import Answer, AnswerLoss
-from audit.training.answering import save_answering
-from audit.training.dp.learners.opening import open_learner
-from audit.training.extractive import PointedSample, fit_extractive, pointed_samples
-from audit.training.recipes import AnsweringRecipe
-from audit.training.references.baselines import train_baseline
-from audit.training.references.retrain import Retraining, retrain
 
 RECIPE = AnsweringRecipe(epochs=6, learning_rate=1e-2, batch_size=16)
 

@@ -6,13 +6,13 @@ import tiny
 import torch
 
 from audit.errors import TargetError
+from audit.references.encoder_batches import Collator, Example
+from audit.references.encoders import fit, save
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
-from audit.training.encoder_batches import Collator, Example
-from audit.training.encoders import fit, save
-from audit.training.recipes import Recipe
 
 MAX_TOKENS = tiny.POSITIONS - 1
 

@@ -14,14 +14,14 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.references.encoders import fit, save
+from audit.references.public_model import fit_public_mlm
+from audit.references.recipes import Recipe
+from audit.references.resolve import complete, prepare
+from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import PixelScale
 from audit.targets.interface import FillMask, TagProbabilities
-from audit.training.encoders import fit, save
-from audit.training.recipes import Recipe
-from audit.training.references.public_model import fit_public_mlm
-from audit.training.references.resolve import complete, prepare
-from audit.training.starting import starting_model
 from benchmarks.shadow_target import pretrained_of
 
 RECIPE = Recipe(epochs=1, batch_size=4)
@@ -185,7 +185,7 @@ def with_own_scale(folder, name):
 @pytest.mark.parametrize("name", ["preprocessor_config.json", "processor_config.json"])
 def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tmp_path, monkeypatch, name):
     """Or else it would be trained, and then refused as the auxiliary of the target that takes them so."""
-    monkeypatch.setattr("audit.training.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
+    monkeypatch.setattr("audit.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
     corpus = load_corpus(tiny_corpus)
     target_dir, pretrained = (
         with_own_scale(tiny.checkpoint(tmp_path / head, "docaudit-layoutlm-image", head), name)
@@ -215,7 +215,7 @@ def test_what_would_become_a_public_model_with_another_sight_is_refused_before_t
 
 
 def test_a_public_model_is_trained_on_the_images_of_the_corpus(seen_target, checkpoints, tmp_path, monkeypatch):
-    monkeypatch.setattr("audit.training.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
+    monkeypatch.setattr("audit.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
     target, _, corpus = seen_target
     ready = prepared(seen_target, None, pretrained=checkpoints("docaudit-layoutlm-image", "mlm"))
     filled = complete(ready, {"auxiliary"}, target, tmp_path, 0, SILENT)

@@ -9,12 +9,11 @@ import pytest
 import tiny
 
 from audit.errors import EngineError, TargetError
+from audit.references import encoders, public_model
+from audit.references.public_model import fit_public_mlm
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
 from audit.targets.interface import FillMask
-from audit.training import encoders
-from audit.training.recipes import Recipe
-from audit.training.references import public_model
-from audit.training.references.public_model import fit_public_mlm
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 PUBLIC = tiny.documents(members=0, heldout=0, public=6)

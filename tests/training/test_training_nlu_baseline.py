@@ -13,12 +13,12 @@ from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
 from audit.errors import TargetError
+from audit.references import retrain
+from audit.references.baselines import train_baseline
+from audit.references.nlu import NluRecipe, fit_nlu
+from audit.references.provenance import FILE_NAME
 from audit.targets.interface import BestIntent
 from audit.targets.nlu.loading import load_nlu
-from audit.training.nlu import NluRecipe, fit_nlu
-from audit.training.references import retrain
-from audit.training.references.baselines import train_baseline
-from audit.training.references.provenance import FILE_NAME
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 

@@ -11,8 +11,8 @@ from safetensors.numpy import load_file, save_file
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.references.resolve import complete, prepare
 from audit.targets.checkpoint.loading import load
-from audit.training.references.resolve import complete, prepare
 
 USES = {"baselines", "pretrained"}
 

@@ -8,9 +8,9 @@ import torch
 
 from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.errors import ManifestError, TargetError
+from audit.references.encoders import Fitted
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
-from audit.training.encoders import Fitted
-from audit.training.recipes import Recipe
 from benchmarks import shadow_target as shadow
 from benchmarks.shadow_target import fit_shadow, halves
 

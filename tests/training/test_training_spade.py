@@ -8,15 +8,15 @@ import tiny
 import torch
 
 from audit.corpus.documents import Document, Entity
+from audit.references.encoder_batches import Collator, labelled
+from audit.references.encoders import fit, save
+from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import FAMILIES
 from audit.targets.encoders.heads import HEADS, page_losses
 from audit.targets.interface import BestLinks, TagProbabilities
-from audit.training.encoder_batches import Collator, labelled
-from audit.training.encoders import fit, save
-from audit.training.recipes import Recipe
 
 PAIRS = [(family, head) for family in ("layoutlm", "bros") for head in tiny.SPADE_HEADS]
 

@@ -12,10 +12,10 @@ import torch
 from vlm_zoo import ZOO
 
 from audit.corpus.documents import Corpus, TrainingRecipe
+from audit.references.answering import recipe_of, samples_of
+from audit.references.retrain import Retraining, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
-from audit.training.answering import recipe_of, samples_of
-from audit.training.references.retrain import Retraining, retrain
 
 
 @pytest.fixture(scope="module")

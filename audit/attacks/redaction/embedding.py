@@ -144,7 +144,7 @@ def embed_tuned(embedder: Target, training: Samples, held: Samples, seed: int) -
         The places in `training` of what is left for the classifier, its embeddings, and those of `held`. The last
         result is kept, for the classifiers of one fold follow each other.
     """
-    from audit.training.embedder import choose_texts, tune
+    from audit.references.embedder import choose_texts, tune
 
     key = _key(training, held, seed)
     kept = _TUNED.get(embedder)

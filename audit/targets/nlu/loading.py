@@ -34,7 +34,7 @@ def load_nlu(
     """Load an NLU model as a target.
 
     Args:
-        folder: what `audit.training.nlu.fit_nlu` wrote.
+        folder: what `audit.references.nlu.fit_nlu` wrote.
         device: "cpu", "cuda" or "mps".
         labels: the tags that the manifest names, if any; they must be the model's, in any order.
         batch_rows: see `NluTarget`.

@@ -18,12 +18,12 @@ from audit.defenses.measured import Comparison
 from audit.defenses.registry import DEFENSES
 from audit.engine.interface import Progress
 from audit.errors import ManifestError, RecordError, TargetError, UsageError
+from audit.extensions.private.options import DpOptions
 from audit.measurements import Estimate
 from audit.policy import Policy
 from audit.record import AuditRecord
+from audit.references.cache import key_of
 from audit.report import defense_comparison
-from audit.training.dp.options import DpOptions
-from audit.training.references.cache import key_of
 from audit.workflows.defend.effects import (
     changes_of_limits,
     effects_on_limits,

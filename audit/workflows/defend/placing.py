@@ -15,13 +15,13 @@ from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError, TrainingError
 from audit.policy import contradiction
 from audit.record import AuditRecord
+from audit.references.baselines import material, train_baseline
+from audit.references.load import PROVIDE_BASELINES
+from audit.references.retrain import start_of
 from audit.report.files import remove
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.environment import device_named
 from audit.targets.opening import open_model
-from audit.training.references.baselines import material, train_baseline
-from audit.training.references.load import PROVIDE_BASELINES
-from audit.training.references.retrain import start_of
 from audit.workflows.folders import hold_evidence
 from audit.workflows.options import ScanOptions
 

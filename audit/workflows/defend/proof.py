@@ -6,8 +6,8 @@ from audit.attacks.proven import asked_of_training, proves
 from audit.attacks.provider_membership import ProviderMembership
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
+from audit.extensions.private.options import Proves
 from audit.policy import Policy
-from audit.training.dp.options import Proves
 
 
 def proof_of(policy: Policy, corpus: Corpus) -> Proves:

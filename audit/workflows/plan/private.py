@@ -98,7 +98,7 @@ def plan_private(corpus: Corpus, policy: Policy, epsilons: Sequence[float], unit
 def count_units(corpus: Corpus, asked: UnitKind | None) -> tuple[UnitKind, int]:
     """Whoever is protected, and how many there are among the members."""
     # Loads torch, which a plan without an epsilon does without.
-    from audit.training.dp.units import kind_of, units_of
+    from audit.extensions.private.units import kind_of, units_of
 
     members = corpus.of("member")
     kind = kind_of(members, asked)
@@ -107,9 +107,9 @@ def count_units(corpus: Corpus, asked: UnitKind | None) -> tuple[UnitKind, int]:
 
 def mechanism_of(epsilon: float, kind: UnitKind, n_units: int) -> Mechanism:
     """The numbers with which `docaudit defend dp` keeps this epsilon by its own rules."""
-    from audit.training.dp.accounting import privacy_curve
-    from audit.training.dp.options import DpOptions
-    from audit.training.dp.settings import budget_of, with_epsilon
+    from audit.extensions.private.accounting import privacy_curve
+    from audit.extensions.private.options import DpOptions
+    from audit.extensions.private.settings import budget_of, with_epsilon
 
     options = with_epsilon(DpOptions(unit=kind, epsilon=epsilon), kind, n_units)
     budget = budget_of(options, n_units, "lora")

@@ -16,14 +16,14 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import DocauditError, TargetError
 from audit.files import read_file
+from audit.references.load import PROVIDE_EMBEDDER
+from audit.references.locate import REFERENCE_NAMES
+from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
 from audit.targets.opening import Checkpoint, open_model
-from audit.training.references.load import PROVIDE_EMBEDDER
-from audit.training.references.locate import REFERENCE_NAMES
-from audit.training.references.public_model import has_masked_head, proposed_to, provide
 from audit.workflows.checking import CheckedModel, check_model
 from audit.workflows.plan.clock import seconds_of
 from audit.workflows.setup import ScanSetup, usable_references
@@ -268,7 +268,7 @@ def _training(corpus: Corpus, count: int, pass_seconds: float | None) -> float |
     if pass_seconds is None:
         return None
     # Imported here, as a scan that trains nothing starts sooner without.
-    from audit.training.references.retrain import n_samples, recipe_for
+    from audit.references.retrain import n_samples, recipe_for
 
     try:
         epochs = recipe_for(corpus).epochs

@@ -19,8 +19,8 @@ from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
-from audit.training.references.public_model import provide
-from audit.training.references.resolve import LoadedReferences, complete
+from audit.references.public_model import provide
+from audit.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import AttackWork, wanted_format
 from audit.workflows.plan.clock import seconds_of
 from audit.workflows.plan.cost import Cost, Time

@@ -1,0 +1,200 @@
+"""Splits of a Hugging Face data set as plain Arrow.
+
+The library `datasets` decodes whole rows: it opens the files and connects to the addresses that values name, at any
+depth. Here values stay as they are stored, and no column is read that was not asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from audit.corpus.paths import inside
+from audit.corpus.problems import Problems
+from audit.errors import ManifestError, UsageError
+from audit.importers.source_files import read_json
+
+Row = tuple[str, Mapping[str, Any]]
+"""The place of a row, for messages, and its values by column."""
+SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
+_ROWS = 32
+"""Rows that are in memory as Python's values at a time (ours)."""
+_LISTS = ("List", "LargeList", "Sequence")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One split of a data set.
+
+    Attributes:
+        split: its name, "" where it has none.
+        columns: names.
+        read: yields the rows; columns that are not named may be left out. `UsageError` where a file is damaged.
+        classes: by column, the names that its numbers stand for.
+        folder: of the file that holds the rows, within the source: paths of images start there.
+    """
+
+    split: str
+    columns: tuple[str, ...]
+    read: Callable[[Collection[str]], Iterable[Row]]
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    folder: str = ""
+
+
+class _File(BaseModel):
+    filename: str
+
+
+class _State(BaseModel):
+    files: list[_File] = Field(alias="_data_files", min_length=1)
+    split: str | None = Field(None, alias="_split")
+
+
+class _Info(BaseModel):
+    features: dict[str, Any] | None = None
+
+
+class _Splits(BaseModel):
+    splits: list[str]
+
+
+def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
+    """Open what `save_to_disk` wrote; problems of a split are collected.
+
+    Raises:
+        UsageError: the library is missing.
+        ManifestError: the list of splits is broken or leads out of the source.
+    """
+    folders = [""]
+    if (src / SPLITS).is_file():
+        folders = read_json(src / SPLITS, TypeAdapter(_Splits)).splits
+    for folder in folders:
+        with problems.catch(f"{SPLITS if folder else STATE}:"):
+            place = inside(src.resolve(), folder) if folder else src
+            state, info = read_json(place / STATE, TypeAdapter(_State)), read_json(place / INFO, TypeAdapter(_Info))
+            names = [(PurePosixPath(folder) / one.filename).as_posix() for one in state.files]
+            paths = [inside(src.resolve(), name) for name in names]
+            yield _split(folder or state.split or "", paths, _open_stream, info.features)
+
+
+def parquet_split(name: str, paths: Sequence[Path]) -> Table:
+    """Open the Parquet files of a split.
+
+    Raises:
+        UsageError: the library is missing, or a file is damaged.
+        ManifestError: the files have different columns.
+    """
+    return _split(name, paths, _open_parquet, None)
+
+
+_Opened = tuple[Any, Callable[[Sequence[str]], Iterator[Any]]]
+"""The schema of a file, and what yields its record batches with some of its columns."""
+
+
+def _split(
+    name: str, paths: Sequence[Path], opened: Callable[[ExitStack, Path], _Opened], features: Mapping[str, Any] | None
+) -> Table:
+    columns: list[tuple[str, ...]] = []
+    for path in paths:
+        with _readable(path), ExitStack() as stack:
+            schema, _ = opened(stack, path)
+            columns.append(tuple(schema.names))
+            features = _told(schema.metadata) if features is None else features
+        if columns[-1] != columns[0]:
+            raise ManifestError(f"{path.name}: its columns are not those of {paths[0].name}")
+
+    def values(wanted: Collection[str]) -> Iterator[Mapping[str, Any]]:
+        asked = [column for column in columns[0] if column in wanted]
+        for path in paths:
+            with _readable(path), ExitStack() as stack:
+                for batch in opened(stack, path)[1](asked):
+                    # Arrow reads wherever the offsets of a file point to unless they are checked.
+                    batch.validate(full=True)
+                    for start in range(0, batch.num_rows, _ROWS):
+                        yield from batch.slice(start, _ROWS).select(asked).to_pylist()
+
+    def read(wanted: Collection[str]) -> Iterator[Row]:
+        return ((f"{name or 'data set'}[{index}]:", row) for index, row in enumerate(values(wanted)))
+
+    return Table(name, columns[0], read, _class_names(features or {}))
+
+
+def _open_stream(stack: ExitStack, path: Path) -> _Opened:
+    arrow = _library()
+    source = stack.enter_context(arrow.memory_map(str(path)))
+    schema = stack.enter_context(arrow.ipc.open_stream(source)).schema
+
+    def batches(asked: Sequence[str]) -> Iterator[Any]:
+        source.seek(0)
+        fields = [schema.get_field_index(name) for name in asked]
+        yield from arrow.ipc.open_stream(source, options=arrow.ipc.IpcReadOptions(included_fields=fields))
+
+    return schema, batches
+
+
+def _open_parquet(stack: ExitStack, path: Path) -> _Opened:
+    _library()
+    import pyarrow.parquet
+
+    file = stack.enter_context(pyarrow.parquet.ParquetFile(str(path)))
+    return file.schema_arrow, lambda asked: file.iter_batches(_ROWS, columns=list(asked))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what Arrow raises on a damaged file into an error.
+
+    Raises:
+        UsageError: the file is damaged.
+    """
+    arrow = _library()
+    try:
+        yield
+    except (arrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        kind = "Parquet" if path.suffix == ".parquet" else "Arrow"
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{path}: not readable as {kind}: {reason}") from None
+
+
+def _told(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
+    """The features that the library writes into the schema of a file; none where they are not there."""
+    try:
+        features = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return {}
+    return features if isinstance(features, dict) else {}
+
+
+def _class_names(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """The names of classes, by column, of columns of class labels and of lists of them."""
+    found: dict[str, Sequence[str]] = {}
+    for column, feature in features.items():
+        inner = feature[0] if isinstance(feature, list) and feature else feature
+        if isinstance(inner, dict) and inner.get("_type") in _LISTS:
+            inner = inner.get("feature")
+        names = inner.get("names") if isinstance(inner, dict) and inner.get("_type") == "ClassLabel" else None
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            found[column] = names
+    return found
+
+
+def _library() -> Any:
+    """Import the library that reads Arrow and Parquet.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError:
+        raise UsageError(
+            "reading Arrow and Parquet needs the library pyarrow", "pip install 'docaudit[datasets]'"
+        ) from None
+    return pyarrow

@@ -1,0 +1,309 @@
+"""References: models that never saw the audited documents, or only half of them: given, loaded and checked.
+
+Most are of the target's own kind; a sentence embedder is of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from audit.cards import ReferenceCard
+from audit.corpus.documents import Corpus
+from audit.errors import TargetError
+from audit.references.cache import UNFINISHED
+from audit.references.likeness import Drawn, distance_of_drawn, drawn_weights, refuse_a_near_copy
+from audit.references.provenance import adapter_of, refuse_the_target, refuse_unfit
+from audit.references.split_models import read_splits
+from audit.targets.answering.denoiser import is_denoiser
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.folder import (
+    CheckpointFolder,
+    NumberFormat,
+    in_format,
+    is_checkpoint,
+    open_checkpoint,
+)
+from audit.targets.checkpoint.hints import hub_hint
+from audit.targets.embedder.target import EmbedderTarget, load_embedder
+from audit.targets.encoders.target import EncoderTarget
+from audit.targets.extractive.loading import is_extractive
+from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.opening import Checkpoint, target_of
+
+Source = Literal["manifest", "command line", "adapter"]
+SAME_KIND = ("baselines", "pretrained", "splits")
+"""References that are models of the target's own kind."""
+PROVIDE_BASELINES = (
+    "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
+    "docaudit train-baseline"
+)
+PROVIDE_BASELINES_OF_ADAPTER = (
+    "give adapters trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
+    "docaudit train-baseline DATA_DIR --reference pretrained=ADAPTER_DIR, with the folder of the audited adapter"
+)
+PROVIDE_EMBEDDER = "give a sentence embedder, such as those of sentence-transformers (--reference embedder=PATH)"
+
+
+@dataclass(frozen=True)
+class GivenFolder:
+    """A reference's folder, opened once, when something is read from it.
+
+    Attributes:
+        path: the folder.
+        source: who named it.
+        base: the model that it was trained on, when it is an adapter.
+        number_format: what its weights are held in.
+    """
+
+    path: Path
+    source: Source
+    base: Path | None = None
+    number_format: NumberFormat = "auto"
+
+    @cached_property
+    def checkpoint(self) -> CheckpointFolder:
+        """The folder, opened.
+
+        Raises:
+            TargetError: see `open_checkpoint`.
+        """
+        opened = open_checkpoint(self.path, self.base)
+        return opened if self.number_format == "auto" else in_format(opened, self.number_format)
+
+
+@dataclass(frozen=True)
+class AuditedModel:
+    """The audited checkpoint, its folder, and the data set."""
+
+    target: Checkpoint
+    folder: CheckpointFolder
+    corpus: Corpus
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """Numbers of its weights, see `drawn_weights`."""
+        return drawn_weights(self.target.model)
+
+
+@dataclass(frozen=True)
+class SameKindReference:
+    """A reference of the target's own kind.
+
+    Attributes:
+        role: "baseline-0" ..., "pretrained", "split-0" ...
+        folder: its folder.
+        source: who named it.
+        target: the loaded model.
+        members: the ids of the documents it was trained on, for a split model.
+    """
+
+    role: str
+    folder: Path
+    source: Source
+    target: Checkpoint
+    members: frozenset[str] | None = None
+
+    @property
+    def card(self) -> ReferenceCard:
+        """The card for a record; with the adapter it was trained with, when docaudit trained it so."""
+        adapter = adapter_of(self.folder)
+        recipe = None if adapter is None else {"adapter": adapter}
+        return ReferenceCard(self.role, self.source, self.target.card, recipe)
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A sentence embedder as a reference.
+
+    Attributes:
+        target: the loaded model.
+        source: who named it.
+        folder: its folder.
+    """
+
+    target: EmbedderTarget
+    source: Source
+    folder: Path
+
+
+def load_same_kind(
+    wanted: Sequence[str], audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]
+) -> tuple[SameKindReference, ...]:
+    """Load the references of the same kind that attacks want and somebody named.
+
+    Args:
+        wanted: of `SAME_KIND`.
+        audited: the target and its data set.
+        given: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints; of splits, what
+            `docaudit train-splits` wrote.
+
+    Raises:
+        TargetError: one cannot be loaded, is of another kind than the target, or is the target itself.
+        ManifestError: the list of the splits' members cannot be used.
+    """
+    chosen: list[tuple[str, GivenFolder, frozenset[str] | None]] = []
+    if "baselines" in wanted:
+        folders = [own for folder in given.get("baselines", ()) for own in _checkpoints(folder)]
+        chosen += [(f"baseline-{number}", folder, None) for number, folder in enumerate(folders)]
+    if "pretrained" in wanted:
+        starts = [folder for folder in given.get("pretrained", ()) if _is_asked_alike(folder, audited)]
+        chosen += [("pretrained", folder, None) for folder in starts]
+    if "splits" in wanted:
+        splits = [
+            (replace(folder, path=path), members)
+            for folder in given.get("splits", ())
+            for path, members in read_splits(folder.path, audited.corpus)
+        ]
+        chosen += [(f"split-{number}", *split) for number, split in enumerate(splits)]
+    start = next((folder.path for folder in given.get("pretrained", ())), None)
+    return tuple(_load(*one, audited, start) for one in chosen)
+
+
+def refuse_lost(name: str, folders: Sequence[GivenFolder]) -> None:
+    """Refuse a reference that is no folder.
+
+    Raises:
+        TargetError: one is none.
+    """
+    lost = next((folder for folder in folders if not folder.path.is_dir()), None)
+    if lost is not None:
+        given = hub_hint(lost.path) if lost.source == "command line" else ""
+        raise TargetError(f"reference {name} ({lost.source}): {lost.path} is not a folder", given)
+
+
+def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFolder) -> dict[str, list[GivenFolder]]:
+    """The references of an adapter: its base is what it was fine-tuned from, and that of other adapters among them."""
+    folders = {name: list(own) for name, own in given.items()}
+    if target.base is None:
+        return folders
+    base = target.base.own_path
+    folders.setdefault("pretrained", [GivenFolder(base, "adapter")])
+    return {name: [replace(own, base=base) for own in others] for name, others in folders.items()}
+
+
+def in_format_of(
+    given: Mapping[str, Sequence[GivenFolder]], target: Checkpoint, folder: CheckpointFolder
+) -> dict[str, list[GivenFolder]]:
+    """The references, those of the target's own kind with weights in its number format."""
+    wanted = folder.number_format
+    if wanted == "auto" and target.card.dtype == "bfloat16":
+        wanted = "bfloat16"  # whatever they are stored in, and half the memory
+    return {
+        name: [replace(one, number_format=wanted) if name in SAME_KIND else one for one in own]
+        for name, own in given.items()
+    }
+
+
+def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
+    """True where what the target was fine-tuned from can be asked what the target is asked.
+
+    Models that write answers begin as such, unless they begin as T5; a masked language model too. A tagger, or a model
+    that points at answers, mostly begins as a masked language model or a bare encoder: these give no loss of tags or
+    answers, and are the start of a tagger's public model only.
+    """
+    if isinstance(audited.target, ExtractiveTarget):
+        return is_extractive(start.checkpoint)
+    if not isinstance(audited.target, EncoderTarget):
+        if not isinstance(audited.target, AnsweringTarget):
+            return False
+        own, other = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
+        return own == other or not is_denoiser(start.checkpoint)
+    try:
+        folder = start.checkpoint
+    except TargetError:
+        return False
+    refuse_the_target("pretrained", folder, audited.folder)
+    try:
+        _load_of_kind("pretrained", folder, audited)
+    except TargetError:
+        return False
+    return True
+
+
+def load_given_embedder(audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]) -> Embedder | None:
+    """Load the sentence embedder that somebody named, on the target's device; None when nobody did.
+
+    Raises:
+        TargetError: it cannot be loaded, or holds the target's own weights.
+    """
+    if "embedder" not in given:
+        return None
+    (own,) = given["embedder"]
+    refuse_the_target("embedder", own.checkpoint, audited.folder)
+    return Embedder(load_embedder(own.checkpoint, audited.target.card.device), own.source, own.path)
+
+
+def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
+    """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
+    path = folder.path
+    if is_checkpoint(path):
+        return [folder]
+    finished = (own for own in path.iterdir() if not own.name.startswith(UNFINISHED))
+    inside = sorted(own for own in finished if is_checkpoint(own))
+    if not inside:
+        raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
+    return [replace(folder, path=own) for own in inside]
+
+
+def _load(
+    role: str, given: GivenFolder, members: frozenset[str] | None, audited: AuditedModel, start: Path | None
+) -> SameKindReference:
+    folder = given.checkpoint
+    distance = refuse_the_target(role, folder, audited.folder)
+    if members is None and role != "pretrained":
+        refuse_unfit(role, folder, audited.corpus, audited.folder)
+    reference = _load_of_kind(role, folder, audited)
+    if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
+        distance = distance_of_drawn(audited.drawn, drawn_weights(reference.model))
+    refuse_a_near_copy(
+        role,
+        folder.path,
+        audited.folder.path,
+        distance,
+        (audited.target, reference),
+        audited.corpus,
+        pretrained=None if role == "pretrained" else start,
+    )
+    return SameKindReference(role, folder.path, given.source, reference, members)
+
+
+def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) -> Checkpoint:
+    """Load a checkpoint that can be asked what the target is asked.
+
+    Raises:
+        TargetError: it cannot be loaded, or is of another kind than the target.
+    """
+    target, corpus = audited.target, audited.corpus
+    if isinstance(target, EncoderTarget):
+        reference = target_of(folder, corpus, target.card.device, target.batch_tokens)
+    else:
+        reference = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
+    own, other = target.card, reference.card
+    if (own.family, own.task) != (other.family, other.task):
+        raise TargetError(
+            f"reference {role}: {folder} is {other.architecture}, the target {own.architecture}",
+            "it must be of the target's own kind",
+        )
+    if isinstance(target, EncoderTarget) and isinstance(reference, EncoderTarget):
+        _check_outputs(role, folder, reference, target)
+    if role != "pretrained" and own.resolution != other.resolution:
+        raise TargetError(
+            f"reference {role}: {folder} sees pages of another size than the target",
+            f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
+        )
+    return reference
+
+
+def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget, target: EncoderTarget) -> None:
+    """Losses compare only over the same outcomes: the same tags, or for masked language models the same tokens."""
+    masked = target.card.task == "mlm"
+    tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
+    if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
+        raise TargetError(
+            f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
+            "it must be of the target's own kind",
+        )

@@ -1,0 +1,323 @@
+"""Training of the NLU model of Parikh et al. 2022 (section 4.1).
+
+With the paper's defenses (section 6) where a recipe asks for them: dropout, early stopping, a character layer. A plain
+loop: transformers' Trainer pads, and these models have no padding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from audit.arrays import Floats, Ints
+from audit.corpus.documents import Document
+from audit.engine.interface import SILENT, Progress
+from audit.errors import TargetError
+from audit.references.reproducible import reproducible
+from audit.references.trainer import store
+from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.trainer_state import TRAINER_STATE
+from audit.targets.nlu.config import NluConfig
+from audit.targets.nlu.loading import load_nlu
+from audit.targets.nlu.model import NluModel
+from audit.targets.nlu.target import NluTarget
+from audit.targets.nlu.vocabulary import Vocabulary
+
+LARGEST_GRADIENT = 5.0
+"""Gradients longer than this are shortened to it, as in Ma & Hovy (2016, section 3.2)."""
+_VALIDATION_ROWS = 512
+Weights = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class NluRecipe:
+    """How an NLU model is made and fitted. The defaults are ours.
+
+    Attributes:
+        epochs: passes over the utterances, at most.
+        batch_size: utterances a step; all of one length, so that some steps take fewer.
+        learning_rate: Adam's, the same throughout.
+        seed: of the weights, the order and dropout.
+        embedding_size: of a word's vector.
+        hidden_size: of one direction of a BiLSTM layer.
+        character_layer: whether words show their characters too (the paper's defense CE).
+        input_dropout: before the first BiLSTM (with `state_dropout` the paper's defense D: 20 % here and 10 % there;
+            the paper does not say where either stands).
+        state_dropout: after the last BiLSTM.
+        patience: epochs without a lower validation loss after which training stops, and the weights of the lowest one
+            are kept (the paper's defense ES: 20); None: all epochs, and the last weights.
+        train_embeddings: whether words' vectors learn; False: they stay as they start.
+    """
+
+    epochs: int = 30
+    batch_size: int = 32
+    learning_rate: float = 3e-3
+    seed: int = 0
+    embedding_size: int = 50
+    hidden_size: int = 48
+    character_layer: bool = False
+    input_dropout: float = 0.0
+    state_dropout: float = 0.0
+    patience: int | None = None
+    train_embeddings: bool = True
+
+    def sized_like(self, config: NluConfig) -> NluRecipe:
+        """The same with the sizes, the character layer and the dropout of another model."""
+        return replace(
+            self,
+            embedding_size=config.embedding_size,
+            hidden_size=config.hidden_size,
+            character_layer=config.n_characters > 0,
+            input_dropout=config.input_dropout,
+            state_dropout=config.state_dropout,
+        )
+
+    def as_json(self) -> dict[str, int | float | bool | None]:
+        """The recipe for a record or a cache key."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Utterances:
+    """Utterances of one length: ids and labels (n, n_tokens), intents (n,)."""
+
+    ids: torch.Tensor
+    labels: torch.Tensor
+    intents: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Best:
+    """How training ended: the epoch whose weights are kept, the steps until then, all epochs' losses, the weights."""
+
+    epoch: int
+    step: int
+    history: tuple[dict[str, float], ...]
+    state: Weights | None
+
+
+def fit_nlu(
+    documents: Sequence[Document],
+    validation: Sequence[Document],
+    recipe: NluRecipe,
+    folder: Path,
+    progress: Progress = SILENT,
+    *,
+    labels: Sequence[str] = (),
+    intents: Sequence[str] = (),
+    initial_embeddings: Mapping[str, Floats] | None = None,
+    half: bool = False,
+) -> NluTarget:
+    """Train a model on utterances and write it as a checkpoint; on the CPU, the same weights for the same arguments.
+
+    Args:
+        documents: utterances with tags and an intent; at least one.
+        validation: utterances that early stopping looks at; nothing else reads them.
+        recipe: how.
+        folder: made when it is missing.
+        progress: advanced after every epoch; the stage is the caller's.
+        labels: the tags in the order of the model's outputs; (): all of the documents, sorted.
+        intents: likewise.
+        initial_embeddings: by word, the vectors that words start from, (embedding_size,) each; all of them join the
+            vocabulary. Words of `documents` without one start at random.
+        half: store weights in float16.
+
+    Raises:
+        TargetError: there is no utterance to train on, or to validate on when training is to stop early; or one lacks
+            words, tags or its intent, or has a tag or an intent that `labels` or `intents` leave out.
+        ValueError: a vector of another size.
+    """
+    _refuse(documents, validation, recipe)
+    given = initial_embeddings or {}
+    vocabulary = Vocabulary.of([*(word.text for document in documents for word in document.words), *given])
+    everything = [*documents, *validation]
+    tags = tuple(labels) or tuple(sorted({tag for document in everything for tag in document.tags or ()}))
+    intents = tuple(intents) or tuple(sorted({str(document.intent) for document in everything}))
+    with reproducible("cpu"):
+        torch.manual_seed(recipe.seed)
+        model = NluModel(_config(recipe, vocabulary, tags, intents))
+        _start(model, vocabulary, given, recipe)
+        material = _by_length(documents, vocabulary, tags, intents)
+        kept = _fit(model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress)
+    if kept.state is not None:
+        model.load_state_dict(kept.state)
+    with quiet():
+        store(model.requires_grad_(True).eval(), folder, half=half)
+    vocabulary.save(folder)
+    state = {"epoch": kept.epoch, "global_step": kept.step, "log_history": kept.history}
+    (folder / TRAINER_STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+    return load_nlu(folder, labels=tags)
+
+
+def fit_like(
+    model: AnyFolder,
+    documents: Sequence[Document],
+    recipe: NluRecipe,
+    folder: Path,
+    progress: Progress = SILENT,
+    *,
+    half: bool = False,
+) -> NluTarget:
+    """Train a model of the sizes, tags and intents of another one, whose weights and words are not used.
+
+    Args:
+        model: the checkpoint of the other one.
+        documents: see `fit_nlu`.
+        recipe: how; sizes, character layer and dropout are the other one's.
+        folder: see `fit_nlu`.
+        progress: see `fit_nlu`.
+        half: see `fit_nlu`.
+
+    Raises:
+        TargetError: the other one cannot be loaded, or see `fit_nlu`.
+    """
+    other = load_nlu(model)
+    sized = recipe.sized_like(other.model.config)
+    return fit_nlu(documents, (), sized, folder, progress, labels=other.labels, intents=other.intents, half=half)
+
+
+def _refuse(documents: Sequence[Document], validation: Sequence[Document], recipe: NluRecipe) -> None:
+    if not documents:
+        raise TargetError("there is no utterance to train on", "give documents in the split that trains the model")
+    if recipe.patience is not None and not validation:
+        raise TargetError("early stopping needs utterances to validate on", "give some, or set no patience")
+    for document in (*documents, *validation):
+        if not document.words or document.intent is None or len(document.tags or ()) != len(document.words):
+            raise TargetError(f"document {document.id} lacks words, an intent, or a tag for each word")
+
+
+def _config(recipe: NluRecipe, vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str]) -> NluConfig:
+    return NluConfig(
+        vocab_size=len(vocabulary.words),
+        embedding_size=recipe.embedding_size,
+        hidden_size=recipe.hidden_size,
+        n_characters=1 + len(vocabulary.characters) if recipe.character_layer else 0,
+        input_dropout=recipe.input_dropout,
+        state_dropout=recipe.state_dropout,
+        intents=list(intents),
+        id2label=dict(enumerate(tags)),
+        label2id={tag: index for index, tag in enumerate(tags)},
+    )
+
+
+@torch.no_grad()
+def _start(model: NluModel, vocabulary: Vocabulary, given: Mapping[str, Floats], recipe: NluRecipe) -> None:
+    """Put the given vectors in place, and the spellings of words where there is a character layer."""
+    if given:
+        matrix = np.stack([given[word] for word in given]).astype(np.float32)
+        if matrix.shape[1] != recipe.embedding_size:
+            raise ValueError(f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}")
+        model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(matrix)
+    if model.characters is not None:
+        model.spellings.copy_(torch.from_numpy(vocabulary.spellings(model.config.longest_word)))
+    model.words.weight.requires_grad_(recipe.train_embeddings)
+
+
+def _by_length(
+    documents: Sequence[Document], vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str]
+) -> list[_Utterances]:
+    """The utterances, those of one length together, shortest first.
+
+    Raises:
+        TargetError: a tag that is not among `tags`, or an intent that is not among `intents`.
+    """
+    tag_ids = {tag: index for index, tag in enumerate(tags)}
+    groups: dict[int, list[tuple[Ints, list[int], int]]] = defaultdict(list)
+    for document in documents:
+        own = [tag_ids.get(tag) for tag in document.tags or ()]
+        if None in own:
+            raise TargetError(f"document {document.id} has a tag that is not among the labels")
+        if document.intent not in intents:
+            raise TargetError(f"document {document.id} has an intent that the model does not know")
+        ids = vocabulary.ids_of(word.text for word in document.words)
+        groups[len(ids)].append((ids, [tag for tag in own if tag is not None], intents.index(str(document.intent))))
+    return [
+        _Utterances(*(torch.from_numpy(np.array(column, np.int64)) for column in zip(*groups[length], strict=True)))
+        for length in sorted(groups)
+    ]
+
+
+def _batches(material: Sequence[_Utterances], size: int, rng: np.random.Generator) -> Iterator[_Utterances]:
+    """One epoch: every utterance once, in batches of one length, those in random order."""
+    batches = []
+    for group in material:
+        order = torch.from_numpy(rng.permutation(len(group.intents)))
+        batches += [(group, part) for part in torch.split(order, size)]
+    for index in rng.permutation(len(batches)):
+        group, part = batches[index]
+        yield _Utterances(group.ids[part], group.labels[part], group.intents[part])
+
+
+def _fit(
+    model: NluModel,
+    material: Sequence[_Utterances],
+    validation: Sequence[_Utterances],
+    recipe: NluRecipe,
+    progress: Progress,
+) -> _Best:
+    """Train `model` in place."""
+    rng = np.random.default_rng(recipe.seed)
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(learning, lr=recipe.learning_rate, fused=True)
+    history: list[dict[str, float]] = []
+    best, lowest, step = _Best(0, 0, (), None), float("inf"), 0
+    for epoch in range(1, recipe.epochs + 1):
+        steps, loss = _epoch(model, _batches(material, recipe.batch_size, rng), optimizer, learning, recipe.batch_size)
+        step += steps
+        history.append({"epoch": epoch, "step": step, "loss": loss})
+        progress.advance()
+        if recipe.patience is None:
+            continue
+        history[-1]["eval_loss"] = _mean_loss(model, validation)
+        if history[-1]["eval_loss"] < lowest:
+            lowest = history[-1]["eval_loss"]
+            best = _Best(epoch, step, (), {name: value.clone() for name, value in model.state_dict().items()})
+        elif epoch - best.epoch >= recipe.patience:
+            break
+    if recipe.patience is None:
+        best = _Best(len(history), step, (), None)
+    return _Best(best.epoch, best.step, tuple(history), best.state)
+
+
+def _epoch(
+    model: NluModel,
+    batches: Iterator[_Utterances],
+    optimizer: torch.optim.Optimizer,
+    learning: Sequence[torch.nn.Parameter],
+    batch_size: int,
+) -> tuple[int, float]:
+    """One pass; the number of steps and the mean loss of an utterance.
+
+    A batch's losses are summed and divided by the size of a full one, so that every utterance weighs the same.
+    """
+    model.train()
+    steps, total, n = 0, 0.0, 0
+    for batch in batches:
+        losses: Any = model(batch.ids, batch.labels, batch.intents).losses
+        optimizer.zero_grad()
+        (losses.sum() / batch_size).backward()
+        torch.nn.utils.clip_grad_norm_(learning, LARGEST_GRADIENT)
+        optimizer.step()
+        steps, total, n = steps + 1, total + float(losses.detach().sum()), n + len(losses)
+    return steps, total / n
+
+
+@torch.no_grad()
+def _mean_loss(model: NluModel, material: Sequence[_Utterances]) -> float:
+    """The mean loss of an utterance, without dropout."""
+    model.eval()
+    losses = []
+    for group in material:
+        rows = zip(
+            *(torch.split(value, _VALIDATION_ROWS) for value in (group.ids, group.labels, group.intents)), strict=True
+        )
+        losses += [model(*part).losses for part in rows]
+    return float(torch.cat(losses).double().mean())

@@ -1,0 +1,238 @@
+"""Training the audited model's like on documents of one's choice: its start and its recipe, other documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+import numpy as np
+
+from audit.corpus.documents import Corpus, Document, Task
+from audit.corpus.images import open_image
+from audit.corpus.tagging import canonical
+from audit.engine.interface import SILENT, Progress
+from audit.errors import ManifestError, TargetError
+from audit.references.adapters import adapting, without_weights
+from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.encoders import fit, save
+from audit.references.extractive import fit_extractive, pointed_samples, trains_pointing
+from audit.references.nlu import NluRecipe, fit_like
+from audit.references.recipes import AnsweringRecipe, Recipe
+from audit.references.starting import starting_model
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
+from audit.targets.checkpoint.hints import hub_hint
+from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
+from audit.targets.checkpoint.quantised import refuse_training
+from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.encoded_page import Encoding
+from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import family_of
+from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.labelling import unknown_labels
+from audit.targets.extractive.loading import load_extractive
+from audit.targets.nlu.loading import load_nlu
+from audit.targets.opening import answering_of, open_model
+
+AnyRecipe = AnsweringRecipe | Recipe | NluRecipe
+Item = TypeVar("Item")
+_LABELLED = ("token-classification", "document-classification", "spade-extraction")
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """How models like the audited one are trained; can be pickled.
+
+    Attributes:
+        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head, an
+            `NluRecipe` for models that name intents and slots.
+        device: "cpu", "cuda" or "mps".
+        half: store weights in float16.
+    """
+
+    recipe: AnyRecipe
+    device: str = "cpu"
+    half: bool = False
+
+    def with_seed(self, seed: int) -> Retraining:
+        """The same with another seed."""
+        return replace(self, recipe=replace(self.recipe, seed=seed))
+
+    @property
+    def continues(self) -> bool:
+        """True where training goes on from the weights of the start; an NLU model takes its sizes alone."""
+        return not isinstance(self.recipe, NluRecipe)
+
+    def as_json(self) -> dict[str, Any]:
+        """The values for a cache key."""
+        return asdict(self)
+
+
+def recipe_for(corpus: Corpus) -> AnyRecipe:
+    """The manifest's `[recipe]` for the manifest's task; what it leaves open is ours.
+
+    Raises:
+        ManifestError: docaudit trains no models of this task.
+    """
+    kind = corpus.manifest.task.kind
+    if corpus.manifest.task.asks:
+        return recipe_of(corpus)
+    if kind != "intent-slots" and kind not in get_args(HeadName):
+        raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
+    given = {name: getattr(corpus.manifest.recipe, name) for name in ("epochs", "learning_rate", "batch_size", "seed")}
+    named = {name: value for name, value in given.items() if value is not None}
+    return replace(NluRecipe(), **named) if kind == "intent-slots" else replace(Recipe(), **named)
+
+
+def start_of(corpus: Corpus, given: Path | None) -> Path:
+    """The folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
+
+    Raises:
+        TargetError: neither names it, or there is no such folder.
+    """
+    named = corpus.manifest.references.pretrained
+    if given is None and named is None and corpus.manifest.task.kind == "intent-slots":
+        raise TargetError(
+            "nothing says how large the audited model is",
+            "name the model itself with --reference pretrained=MODEL_DIR: only its settings are read",
+        )
+    if given is None and named is None:
+        raise TargetError(
+            "nothing says what the audited model was fine-tuned from",
+            "name it in manifest.toml as references.pretrained, or with --reference pretrained=PATH",
+        )
+    start = given if given is not None else corpus.root / str(named)
+    if not start.is_dir():
+        raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
+    return start
+
+
+def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
+    """The number of samples that these documents make: questions with an answer, or pages with words for an encoder.
+
+    For parsing pages with an output.
+    """
+    if corpus.manifest.task.kind == "parsing":
+        return sum(document.output is not None for document in documents)
+    if corpus.manifest.task.asks:
+        return sum(bool(question.answers) for document in documents for question in document.questions)
+    return sum(bool(document.words) for document in documents)
+
+
+def repeated(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
+    """`n` of the items, in their order: none is drawn again before every other was; the draw follows the seed."""
+    rng = np.random.default_rng([seed, *b"repeated"])
+    drawn: list[int] = []
+    while len(drawn) < n:
+        drawn += [int(index) for index in rng.permutation(len(items))]
+    return tuple(items[index] for index in sorted(drawn[:n]))
+
+
+def retrain(
+    how: Retraining,
+    start: AnyFolder,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    folder: Path,
+    *,
+    n: int | None = None,
+    progress: Progress = SILENT,
+) -> None:
+    """Train a model on these documents and write its checkpoint.
+
+    Args:
+        how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
+        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself; an adapter
+            stands for its base, and says how an adapter over that is to be trained.
+        corpus: the documents' data set.
+        documents: what to train on.
+        folder: where the checkpoint goes; made when missing.
+        n: samples an epoch: they are repeated or cut to so many. None: as many as there are.
+        progress: advanced after every epoch; the stage is the caller's.
+
+    Raises:
+        TargetError: the start cannot be loaded or trained, or the documents make no sample.
+        ManifestError: pages lack the images that the model reads, or the labels that it is to give.
+    """
+    start = without_weights(open_model(start, corpus))
+    refuse_training(start, start.config)
+    if isinstance(how.recipe, AnsweringRecipe) and trains_pointing(start, corpus):
+        pointing = load_extractive(start, device=how.device, fresh_head=how.recipe.seed)
+        pointing.check(corpus)
+        pointed = _as_many(pointed_samples(corpus, documents), n, how.recipe.seed)
+        with adapting(pointing.model, start, how.recipe.seed):
+            fit_extractive(pointing, pointed, how.recipe, progress)
+        save_answering(pointing.model, start.path, folder, half=how.half)
+        return
+    if isinstance(how.recipe, AnsweringRecipe):
+        target = answering_of(start, corpus, how.device)
+        target.check(corpus)
+        samples = samples_of(corpus, documents)
+        if start.adapter is None:
+            target.model.float()  # small steps vanish in the rounding of half-precision weights
+        with adapting(target.model, start, how.recipe.seed):
+            fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
+        save_answering(target.model, start.path, folder, half=how.half)
+        return
+    if isinstance(how.recipe, NluRecipe):
+        utterances = _as_many(_known(documents, load_nlu(start).unknown_names(documents)), n, how.recipe.seed)
+        fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
+        return
+    model, encoder = under_head(start, corpus, how.recipe.seed)
+    known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
+    pages: Sequence[Encoding] = [page for page in map(encoder.encode, known) if page is not None]
+    if encoder.task == "document-classification":
+        pages = [page for page in pages if page.has_loss]
+    pages = _as_many(pages, n, how.recipe.seed)
+    with adapting(model, start, how.recipe.seed):
+        fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
+    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
+
+
+def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:
+    """The documents whose labels the model has; others would teach it that their fields are none."""
+    return [document for document in documents if document.id not in unknown]
+
+
+def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
+    return items if n is None or not items else repeated(items, n, seed)
+
+
+def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any, Encoder]:
+    """The start's encoder under the head of the task, and what makes its pages.
+
+    Args:
+        start: a checkpoint of a known family, with any head or none.
+        corpus: names the task and its labels, and opens the pages' images.
+        seed: what is fresh of the head follows from it.
+
+    Raises:
+        TargetError: see `starting_model`.
+        ManifestError: the manifest lacks the labels that the model is to give.
+    """
+    task = corpus.manifest.task
+    if task.kind in _LABELLED and not task.labels:
+        raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
+    head = cast("HeadName", task.kind)
+    model = starting_model(start, head, labels=task.labels, seed=seed)
+    tokenizer, family = load_tokenizer(start), family_of(model.config.model_type)
+    assert family is not None
+    encoder = Encoder(
+        tokenizer,
+        max_tokens_of(model.config, tokenizer),
+        labels=_names_of(task),
+        label_all_tokens=corpus.manifest.recipe.label_all_tokens,
+        needs_boxes=family.boxes is not None,
+        task=head,
+        page_images=page_images_of(start, model.config, partial(open_image, corpus)),
+    )
+    return model, encoder
+
+
+def _names_of(task: Task) -> tuple[str, ...]:
+    """The labels of the task's pages, as an `Encoder` takes them."""
+    if task.kind not in _LABELLED:
+        return ()
+    return canonical(task.labels, task.outside) if task.kind == "token-classification" else task.labels

@@ -1,0 +1,211 @@
+"""K models, each trained on half of the member documents, each document in exactly half of them.
+
+Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio attacks of methods.md,
+section 3b, rest on them. A document is in a model with all its questions or not at all: what is drawn is the document.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from audit import __version__
+from audit.arrays import Bools
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.manifest import files_of as files_of_corpus
+from audit.corpus.manifest import load as load_corpus
+from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
+from audit.engine.journal import exclusive
+from audit.engine.local import LocalEngine
+from audit.errors import EngineError, ManifestError, UsageError
+from audit.files import write_atomically
+from audit.references.cache import key_of, made_once
+from audit.references.provenance import content_of
+from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
+from audit.references.split_models import FILE_NAME, Splits, folder_of, read_plan, read_splits
+from audit.targets.checkpoint.content import files_of
+from audit.targets.environment import threads, use_threads
+from audit.targets.opening import open_model
+
+MIN_DOCUMENTS = 10
+"""Fewer member documents, copies counted once, say nothing about membership (ours)."""
+
+
+def halves_of(n_units: int, count: int, seed: int) -> Bools:
+    """Draw the units of each model: each unit is in exactly half, at random and independently of the others.
+
+    Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a model without
+    documents, which happens to a handful of documents only, is drawn again.
+
+    Args:
+        n_units: how many there are, `MIN_DOCUMENTS` or more.
+        count: the number of models, even.
+        seed: of the draw.
+
+    Returns:
+        Shape (n_units, count).
+    """
+    rng = np.random.default_rng([seed, *b"splits"])
+    half = np.arange(count) < count // 2
+    while True:
+        drawn: Bools = rng.permuted(np.tile(half, (n_units, 1)), axis=1)
+        if drawn.any(axis=0).all():
+            return drawn
+
+
+def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) -> Splits:
+    """Draw the members of each model; copies of one document are in the same models.
+
+    Raises:
+        UsageError: `count` is odd or under 2.
+        ManifestError: too few member documents make samples.
+    """
+    if count < 2 or count % 2:
+        raise UsageError(f"{count} models: each document is to be in half of them", "give an even number of models")
+    copies: dict[Hashable, list[int]] = defaultdict(list)
+    documents = [document for document in corpus.of("member") if n_samples(corpus, [document])]
+    for index, document in enumerate(documents):
+        copies[content_of(corpus, document)].append(index)
+    if len(copies) < MIN_DOCUMENTS:
+        raise ManifestError(
+            f"{len(copies)} different member documents to train on: too few",
+            f"give at least {MIN_DOCUMENTS}",
+        )
+    drawn = np.empty((len(documents), count), bool)
+    for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
+        drawn[indices] = row
+    members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
+    depends_on = [open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__]
+    key = key_of(depends_on)
+    return Splits(1, corpus.sha256, key, members)
+
+
+def train_splits(
+    start: Path | None,
+    corpus: Corpus,
+    out: Path,
+    *,
+    count: int,
+    seed: int = 0,
+    recipe: AnyRecipe | None = None,
+    device: str = "cpu",
+    half: bool = False,
+    engine: Engine | None = None,
+    progress: Progress = SILENT,
+) -> list[tuple[Path, frozenset[str]]]:
+    """Train K models on halves of the member documents; those that are in `out` already are not trained again.
+
+    Each has a seed of its own: the recipe's, plus its number.
+
+    Args:
+        start: see `train_baseline`; None: the manifest's `references.pretrained`.
+        corpus: the data set.
+        out: gets `splits.json` and one folder a model; made when missing. Workers on other machines must see it.
+        count: K, even (the paper has 50).
+        seed: of the assignment of documents.
+        recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
+        device: "cpu", "cuda" or "mps".
+        half: store weights in float16.
+        engine: runs the trainings; None: one after the other, in this process.
+        progress: told of every model.
+
+    Returns:
+        What `read_splits` does.
+
+    Raises:
+        UsageError: `count` is not even, or `out` holds models of another data set, recipe, start or assignment.
+        ManifestError: too few member documents, or no recipe for the task.
+        TargetError: see `start_of`; or the start cannot be loaded.
+        EngineError: `out` cannot be written, is held by another run, or is not seen by a worker.
+    """
+    how = Retraining(recipe_for(corpus) if recipe is None else recipe, device, half)
+    folder = start_of(corpus, start)
+    splits = plan(corpus, how, folder, count, seed)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineError(f"{out}: {error.strerror}", "choose another folder") from None
+    with exclusive(out):
+        _claim(out, splits)
+        trials = [
+            Trial(str(number), folder_of(number)) for number in range(count) if not (out / folder_of(number)).is_dir()
+        ]
+        progress.stage("training split models", len(trials))
+        work = _Training(how, splits, folder, corpus, out)
+        folders = {"start": files_of(folder), "data": files_of_corpus(corpus)}
+        source = WorkSource(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
+        with closing((engine or LocalEngine()).run(source, trials)) as done:
+            for _ in done:
+                progress.advance()
+    return read_splits(out)
+
+
+def _claim(out: Path, splits: Splits) -> None:
+    """Write the plan, or find it there; remove what a killed training left unfinished."""
+    path = out / FILE_NAME
+    if path.exists():
+        if read_plan(out).key != splits.key:
+            raise UsageError(
+                f"{out} holds split models of another data set, start, recipe, number or seed",
+                "choose another folder, or remove that one",
+            )
+    elif (out / folder_of(0)).exists():
+        raise UsageError(f"{out} holds {folder_of(0)} without {FILE_NAME}", "choose another folder")
+    else:
+        write_atomically(path, (json.dumps(asdict(cast("Any", splits)), indent=1) + "\n").encode())
+    for unfinished in out.glob("unfinished-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Training(Work):
+    """The trainings as work for an engine: a trial is a model's number."""
+
+    how: Retraining
+    splits: Splits
+    start: Path
+    corpus: Corpus
+    out: Path
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """Asks nothing; the model is in its folder when it returns."""
+        yield from ()
+        number = int(trial.id)
+        how = self.how.with_seed(self.how.recipe.seed + number)
+        documents: list[Document] = [self.corpus.document(name) for name in self.splits.members[number]]
+        made_once(self.out / folder_of(number), lambda folder: retrain(how, self.start, self.corpus, documents, folder))
+        return {"documents": len(documents)}
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Opens the work in another process, from copies of the start and the data; models go to the folder all share."""
+
+    how: Retraining
+    key: str
+    out: Path
+    threads: int
+
+    def __call__(self, folders: Mapping[str, Path]) -> Work:
+        """The work, from the folders "start" and "data".
+
+        Raises:
+            EngineError: the other process does not see the folder, or got other files.
+        """
+        use_threads(self.threads)
+        seen = (self.out / FILE_NAME).is_file()
+        splits = read_plan(self.out) if seen else None
+        if splits is None or splits.key != self.key:
+            raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
+        corpus = load_corpus(folders["data"])
+        if corpus.sha256 != splits.corpus:
+            raise EngineError("the data set has changed since the training began", "start again, and leave it alone")
+        return _Training(self.how, splits, folders["start"], corpus, self.out)

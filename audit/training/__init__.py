@@ -1,1 +1,0 @@
-"""Training of reference models, with transformers' Trainer."""
