@@ -1,4 +1,7 @@
-"""Write docs/reference/ and README's table of models: `python docs/generate.py`. A test checks that all is current."""
+"""Build the reference pages and README's table of models: `python docs/generate.py`, also a hook of mkdocs.
+
+The pages in `docs/reference/` are built, not committed; a test checks that README's table is current.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ TASKS = {
 """Kinds of models by `task.kind`, in the order of the tables."""
 HEADS = [kind.name.replace("_", " ") for kind in BATTERY]
 BEGIN, END = "<!-- models: written by docs/generate.py from docs/reference/models.json -->", "<!-- end of models -->"
-MADE = "<!-- Written by docs/generate.py; change the code or that script, then run it again. -->"
+MADE = "<!-- Built by docs/generate.py; change the code or that script. -->"
 
 
 def pages() -> dict[str, str]:
@@ -311,8 +314,13 @@ def _named(result: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write every page."""
+    """Write README's table and every page."""
     README.write_text(readme(), encoding="utf-8")
+    on_pre_build()
+
+
+def on_pre_build(**_: Any) -> None:
+    """Write every page; mkdocs calls this before it builds the site."""
     for name, text in pages().items():
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""README and docs/: generated pages are current, links lead somewhere, commands are ones that docaudit knows."""
+"""README and docs/: generated pages are complete, links lead somewhere, commands are ones that docaudit knows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from audit.corpus.documents import Document, Manifest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
-PAGES = sorted(DOCS.rglob("*.md"))
-TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
 GENERATOR = runpy.run_path(str(DOCS / "generate.py"))
 GENERATED = GENERATOR["pages"]()
+PAGES = sorted({*DOCS.rglob("*.md"), *(DOCS / name for name in GENERATED)})
+TEXTS = [README, ROOT / "CONTRIBUTING.md", *PAGES]
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'(?<!\\)\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"')
 # docaudit 10: violated, 11: undecided; a quick scan of a small sample is one or the other.
@@ -36,9 +36,15 @@ def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
+def read(path):
+    """The text of a page as the generator writes it, or as it is committed."""
+    generated = GENERATED.get(path.relative_to(DOCS).as_posix()) if path.is_relative_to(DOCS) else None
+    return path.read_text(encoding="utf-8") if generated is None else generated
+
+
 def prose(path):
     """The text of a page without its fenced blocks and its comments."""
-    return re.sub(r"<!--.*?-->", "", FENCE.sub("", path.read_text(encoding="utf-8")), flags=re.DOTALL)
+    return re.sub(r"<!--.*?-->", "", FENCE.sub("", read(path)), flags=re.DOTALL)
 
 
 def headings(path):
@@ -57,7 +63,7 @@ def mkdocs_slug(heading):
 
 
 def blocks(path, *languages):
-    return [body for language, body in FENCE.findall(path.read_text(encoding="utf-8")) if language in languages]
+    return [body for language, body in FENCE.findall(read(path)) if language in languages]
 
 
 def commands(path):
@@ -86,11 +92,12 @@ def parsed(words):
     return command
 
 
-@pytest.mark.parametrize("name", sorted(GENERATED))
-def test_generated_pages_are_up_to_date(name):
-    path = DOCS / name
-    assert path.exists(), "write it with: python docs/generate.py"
-    assert path.read_text(encoding="utf-8") == GENERATED[name], "write it again with: python docs/generate.py"
+def test_the_site_builds_its_reference_pages(tmp_path, monkeypatch):
+    monkeypatch.setitem(GENERATOR["on_pre_build"].__globals__, "DOCS", tmp_path)
+    GENERATOR["on_pre_build"](config=None)
+    built = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.md")}
+    assert built == GENERATED
+    assert all(f"/docs/{name}\n" in (ROOT / ".gitignore").read_text() for name in GENERATED)
 
 
 def test_the_readmes_table_of_models_is_what_the_matrix_showed():
@@ -135,7 +142,7 @@ def test_every_relative_link_and_its_anchor_exist(path):
             continue
         place, _, anchor = link.partition("#")
         target = (path.parent / place).resolve() if place else path
-        assert target.exists(), link
+        assert target.exists() or target in PAGES, link
         if anchor:
             assert anchor in [github_slug(heading) for heading in headings(target)], link
 
