@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, overload
 
+from audit import plugins
 from audit.attacks.reporting import AttackReport
 
 if TYPE_CHECKING:
@@ -72,15 +73,16 @@ class Description:
 
 
 class Battery(Sequence["type[Attack]"]):
-    """Attacks in their order; they are imported when one of them is first asked for.
-
-    Attributes:
-        descriptions: of all of them, in the same order.
-    """
+    """Attacks in their order, then those of extensions; they are imported when one of them is first asked for."""
 
     def __init__(self, descriptions: Sequence[type[Description]]) -> None:
         """Describe the attacks; the class of an attack describes itself."""
-        self.descriptions = tuple(descriptions)
+        self._core = tuple(descriptions)
+
+    @cached_property
+    def descriptions(self) -> tuple[type[Description], ...]:
+        """The descriptions of all attacks, in the same order."""
+        return (*self._core, *plugins.load("docaudit.attacks").values())
 
     @cached_property
     def _attacks(self) -> tuple[type[Attack], ...]:

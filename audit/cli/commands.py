@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from audit import __version__
+from audit import __version__, plugins
 from audit.cli.options import EXIT_HELP, DefenseCommand, ProseCommand
 
 # In the order of the help: as they are used, from a folder of pages to countermeasures.
@@ -32,8 +32,13 @@ def make_app(called: str | None = None) -> typer.Typer:
         suggest_commands=False,
     )
     app.callback()(_options)
-    for name, add in _COMMANDS.items():
-        if called not in _COMMANDS or called == name:
+    if called not in _COMMANDS:
+        commands = plugins.extend(_COMMANDS, "docaudit.commands")
+        called = called if called in commands else None
+    else:
+        commands = dict(_COMMANDS)
+    for name, add in commands.items():
+        if called in (None, name):
             add(app)
     return app
 

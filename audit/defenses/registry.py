@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from audit import plugins
 from audit.defenses.blocking import Blocking
 from audit.defenses.capping import Capping
 from audit.defenses.dp import DpTraining
@@ -16,24 +17,27 @@ from audit.defenses.resolution import HigherResolution
 from audit.defenses.scrubbing import Scrubbing
 from audit.errors import UsageError
 
-DEFENSES: Mapping[str, Defense] = {
-    defense.name: defense
-    for defense in (
-        Paraphrase(),
-        RandomString("before"),
-        RandomString("after"),
-        Blocking(),
-        Scrubbing(),
-        Capping(),
-        DpTraining(),
-        Dropout(),
-        EarlyStopping(),
-        CharacterEmbeddings(),
-        Regularisation(),
-        HigherResolution(),
-        EVASION,
-    )
-}
+DEFENSES: Mapping[str, Defense] = plugins.extend(
+    {
+        defense.name: defense
+        for defense in (
+            Paraphrase(),
+            RandomString("before"),
+            RandomString("after"),
+            Blocking(),
+            Scrubbing(),
+            Capping(),
+            DpTraining(),
+            Dropout(),
+            EarlyStopping(),
+            CharacterEmbeddings(),
+            Regularisation(),
+            HigherResolution(),
+            EVASION,
+        )
+    },
+    "docaudit.countermeasures",
+)
 
 
 def query_defenses() -> dict[str, QueryDefense]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import UsageError, listed
 from audit.importers.chat import Chat
@@ -22,14 +23,17 @@ from audit.importers.sroie import SROIE
 from audit.importers.tab import TAB
 from audit.importers.word_folders import ALTO, HOCR, DocTR, Textract
 
-FORMATS: Mapping[str, Source] = {
-    source.name: source
-    for source in (
-        *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
-        *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
-        *(HOCR(), ALTO(), DocTR(), Textract()),
-    )
-}
+FORMATS: Mapping[str, Source] = plugins.extend(
+    {
+        source.name: source
+        for source in (
+            *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
+            *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
+            *(HOCR(), ALTO(), DocTR(), Textract()),
+        )
+    },
+    "docaudit.importers",
+)
 ASKS: TaskKind = "question-answering"
 """The task that has an option of its own."""
 RECOGNISED = "recognised formats"

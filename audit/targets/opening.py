@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from audit import plugins
 from audit.cards import SCANNED_WITH
 from audit.corpus.canaries.schema import open_page
 from audit.corpus.documents import Corpus
@@ -23,6 +26,19 @@ from audit.targets.parsing.loading import load_parsing
 
 Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | NluTarget
 """A target that was loaded from a folder."""
+
+
+@dataclass(frozen=True)
+class Opener:
+    """Opens checkpoints of a kind that the core does not know; an entry point of `docaudit.targets`.
+
+    Attributes:
+        recognises: tests whether an opened folder is of this kind.
+        open: makes the target from the folder, the corpus, the device and the rows of a batch.
+    """
+
+    recognises: Callable[[CheckpointFolder], bool]
+    open: Callable[[CheckpointFolder, Corpus, str, int | None], Checkpoint]
 
 
 def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> CheckpointFolder:
@@ -68,6 +84,9 @@ def target_of(
         TargetError: see `load`, `load_answering`, `load_extractive`, `load_parsing` and `load_nlu`.
     """
     folder = open_model(folder, corpus)
+    for opener in plugins.load("docaudit.targets").values():
+        if isinstance(opener, Opener) and opener.recognises(folder):
+            return opener.open(folder, corpus, device, batch_rows)
     if is_nlu(folder):
         return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_extractive(folder):

@@ -18,6 +18,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
+from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
 from audit.targets.answering import donut, pix2struct, seeing, udop, vt5_reader, words_reader
@@ -168,7 +169,8 @@ def load_answering(
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     """The family of a raw configuration; None when its models do not answer questions."""
     kind = str(raw.get("model_type"))
-    family = FAMILIES.get(kind)
+    added = plugins.load("docaudit.targets").get(kind)
+    family = added if isinstance(added, AnsweringFamily) else FAMILIES.get(kind)
     class_name = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
     if family is not None:
         class_name = family.model_class.__name__

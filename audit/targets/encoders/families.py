@@ -32,6 +32,7 @@ from transformers import (
 )
 from transformers.models.auto import modeling_auto
 
+from audit import plugins
 from audit.arrays import Floats, Ints
 from audit.targets.encoders.bros_mlm import BrosForMaskedLM
 from audit.targets.encoders.heads import HeadName
@@ -246,9 +247,10 @@ LEFT_OUT = {
 def family_of(kind: str) -> Family | None:
     """The family of encoders with this `model_type`; None where it is none that reads the words of a page.
 
-    That are the families of `FAMILIES`, and all that transformers has a masked language model of but for `LEFT_OUT`.
+    That are the families of `FAMILIES`, those of extensions, and all that transformers has a masked language model of
+    but for `LEFT_OUT`.
     """
-    special = FAMILIES.get(kind)
+    special = _special().get(kind)
     classes = {head: names[kind] for head, names in _CLASSES.items() if kind in names}
     if special is None and ("mlm" not in classes or kind in LEFT_OUT):
         return None
@@ -269,7 +271,13 @@ def family_of(kind: str) -> Family | None:
 
 def known_families() -> dict[str, Family]:
     """The families that people use, by `model_type`: those of `FAMILIES`, and some of transformers' many others."""
-    return {kind: family for kind in (*FAMILIES, *_WRITTEN) if (family := family_of(kind)) is not None}
+    return {kind: family for kind in (*_special(), *_WRITTEN) if (family := family_of(kind)) is not None}
+
+
+def _special() -> dict[str, Family]:
+    """Return `FAMILIES` and the families of encoders that extensions add."""
+    added = plugins.load("docaudit.targets")
+    return {**FAMILIES, **{kind: family for kind, family in added.items() if isinstance(family, Family)}}
 
 
 def _counts_from_padding(model_class: type[Any]) -> bool:

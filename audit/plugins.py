@@ -1,0 +1,78 @@
+"""Load extensions: what installed packages add to docaudit through entry points, this project's own included.
+
+A package adds an item with an entry point in one of six groups (docs/extending.md):
+
+| group | an entry point names |
+|---|---|
+| `docaudit.attacks` | a subclass of `audit.attacks.interface.Attack` |
+| `docaudit.targets` | an encoder `Family`, an `AnsweringFamily`, or an `Opener` (`audit.targets.opening`) |
+| `docaudit.importers` | a subclass of `audit.importers.interface.Source` |
+| `docaudit.commands` | a function that adds a command to a `typer.Typer` |
+| `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
+| `docaudit.countermeasures` | a subclass or an instance of `audit.defenses.interface.Defense` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, TypeVar
+
+from audit.errors import EngineError
+
+Group = Literal[
+    "docaudit.attacks",
+    "docaudit.targets",
+    "docaudit.importers",
+    "docaudit.commands",
+    "docaudit.engines",
+    "docaudit.countermeasures",
+]
+T = TypeVar("T")
+
+
+@cache
+def load(group: Group) -> dict[str, Any]:
+    """Load all items of a group.
+
+    Returns:
+        The items by name, in the order of names.
+
+    Raises:
+        EngineError: one cannot be imported, or two packages add one of the same name.
+    """
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        if entry.name in found:
+            both = f"{_package(found[entry.name])} and {_package(entry)}"
+            raise EngineError(f"{both} both add {entry.name!r} to {group}", "uninstall one of them")
+        found[entry.name] = entry
+    return {name: _item(entry) for name, entry in found.items()}
+
+
+def extend(core: Mapping[str, T], group: Group) -> dict[str, T]:
+    """Join a table of the core with the items of a group, of which classes are instantiated.
+
+    Raises:
+        EngineError: see `load`; or an item has the name of one of the core.
+    """
+    items = load(group)
+    for name in items.keys() & core.keys():
+        raise EngineError(f"an installed package adds {name!r} to {group}, which docaudit has", "uninstall it")
+    return {**core, **{name: item() if isinstance(item, type) else item for name, item in items.items()}}
+
+
+def _item(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:
+        raise EngineError(
+            f"{_package(entry)}: its {entry.group.removeprefix('docaudit.')} {entry.name!r} ({entry.value}) cannot be "
+            f"loaded: {type(error).__name__}: {error}",
+            f"update or uninstall {_package(entry)}",
+        ) from error
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.module
