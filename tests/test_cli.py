@@ -64,7 +64,7 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
     result = scan(models, data, out, only=())
     assert result.exit_code == 11, result.output
     assert "UNDECIDED" in result.output
-    reports = {"report.pdf", "report.html", "annex.pdf", "measurements.csv"}
+    reports = {"report.pdf", "report.html", "measurements.csv"}
     assert {path.name for path in out.iterdir()} == {".lock", "record.json", "evidence", *reports}
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
     record = records.read(out)
@@ -203,8 +203,7 @@ def forge(journal):
 def test_a_share_of_the_trials_is_asked_again_and_compared_with_the_journal(models, data, tmp_path):
     out = tmp_path / "out"
     scan(models, data, out, "--budget", "quick")
-    for name in ("report.pdf", "annex.pdf"):
-        (out / name).unlink()  # they are not drawn here
+    (out / "report.pdf").unlink()  # it is not drawn here
     (journal,) = (out / "evidence").glob("journal-*.jsonl")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     docaudit("attest", out, "--out", tmp_path / "statement")
@@ -307,7 +306,7 @@ def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models,
     assert (tmp_path / "record.json").exists()
 
 
-@pytest.mark.parametrize("name", ["report.html", "measurements.csv", "annex.pdf"])
+@pytest.mark.parametrize("name", ["report.html", "measurements.csv", "report.pdf"])
 def test_a_report_that_finds_no_room_leaves_the_record_and_the_verdict(name, models, data, tmp_path, monkeypatch):
     from audit.report import files
 

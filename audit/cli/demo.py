@@ -20,7 +20,6 @@ DEMO_HELP = (
 _FILES = {
     "report.pdf": "the decision report, to pass on; page one says it all",
     "report.html": "the technical annex, to search in a browser",
-    "annex.pdf": "the same, printed",
     "record.json": "every measurement; docaudit gate holds it against another policy",
 }
 

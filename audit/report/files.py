@@ -17,11 +17,10 @@ from audit.report.pdf import Attachment, pdf
 
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
-ANNEX_NAME = "annex.pdf"
 CSV_NAME = "measurements.csv"
-SECONDS_OF_FILES = {f"drawing {ANNEX_NAME}": 14.0, f"drawing {PDF_NAME}": 3.0}
+SECONDS_OF_FILES = {f"drawing {HTML_NAME}": 5.0, f"drawing {PDF_NAME}": 3.0}
 """By part of a run, a first guess of its seconds, on two processor cores (ours)."""
-NAMES = (PDF_NAME, HTML_NAME, ANNEX_NAME, CSV_NAME)
+NAMES = (PDF_NAME, HTML_NAME, CSV_NAME)
 """The files of a report, the one to read first in front."""
 
 
@@ -33,9 +32,9 @@ def write(
     comparisons: Sequence[Comparison] = (),
     written: bytes | None = None,
 ) -> tuple[str, ...]:
-    """Write decision report, annex (HTML and PDF) and every measurement (CSV) into `out`, each whole or not at all.
+    """Write decision report (PDF), annex (HTML) and every measurement (CSV) into `out`, each whole or not at all.
 
-    Both PDFs hold record.json, and as policy.toml the policy that the record was held against. An older file that could
+    The PDF holds record.json, and as policy.toml the policy that the record was held against. An older file that could
     not be replaced is removed: it would show another verdict.
 
     Args:
@@ -53,22 +52,16 @@ def write(
         RenderError: the HTML could not be drawn.
         EngineError: the HTML could not be written.
     """
-    observer().part(f"drawing {ANNEX_NAME}")
+    observer().part(f"drawing {HTML_NAME}")
     try:
         annex = html(record, verdict, policy, comparisons=comparisons)
         decision = decision_html(record, verdict, policy, comparisons)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
+        write_atomically(out / HTML_NAME, annex.encode())
     except DocauditError as error:
         remove(*(out / name for name in NAMES), after=error)
         raise
-    files = sources(written or dumps(record).encode(), policy)
-    page = out / HTML_NAME
-    try:
-        warnings = write_pages(annex, page, out / ANNEX_NAME, files)
-    except DocauditError as error:
-        remove(out / PDF_NAME, after=error)
-        raise
-    return tuple(dict.fromkeys((*warnings, *_write_pdf(decision, page, out / PDF_NAME, files))))
+    return _write_pdf(decision, out / HTML_NAME, out / PDF_NAME, sources(written or dumps(record).encode(), policy))
 
 
 def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
@@ -80,10 +73,8 @@ def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
     return tuple(files)
 
 
-def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Attachment] = ()) -> tuple[str, ...]:
+def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
     """Write a finished HTML page and its PDF, each whole or not at all; an older file that stays behind is removed.
-
-    `attachments` are the files within the PDF.
 
     Returns:
         Warnings, as `write` does.
@@ -96,7 +87,7 @@ def write_pages(text: str, page: Path, printed: Path, attachments: Sequence[Atta
     except DocauditError as error:
         remove(page, printed, after=error)
         raise
-    return _write_pdf(text, page, printed, attachments)
+    return _write_pdf(text, page, printed, ())
 
 
 def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:

@@ -14,8 +14,6 @@ from audit.resources import folder
 
 CONTENTS_MARK = "<!--contents-->"
 """The place of the contents in a page whose sections are not known before it is drawn."""
-CHAPTERS_MARK = "<!--chapters-->"
-"""The place of the same as one paragraph, for what is printed."""
 _SECTION = re.compile(
     r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?',
     re.DOTALL,
@@ -43,12 +41,10 @@ def script_hash() -> str:
 
 
 def add_contents(text: str, templates: jinja2.Environment) -> str:
-    """Put the contents of a drawn page in place of both marks: a link for every section with a title."""
+    """Put the contents of a drawn page in place of the mark: a link for every section with a title."""
     entries = [
         ContentsEntry(found["anchor"], Markup(_TAG.sub("", found["title"] or "Summary")))
         for found in _SECTION.finditer(text)
         if found["title"] or found["anchor"] == "summary"
     ]
-    for mark, template in ((CONTENTS_MARK, "_contents.html"), (CHAPTERS_MARK, "_chapters.html")):
-        text = text.replace(mark, templates.get_template(template).render(parts=entries), 1)
-    return text
+    return text.replace(CONTENTS_MARK, templates.get_template("_contents.html").render(parts=entries), 1)

@@ -21,7 +21,7 @@ from audit.report.leaks import unlimited, within
 from audit.workflows.gate import check_meaning, read_record
 
 RECORD = "record.json"
-DRAWN = ("report.pdf", "report.html", "annex.pdf", "measurements.csv")
+DRAWN = ("report.pdf", "report.html", "measurements.csv")
 """What a scan writes beside its record, as far as it did."""
 DOCUMENTATION = "docauditVerdict"
 """The part of the test result that in-toto does not define: verdict, exit code, its day, and the auditor as stated."""

@@ -14,7 +14,7 @@ from audit.attacks import BATTERY
 from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
 from audit.record import AuditRecord, Completed, read
-from audit.report.files import ANNEX_NAME, HTML_NAME, PDF_NAME
+from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
 from audit.resources import folder
 from audit.targets.environment import use_threads
@@ -29,7 +29,7 @@ MODEL = "leaky-model"
 """The folder of the model there, by which the report names it."""
 NAME = "receipts-demo"
 """The name of its data set, by which a record tells that it is of the demonstration."""
-REPORTS = (PDF_NAME, HTML_NAME, ANNEX_NAME)
+REPORTS = (PDF_NAME, HTML_NAME)
 """What a demonstration that is done has drawn."""
 _REFERENCE = "references/public-mlm"
 

@@ -184,7 +184,7 @@ def _pango() -> Check:
         whole = int(number) if number.isdigit() else 0
         pango = f"{whole // 10000}.{whole // 100 % 100}.{whole % 100}"
         return Check("pango", "ok", f"weasyprint {version}, pango {pango}", needed=True)
-    without = "no report.pdf and no annex.pdf; the verdict, report.html and record.json are written all the same"
+    without = "no report.pdf; the verdict, report.html and record.json are written all the same"
     if "No module named" in why:
         return Check("pango", "missing", why, True, without, "python -m pip install weasyprint")
     if "cannot load library" in why:

@@ -13,7 +13,7 @@ from audit import policy as policies
 from audit.errors import DocauditError, RecordError
 from audit.policy.declared import read_declared
 from audit.record import AuditRecord
-from audit.report.files import ANNEX_NAME, CSV_NAME, HTML_NAME, PDF_NAME, sources
+from audit.report.files import CSV_NAME, HTML_NAME, PDF_NAME, sources
 from audit.report.html import decision_html, html
 from audit.report.measurements_csv import measurements_csv
 from audit.report.pdf import pdf
@@ -36,7 +36,7 @@ def compare_drawn(folder: Path, record: AuditRecord, day: dt.date) -> tuple[list
     Returns:
         What agrees, what differs, and what could not be compared.
     """
-    there = [name for name in (HTML_NAME, CSV_NAME, PDF_NAME, ANNEX_NAME) if (folder / name).exists()]
+    there = [name for name in (HTML_NAME, CSV_NAME, PDF_NAME) if (folder / name).exists()]
     if record.environment.docaudit != __version__ or record.policy is None:
         why = f"docaudit {record.environment.docaudit} drew them, and this is {__version__}"
         return [], [], [f"{', '.join(there)} were not drawn again: {why}"] if there else []
@@ -75,7 +75,6 @@ def _drawings(folder: Path, record: AuditRecord, day: dt.date) -> Drawing:
         HTML_NAME: lambda: html(record, verdict, policy).encode(),
         CSV_NAME: lambda: measurements_csv(record).encode(),
         PDF_NAME: lambda: pdf(decision_html(record, verdict, policy), attached),
-        ANNEX_NAME: lambda: pdf(html(record, verdict, policy), attached),
     }
 
 

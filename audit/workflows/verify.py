@@ -14,10 +14,10 @@ from audit.attestation import FILE_NAME, INSTALL, Attestation, Json
 from audit.errors import RecordError, UsageError
 from audit.files import read_file
 from audit.record import AuditRecord
+from audit.report.files import PDF_NAME
 from audit.workflows.attest import DOCUMENTATION, DRAWN, RECORD, state
 from audit.workflows.gate import other_data, other_model, read_record, warn_unscanned
 
-PDFS = ("report.pdf", "annex.pdf")
 _EMBEDDED_POLICY = "policy.toml"
 
 
@@ -80,9 +80,8 @@ def verify(
     else:
         found.notes.append("the attestation is not signed: whoever can change these files can write it anew")
     _compare_statement(folder, record, sealed, found)
-    for name in PDFS:
-        if (folder / name).exists():
-            _compare_embedded(folder, name, record, found)
+    if (folder / PDF_NAME).exists():
+        _compare_embedded(folder, PDF_NAME, record, found)
     _compare_sources(record, model, data, found)
     _name_unknown(folder, path, found)
     if not found.differences:

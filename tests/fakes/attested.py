@@ -96,5 +96,4 @@ def draw(out: Path) -> None:
     policy = read_declared(written.policy)
     verdict = evaluate(written, policy, dt.datetime.fromisoformat(written.timing.finished).date())
     write(written, verdict, policy, out, written=(out / "record.json").read_bytes())
-    for name in ("annex.pdf", "measurements.csv"):
-        (out / name).unlink()
+    (out / "measurements.csv").unlink()

@@ -24,7 +24,7 @@ for argument in arguments:
     name, _, value = argument.partition("=")
     if name == "--out" and code < 12 and code != 2:
         (pathlib.Path(value) / "evidence").mkdir()
-        for file in ("record.json", "report.html", "report.pdf", "annex.pdf", "evidence/key.json"):
+        for file in ("record.json", "report.html", "report.pdf", "evidence/key.json"):
             (pathlib.Path(value) / file).write_text(file)
     if name == "--output":
         text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\\n" * size

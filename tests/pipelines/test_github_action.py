@@ -17,7 +17,7 @@ from workflow_runner import Runner
 
 GIVEN = ("record", "model", "data", "baseline", "policy", "sarif_anchor")
 ACTION = ROOT / "action.yml"
-SCANNED = ("record.json", "report.html", "report.pdf", "annex.pdf")
+SCANNED = ("record.json", "report.html", "report.pdf")
 # --data and --model read a data set and hash a model.
 IMPORTED = """
 import pathlib, sys

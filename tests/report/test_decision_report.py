@@ -210,14 +210,11 @@ class _Texts(dict):  # type: ignore[type-arg]
 
 
 @pytest.mark.slow
-def test_the_annex_is_printed_too_and_no_older_file_stays(tmp_path: Path) -> None:
-    for name in ("annex.pdf", "report.pdf"):
+def test_every_file_of_a_report_is_written_and_no_older_one_stays(tmp_path: Path) -> None:
+    for name in ("report.html", "report.pdf"):
         (tmp_path / name).write_bytes(b"another verdict")
     assert write(*examples.passed(), tmp_path) == ()
-    assert {path.name for path in tmp_path.iterdir()} == {"report.pdf", "report.html", "annex.pdf", "measurements.csv"}
-    annex = printed.filled(tmp_path / "annex.pdf")
-    assert len(annex) > 6
-    assert min(annex[:-1]) >= FULL, annex
+    assert {path.name for path in tmp_path.iterdir()} == {"report.pdf", "report.html", "measurements.csv"}
 
 
 def test_what_the_owner_states_is_no_title_and_stands_in_quotes() -> None:

@@ -22,7 +22,6 @@ from audit.measurements import ALPHAS, Bound, Count, Diagnostic, ResultTable, Un
 from audit.policy import Limit
 from audit.record import Completed, Skipped
 from audit.report import trend
-from audit.report.files import write
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import read_recovered, write_revealed
@@ -476,17 +475,3 @@ def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
         label in text for label in ("answers only (AZK)", "partial knowledge (APK)", "used from one that was not (AUC)")
     )
     assert "70 % 66 to 74" in text
-
-
-def test_the_section_of_the_annex_is_a_few_pages_behind_page_one(tmp_path: Path) -> None:
-    from test_report_files import texts
-
-    write(*examples.held(examples.providers()), tmp_path)
-    first, *rest = (re.sub(r"Chapters: [^.]*\.", "", page) for page in texts(tmp_path / "annex.pdf"))
-    assert "May this model be deployed" in first
-    begins = next(number for number, page in enumerate(rest) if "Findings in pictures" in page)
-    ends = next(number for number, page in enumerate(rest) if "Limits of the policy “" in page)
-    assert ends - begins <= 4
-    section = " ".join(rest[begins : ends + 1])
-    assert "70 %" in section
-    assert "provider 17" in section

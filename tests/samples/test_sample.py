@@ -22,7 +22,6 @@ from audit.corpus.folding import fold
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 RECEIPTS, QUESTIONS = SAMPLES / "receipts", SAMPLES / "questions"
-PDFS = ("report.pdf", "annex.pdf")
 SCANNED = ((RECEIPTS, "model"), (QUESTIONS, "model"))
 MIN_DOCUMENTS = {RECEIPTS: 150, QUESTIONS: 80}
 MAX_BYTES = {RECEIPTS: 15_000_000, QUESTIONS: 10_000_000}
@@ -79,7 +78,7 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
             "record.json": (out / "record.json").read_text(),
             "report.html": (out / "report.html").read_text(),
             "measurements.csv": (out / "measurements.csv").read_text(),
-            **{name: "\n".join(printed.texts(out / name)) for name in PDFS},
+            "report.pdf": "\n".join(printed.texts(out / "report.pdf")),
             "terminal": said,
         }
         for name, text in texts.items():
@@ -92,12 +91,12 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
 def test_every_file_a_scan_writes_is_a_known_one(scans):
     for out, _, _ in scans.values():
         shareable = {path.name for path in out.iterdir() if path.name != "evidence"}
-        assert shareable == {".lock", "record.json", "report.pdf", "report.html", "annex.pdf", "measurements.csv"}
+        assert shareable == {".lock", "record.json", "report.pdf", "report.html", "measurements.csv"}
 
 
 def test_every_pdf_is_pdf_a_3a_and_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans):
     drawn = sorted(path for folder in _scanned(scans) for path in folder.glob("*.pdf"))
-    assert len(drawn) >= 2 * len(scans)
+    assert len(drawn) >= len(scans)
     assert {path: found for path in drawn if (found := failures(path))} == {}
     for path in (folder / "report.pdf" for folder in _scanned(scans)):
         held = PdfReader(path).attachments

@@ -74,7 +74,7 @@ def show_verdict(
     if record is not None:
         _show_notes(record, verdict)
     if out is not None:
-        written = [name for name in ("report.pdf", "report.html", "annex.pdf", "record.json") if (out / name).exists()]
+        written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
         print_line(f"Read {', '.join(str(out / name) for name in written)}")
 
 
