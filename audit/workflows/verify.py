@@ -84,8 +84,6 @@ def verify(
         _compare_embedded(folder, PDF_NAME, record, found)
     _compare_sources(record, model, data, found)
     _name_unknown(folder, path, found)
-    if not found.differences:
-        _compare_drawn(folder, record, sealed, found)
     return record, found
 
 
@@ -99,16 +97,6 @@ def _compare_sources(record: AuditRecord, model: Path | None, data: Path | None,
         found.add(f"{data} is the data set that was scanned", other_data(record, data))
     else:
         found.notes.append("the data set was not hashed again: give its folder with --data")
-
-
-def _compare_drawn(folder: Path, record: AuditRecord, sealed: Attestation, found: Findings) -> None:
-    """Draw the reports again: an attestation is of the files that were there, whoever put them there."""
-    from audit.workflows.redrawing import compare_drawn
-
-    agreed, differences, notes = compare_drawn(folder, record, _day_of(sealed.statement, record)[0])
-    found.agreed += agreed
-    found.differences += differences
-    found.notes += notes
 
 
 def _name_unknown(folder: Path, attestation: Path, found: Findings) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import example_records
 
-from audit import __version__
 from audit import record as records
 from audit.attacks import BATTERY
 from audit.cards import AuditSheet, DeclaredPolicy
 from audit.corpus.manifest import load as load_corpus
 from audit.files import digest_of_files
-from audit.policy import evaluate, load
-from audit.policy.declared import read_declared
+from audit.policy import load
 from audit.record import AuditRecord, Completed, LeftOut
-from audit.report.files import write
 from audit.targets.checkpoint.content import hash_files
 
 COUNTS = ("values_identified", "documents_identified")
@@ -85,15 +81,3 @@ def folder(root: Path, tiny_corpus: Path) -> Path:
     pdf(out / "report.pdf", inside)
     (out / "report.html").write_text("<!doctype html><title>report</title>")
     return out
-
-
-def draw(out: Path) -> None:
-    """Put a report in place of the pages that stand for one, as if this version had scanned and drawn it."""
-    older = records.read(out)
-    written = replace(older, environment=replace(older.environment, docaudit=__version__))
-    records.write(written, out / "record.json")
-    assert written.policy is not None
-    policy = read_declared(written.policy)
-    verdict = evaluate(written, policy, dt.datetime.fromisoformat(written.timing.finished).date())
-    write(written, verdict, policy, out, written=(out / "record.json").read_bytes())
-    (out / "measurements.csv").unlink()
