@@ -25,12 +25,15 @@ from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import numpy as np
 import torch
 from cdmi_report import write_table
 from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
 from audit import record as records
 from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Proposals
+from audit.case import Case
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
@@ -41,6 +44,8 @@ from audit.references.recipes import Recipe
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.encoded_page import WHITE, Encoding, Pixels
+from audit.targets.interface import Target
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
@@ -50,6 +55,35 @@ SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 N_LAYERS = 2
 MAX_TOKENS = 255
 CRITERIA = ("precision", "loss")
+
+
+def with_noise(page: Encoding) -> Encoding:
+    """Replace the page's image by Gaussian noise that follows from its tokens; white patches stay.
+
+    The mean is the middle of the range and two standard deviations reach its ends; the paper does not say.
+    """
+    picture = page.page_image
+    if picture is None:
+        return page
+
+    def noise() -> Pixels:
+        drawn = np.random.default_rng(page.ids).normal(WHITE / 2, WHITE / 4, (3, *picture.size))
+        return np.clip(np.rint(drawn), 0, WHITE).astype(np.uint8)
+
+    return replace(page, page_image=replace(picture, open_page=noise))
+
+
+@dataclass(frozen=True)
+class NoisyPictures(Reconstruction):
+    """Reconstruct with noise in place of the page's image (Dentan et al. 2024, section 6.2)."""
+
+    def _attacker(
+        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
+    ) -> MaskedModel | JudgedCandidates:
+        return super()._attacker(case, target, with_noise(page), positions)
+
+    def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
+        return super()._from_public(case, with_noise(page), positions)
 
 
 @dataclass(frozen=True)
@@ -268,7 +302,7 @@ def audit_model(
             references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
         )
         opened = open_scan(options)
-        attack = Reconstruction(n_candidates=setting.n_candidates, image_noise=noise)
+        attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates)
         opened = replace(opened, budget="benchmark", share=setting.share, attacks=(attack,))
         with claim_folder(out), Reporter() as progress:
             records.write(run_scan(opened, progress), out / "record.json")

@@ -395,26 +395,3 @@ def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, d
         assert result.exit_code == 2, result.output
         assert told in " ".join(result.output.split())
     assert not (tmp_path / "out").exists()
-
-
-def test_noise_in_place_of_images_is_refused_for_a_model_that_sees_none(training_run, public_model, data, tmp_path):
-    arguments = ("scan", training_run / "checkpoint-50", data, "--reference", f"auxiliary={public_model}")
-    result = docaudit(*arguments, "--out", tmp_path / "out", "--image-noise")
-    assert result.exit_code == 2
-    assert "sees no image" in result.output
-    assert not (tmp_path / "out").exists()
-
-
-def test_noise_in_place_of_images_is_a_parameter_of_the_attack(tmp_path):
-    seeing, pages = "docaudit-layoutlm-image", tiny.corpus(tmp_path / "data", members=2, heldout=2, images=True)
-    model = tiny.checkpoint(tmp_path / "model", seeing, "token-classification", seed=1)
-    auxiliary = tiny.checkpoint(tmp_path / "auxiliary", seeing, "mlm", seed=2)
-    arguments = ("scan", model, pages, "--reference", f"auxiliary={auxiliary}", "--budget", "quick", "--out")
-    for name, more in {"image": (), "noise": ("--image-noise",)}.items():
-        result = docaudit(*arguments, tmp_path / name, *more)
-        assert result.exit_code == 11, result.output
-    found = {name: records.read(tmp_path / name).attacks[0] for name in ("image", "noise")}
-    assert [found[name].parameters["image_noise"] for name in ("image", "noise")] == [False, True]
-    # The same fields, but what the model sees of them is not the same.
-    assert ids(tmp_path / "image") == ids(tmp_path / "noise")
-    assert journal(tmp_path / "image").read_text() != journal(tmp_path / "noise").read_text()

@@ -152,10 +152,6 @@ def scan(
             help="Train the public model on another data set's public documents: what if an attacker has no better?",
         ),
     ] = None,
-    image_noise: Annotated[
-        bool,
-        typer.Option("--image-noise", help="Attack with noise in place of the images: does the picture give it away?"),
-    ] = False,
     attack_parameters: Annotated[
         Path | None,
         typer.Option(
@@ -218,7 +214,6 @@ def scan(
             dtype=dtype,
             weights=weights,
             public_dir=public,
-            image_noise=image_noise,
             engine=engine,
             address=address,
             workers=workers,

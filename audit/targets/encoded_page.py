@@ -73,18 +73,6 @@ class PageImage:
         """This picture with white patches over `boxes` too, (n, 4) shares of the page."""
         return replace(self, patches=np.concatenate([self.patches, boxes]))
 
-    def noise(self, seed: Sequence[int]) -> PageImage:
-        """Gaussian noise in place of the page, under the same patches: the same noise for the same seed.
-
-        The mean is the middle of the range and two standard deviations reach its ends (ours; the paper does not say).
-        """
-
-        def page() -> Pixels:
-            noise = np.random.default_rng([*seed]).normal(WHITE / 2, WHITE / 4, (3, *self.size))
-            return np.clip(np.rint(noise), 0, WHITE).astype(np.uint8)
-
-        return replace(self, open_page=page)
-
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
@@ -139,13 +127,6 @@ class Encoding:
         if self.page_image is None:
             return masked
         return replace(masked, page_image=self.page_image.painted(self.boxes[list(positions)]))
-
-    def with_noise(self, seed: Sequence[int]) -> Self:
-        """This page with Gaussian noise in place of its image, patches kept (Dentan et al. 2024, section 6.2).
-
-        As it is for targets that see no image. The noise follows from `seed`.
-        """
-        return self if self.page_image is None else replace(self, page_image=self.page_image.noise(seed))
 
     def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Self:
         """This page with `ids` at `positions`; boxes, labels and picture stay."""

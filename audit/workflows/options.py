@@ -23,7 +23,7 @@ class ScanOptions:
 
     `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
     questions) bound memory and never change a result on a CPU. `references` are folders by name. `public_dir` is
-    another data set whose public documents train the public model; `image_noise` puts noise in place of the images;
+    another data set whose public documents train the public model;
     `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
     "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
     `weights` is what weights are held in: "float32", "bfloat16", or "auto": see `load_model`.
@@ -48,7 +48,6 @@ class ScanOptions:
     batch_rows: int | None = None
     width: int = WIDTH
     public_dir: Path | None = None
-    image_noise: bool = False
     cache: Path | None = None
     engine: str = "local"
     address: str | None = None

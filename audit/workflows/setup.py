@@ -135,11 +135,6 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     model = check_model(folder, whole, attacks, device, options.batch_tokens, options.batch_rows, guard)
     refuse_rounded(model.target, options.weights)
     target, corpus, copies, applicable = model.target, model.corpus, model.copies, model.applicable
-    if options.image_noise and not (isinstance(target, EncoderTarget) and target.encoder.page_images is not None):
-        raise UsageError(
-            f"--image-noise: {target.card.architecture} sees no image beside its words",
-            "scan without it; it is for encoders with an image branch",
-        )
     if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_tokens is None:
         _find_batch_size(target, corpus)
     public = load_corpus(options.public_dir) if options.public_dir is not None else None
@@ -270,9 +265,4 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
     attacks = tuple(kind.preset(options.budget) for kind in kinds)
     if given is not None:
         attacks = tuple(map(given.applied, attacks))
-    return tuple(map(_with_noise, attacks)) if options.image_noise else attacks
-
-
-def _with_noise(attack: Attack) -> Attack:
-    """The attack with noise in place of the images, when it has that parameter."""
-    return dataclasses.replace(attack, image_noise=True) if hasattr(attack, "image_noise") else attack  # type: ignore[call-arg]
+    return attacks

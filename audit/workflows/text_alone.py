@@ -33,7 +33,6 @@ def open_text_scan(options: ScanOptions) -> ScanSetup:
         "--engine ray": options.engine != "local",
         "--defence": options.defense is not None,
         "--public": options.public_dir is not None,
-        "--image-noise": options.image_noise,
         "--time": options.seconds is not None,
     }
     for name, wanted in refused.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -433,9 +432,8 @@ def test_images_are_seen_by_the_families_that_see_them(target: EncoderTarget) ->
     sees = target.model.config.model_type in (*tiny.IMAGE_FAMILIES, "layoutlmv3")
     assert (page.page_image is not None) == sees
     patched = replace(page, page_image=page.scrubbed([position]).page_image)
-    answers = [asked_at(target, position, seen) for seen in (page, patched, page.with_noise([1]))]
-    for a, b in itertools.combinations(answers, 2):
-        assert np.array_equal(a, b) != sees
+    a, b = (asked_at(target, position, seen) for seen in (page, patched))
+    assert np.array_equal(a, b) != sees
 
 
 def test_labels_and_links_are_read_where_the_task_has_them(target: EncoderTarget) -> None:

@@ -82,24 +82,10 @@ def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_th
     assert (page.page_image.pixels == 0).all()
 
 
-def test_noise_follows_its_seed_covers_the_range_and_keeps_the_patches() -> None:
-    page_image = black((100, 120)).painted(np.array([[0.5, 0.5, 1.0, 1.0]]))
-    noise = page_image.noise([3, 1])
-    np.testing.assert_array_equal(noise.pixels, page_image.noise([3, 1]).pixels)
-    assert (noise.pixels != page_image.noise([3, 2]).pixels).any()
-    assert (noise.pixels[:, 50:, 60:] == WHITE).all()
-    free = noise.pixels[:, :49, :].astype(float)
-    assert free.mean() == pytest.approx(127.5, abs=1.5)
-    assert free.std() == pytest.approx(62, abs=2)  # of 63.75, after clipping
-    assert {0, 255} <= set(np.unique(free))
-    np.testing.assert_array_equal(black((100, 120)).noise([3, 1]).painted(page_image.patches).pixels, noise.pixels)
-
-
 def test_a_page_without_a_picture_stays_as_it_is(checkpoints: Any) -> None:
     page = load(checkpoints("layoutlm", "mlm"), images=tiny.page_image).encode(DOCUMENT)
     assert page is not None
     assert page.page_image is None
-    assert page.with_noise([1]) is page
     assert page.scrubbed([2]).page_image is None
 
 

@@ -93,7 +93,6 @@ class Reconstruction(ReconstructionDescription, Attack):
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
         min_tokens, max_tokens: of a field of usual length.
-        image_noise: Gaussian noise in place of the page's image, for targets that see it (the ablation of section 6.2).
         screened: candidates a token whose loss is computed exactly, the best ones by a first-order estimate, which the
             others keep; None: all. An approximation, ours, for speed; masked language models are attacked without
             losses and do not heed it.
@@ -108,7 +107,6 @@ class Reconstruction(ReconstructionDescription, Attack):
     top_p: Annotated[float, Field(gt=0, le=1)] = SHIPPED.top_p
     min_tokens: Annotated[int, Field(ge=1)] = LENGTHS[0]
     max_tokens: Annotated[int, Field(ge=1)] = LENGTHS[1]
-    image_noise: bool = False
     screened: Annotated[int | None, Field(ge=1)] = None
 
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
@@ -130,8 +128,6 @@ class Reconstruction(ReconstructionDescription, Attack):
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""
         found = []
-        if self.image_noise:
-            found.append("noise in place of the page's image")
         if self.screened is not None:
             found.append("most losses estimated, not computed")
         least = min(N_CANDIDATES.values())
@@ -219,7 +215,7 @@ class Reconstruction(ReconstructionDescription, Attack):
         """
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
-        page = self._scrubbed(field, rng)
+        page = field.scrubbed()
         attacker = self._attacker(case, case.target, page, field.positions)
         # Where both take their candidates from the public model, what is known of a prefix serves both.
         shared = isinstance(attacker, JudgedCandidates)
@@ -255,14 +251,10 @@ class Reconstruction(ReconstructionDescription, Attack):
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`."""
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
-        page = self._scrubbed(field, rng)
+        page = field.scrubbed()
         exact, other = (self._attacker(case, target, page, field.positions) for target in (case.target, rounded))
         alike, steps = yield from agreement(exact, other, SHIPPED, rng)
         return {"alike": alike, "steps": steps}
-
-    def _scrubbed(self, field: PageField, rng: Rng) -> Encoding:
-        page = field.scrubbed()
-        return page.with_noise([int(rng.integers(2**32))]) if self.image_noise else page
 
     def _attacker(
         self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]

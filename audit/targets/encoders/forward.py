@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from audit.arrays import Floats, Ints
+from audit.arrays import Floats
 from audit.errors import EngineError
 from audit.targets.batching import batches, bucket_of, padded_rows
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
-from audit.targets.encoders.last_layer import last_layer, reading
 from audit.targets.encoders.page_images import VisualInputs
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
@@ -115,33 +114,6 @@ class Forward:
         """
         return self._run_batches(lengths, lambda rows, *size: self._states([page_of(row) for row in rows], *size))
 
-    def read(
-        self, pages: Sequence[Encoding], positions: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Per batch: its pages, and their last hidden states at some of their tokens.
-
-        Shape (n_pages or more, n_read or more, n_hidden), float32: those of a page's own positions, in their order,
-        come first. The same states as `hidden` gives, for less work where the last layer is one of `last_layer`.
-
-        Args:
-            pages: what is run.
-            positions: of the tokens to read, of each page; one at least.
-
-        Raises:
-            EngineError: not even a single page fits.
-        """
-        # Pages of which as many tokens are read share batches, so that none depends on those beside it.
-        alike: dict[int, list[int]] = defaultdict(list)
-        for index, own in enumerate(positions):
-            alike[padded_rows(len(own))].append(index)
-        for n_read, indices in sorted(alike.items()):
-            tried = [pages[index] for index in indices]
-            # What is read beyond a page's own positions repeats the first one.
-            places = np.array([[*positions[index], *[positions[index][0]] * n_read][:n_read] for index in indices])
-            run = partial(self._states_at, tried, places)
-            for rows, states in self._run_batches([len(page.ids) for page in tried], run):
-                yield [indices[row] for row in rows], states
-
     def exact(self, page: Encoding) -> torch.Tensor:
         """The last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
         bucket = bucket_of(len(page.ids), self._n_appended)
@@ -231,18 +203,6 @@ class Forward:
     def _states(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor:
         """The hidden states of one batch."""
         return self._encode(self._padded(pages, bucket, n_rows), bucket)
-
-    def _states_at(
-        self, pages: Sequence[Encoding], positions: Ints, rows: Sequence[int], bucket: int, n_rows: int
-    ) -> torch.Tensor:
-        """The hidden states of one batch, these `rows` of `pages`, at their `positions`, (n_pages, n_read)."""
-        tried = [pages[row] for row in rows]
-        places = torch.from_numpy(positions[[*rows, *[rows[0]] * (n_rows - len(rows))]]).to(self.device)
-        layer = last_layer(self._encoder) if self._model is None else None
-        if layer is None:
-            return self._states(tried, bucket, n_rows)[torch.arange(n_rows, device=places.device)[:, None], places]
-        with reading(layer, places):
-            return self._states(tried, bucket, n_rows)
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):

@@ -127,115 +127,100 @@ class EncoderTarget:
         kind = type_asked(self, queries)
         if kind is None:
             return []
+        if kind in self._losses:
+            with torch.inference_mode():
+                return cast("list[A]", self._losses[kind](queries))
         answer: Any = {
             FillMask: self._fill_mask,
             BestTokens: self._best_tokens,
             CandidateLogits: self._candidate_logits,
             MaskedLoss: self._masked_losses,
             MaskedCompletionLoss: self._masked_completion_losses,
-            **self._losses,
             TagProbabilities: self._tag_probabilities,
             BestLinks: self._best_links,
             BestClass: self._best_classes,
             PageAdaptation: self._page_adaptation,
         }[kind]
         with torch.inference_mode():
-            return cast("list[A]", answer(queries))
+            answers = dict(answer(queries))
+        return [answers[row] for row in range(len(queries))]
 
-    def _fill_mask(self, queries: Sequence[FillMask]) -> list[Candidates]:
-        answers: list[Candidates | None] = [None] * len(queries)
+    def _fill_mask(self, queries: Sequence[FillMask]) -> Iterator[tuple[int, Candidates]]:
         for row, scores in self._logits_at(queries):
             scores[self._never_candidates] = -np.inf
             best = best_first(scores, queries[row].n_candidates)
-            answers[row] = Candidates(best, scores[best])
-        return cast("list[Candidates]", answers)
+            yield row, Candidates(best, scores[best])
 
-    def _candidate_logits(self, queries: Sequence[CandidateLogits]) -> list[Floats]:
-        answers: list[Floats] = [np.empty(0)] * len(queries)
+    def _candidate_logits(self, queries: Sequence[CandidateLogits]) -> Iterator[tuple[int, Floats]]:
         for row, scores in self._logits_at(queries):
-            answers[row] = scores[queries[row].candidates]
-        return answers
+            yield row, scores[queries[row].candidates]
 
     def _logits_at(self, queries: Sequence[FillMask | CandidateLogits]) -> Iterator[tuple[int, Floats]]:
-        """Per query: its index, and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
-        pages, positions = [query.page for query in queries], [(query.position,) for query in queries]
-        for rows, states in self.forward.read(pages, positions):
-            logits = self._vocabulary_logits(states[:, 0])
-            yield from zip(rows, logits[: len(rows)], strict=True)
+        """Yield each query's index and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
+        for rows, hidden in self._hidden([query.page for query in queries]):
+            places = torch.tensor([queries[row].position for row in rows], device=hidden.device)
+            own = hidden[torch.arange(len(rows), device=hidden.device), places]
+            yield from zip(rows, self._vocabulary_logits(own), strict=True)
 
-    def _best_tokens(self, queries: Sequence[BestTokens]) -> list[Ints]:
-        answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
-        pages, positions = [query.page for query in queries], [query.positions for query in queries]
-        for rows, states in self.forward.read(pages, positions):
-            for number, row in enumerate(rows):
-                logits = self._vocabulary_logits(states[number, : len(positions[row])])
-                answers[row] = logits.argmax(axis=1)
-        return answers
+    def _best_tokens(self, queries: Sequence[BestTokens]) -> Iterator[tuple[int, Ints]]:
+        pages = [query.page for query in queries]
+        for row, logits in self._logits_of(pages, [query.positions for query in queries]):
+            yield row, logits.argmax(axis=1)
 
-    def _masked_losses(self, queries: Sequence[MaskedLoss]) -> list[Floats]:
-        answers: list[Floats] = [np.empty(0)] * len(queries)
+    def _masked_losses(self, queries: Sequence[MaskedLoss]) -> Iterator[tuple[int, Floats]]:
         for row, surprisals in self._surprisals(queries):
             query = queries[row]
-            answers[row] = surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
-        return answers
+            yield row, surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
 
-    def _masked_completion_losses(self, queries: Sequence[MaskedCompletionLoss]) -> list[Floats]:
-        answers: list[Floats] = [np.empty(0)] * len(queries)
+    def _masked_completion_losses(self, queries: Sequence[MaskedCompletionLoss]) -> Iterator[tuple[int, Floats]]:
         for row, surprisals in self._surprisals(queries):
-            answers[row] = surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
-        return answers
+            yield row, surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
 
     def _surprisals(self, queries: Sequence[MaskedLoss | MaskedCompletionLoss]) -> Iterator[tuple[int, Floats]]:
-        """Per query: its index, and minus the log-probability of every token at each position, all of them hidden.
+        """Yield each query's index and minus the log-probability of every token at each position, all of them hidden.
 
         Shape (n_positions, n_vocabulary), nats.
         """
         pages = [query.page.masked(query.positions) for query in queries]
-        positions = [query.positions for query in queries]
-        for rows, states in self.forward.read(pages, positions):
-            for number, row in enumerate(rows):
-                logits = self._vocabulary_logits(states[number, : len(positions[row])])
-                best = logits.max(axis=1, keepdims=True)
-                yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
+        for row, logits in self._logits_of(pages, [query.positions for query in queries]):
+            best = logits.max(axis=1, keepdims=True)
+            yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
 
-    def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
+    def _logits_of(self, pages: Sequence[Encoding], positions: Sequence[Sequence[int]]) -> Iterator[tuple[int, Floats]]:
+        """Yield each page's index and the logits at its positions, shape (n_positions, n_vocabulary)."""
+        for rows, hidden in self._hidden(pages):
+            for number, row in enumerate(rows):
+                yield row, self._vocabulary_logits(hidden[number, list(positions[row])])
+
+    def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> Iterator[tuple[int, Floats]]:
         tags_of = self.head.tags
         assert tags_of is not None
-        pages = [query.page for query in queries]
-        answers: list[Floats] = [np.empty(0)] * len(queries)
-        for rows, hidden in self._hidden(pages):
-            tags = tags_of(self.model, hidden.float()).cpu().double().numpy()
-            for row, table in zip(rows, tags[: len(rows)], strict=True):
-                answers[row] = np.exp(table[: len(pages[row].ids)])
-        return answers
+        for rows, hidden in self._hidden([query.page for query in queries]):
+            tags = tags_of(self.model, hidden).cpu().double().numpy()
+            for row, table in zip(rows, tags, strict=False):
+                yield row, np.exp(table[: len(queries[row].page.ids)])
 
-    def _best_links(self, queries: Sequence[BestLinks]) -> list[Ints]:
+    def _best_links(self, queries: Sequence[BestLinks]) -> Iterator[tuple[int, Ints]]:
         links_of = self.head.links
         assert links_of is not None
-        pages = [query.page for query in queries]
-        answers: list[Ints] = [np.empty(0, np.int64)] * len(queries)
-        for rows, hidden in self._hidden(pages):
-            own = [pages[row] for row in rows]
-            own += own[:1] * (len(hidden) - len(rows))
-            for row, links in zip(rows, links_of(self.model, hidden.float(), own)[: len(rows)], strict=True):
-                answers[row] = links
-        return answers
+        for rows, hidden in self._hidden([query.page for query in queries]):
+            yield from zip(rows, links_of(self.model, hidden, self._filled(queries, rows, hidden)), strict=False)
 
-    def _best_classes(self, queries: Sequence[BestClass]) -> list[int]:
+    def _best_classes(self, queries: Sequence[BestClass]) -> Iterator[tuple[int, int]]:
         classes_of = self.head.classes
         assert classes_of is not None
-        pages = [query.page for query in queries]
-        answers = [0] * len(queries)
-        for rows, hidden in self._hidden(pages):
-            own = [pages[row] for row in rows]
-            own += own[:1] * (len(hidden) - len(rows))
-            best = classes_of(self.model, hidden.float(), own)[: len(rows)].cpu().double().numpy().argmax(axis=1)
-            for row, number in zip(rows, best.tolist(), strict=True):
-                answers[row] = number
-        return answers
+        for rows, hidden in self._hidden([query.page for query in queries]):
+            scores = classes_of(self.model, hidden, self._filled(queries, rows, hidden))
+            yield from zip(rows, scores.cpu().double().numpy().argmax(axis=1).tolist(), strict=False)
 
-    def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> list[Adapted]:
-        return [self._adapt(query.page, query.rule) for query in queries]
+    @staticmethod
+    def _filled(queries: Sequence[BestLinks | BestClass], rows: Sequence[int], hidden: torch.Tensor) -> list[Encoding]:
+        """Give the pages of a batch's rows; rows beyond the last page repeat the first."""
+        own = [queries[row].page for row in rows]
+        return own + own[:1] * (len(hidden) - len(rows))
+
+    def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> Iterator[tuple[int, Adapted]]:
+        return enumerate(self._adapt(query.page, query.rule) for query in queries)
 
     def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
         """How the model takes to one page when the last dense layer of its encoder is trained on it.
