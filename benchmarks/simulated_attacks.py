@@ -24,6 +24,7 @@ from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
 from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Findings
+from audit.attacks.measuring import Streams
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
@@ -161,7 +162,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         for metric in held
         if metric.startswith(gated.EXCESSES)
     ]
-    jobs: Iterable[Any] = gated.jobs(table, {}, METHODS, rng, kinds)
+    jobs: Iterable[Any] = gated.jobs(table, {}, METHODS, Streams(rng), kinds)
     measured += [job() for job in jobs if job.args[0] in needed or job.func == kinds.measure]
     n = int(member.sum())
     return Findings(
@@ -259,7 +260,7 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
     held = attribute_measures.gated_methods(table) | attribute_measures.counted_methods(table)
     limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
     kinds = KindsCheck(attribute_measures.ALLOWED)
-    jobs: list[Any] = [*attribute_measures.jobs(table, rng, kinds)]
+    jobs: list[Any] = [*attribute_measures.jobs(table, Streams(rng), kinds)]
     jobs = [job for job in jobs if _limited(job, limited) or job.func == kinds.measure]
     total = int(member.sum())
     return Findings(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator, default_rng
 
 from audit.engine.interface import Progress
 from audit.measurements import Estimate, Measurement
@@ -19,6 +20,21 @@ Job = Callable[[], Measurement]
 ALIKE = 0.01
 """A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
 scores compare documents, and completions, whose losses differ by far more wherever the model knows anything."""
+
+
+class Streams:
+    """Random generators by name, each independent of which others are asked for and when.
+
+    Every metric, check and control resamples with its own stream, so that removing one changes no other.
+    """
+
+    def __init__(self, rng: Generator) -> None:
+        """Draw the common seed from `rng`."""
+        self._seed = int(rng.integers(2**63))
+
+    def __getitem__(self, name: str) -> Generator:
+        """Return a new generator, seeded by the common seed and the name."""
+        return default_rng([self._seed, *name.encode()])
 
 
 def estimate_without_null(name: str, interval: Interval, unit: str) -> Estimate:

@@ -35,7 +35,7 @@ from audit.attacks.controls import blind_controls
 from audit.attacks.fields import withheld
 from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Attack, Findings, Sides, Units
-from audit.attacks.measuring import run_jobs
+from audit.attacks.measuring import Streams, run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -189,8 +189,8 @@ class AttributeInference(AttributeInferenceDescription, Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
-        kinds = KindsCheck(ALLOWED)
-        measured = run_jobs("attribute inference: intervals", jobs(table, rng, kinds), progress)
+        kinds, streams = KindsCheck(ALLOWED), Streams(rng)
+        measured = run_jobs("attribute inference: intervals", jobs(table, streams, kinds), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
@@ -202,7 +202,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
             categories=tuple(sorted({*table.category.tolist()} & {*CATEGORIES})),
             confounded=blind.confounded,
             checks=(*blind.checks, *kinds.check()),
-            controls=reference_controls(table, methods, blind, rng)
+            controls=reference_controls(table, methods, blind, streams)
             + blind_controls(blind, (), chain(*methods.values())),
             methods=methods | counted_methods(table),
             coverage=coverage(everything, asked, kept_out),

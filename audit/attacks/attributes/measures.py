@@ -19,7 +19,7 @@ from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.given_away import Excess, KindsCheck, count_documents, count_values
-from audit.attacks.measuring import Job, estimate_without_null
+from audit.attacks.measuring import Job, Streams, estimate_without_null
 from audit.attacks.shared_report import DOCUMENTS, VALUES
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
@@ -40,32 +40,34 @@ LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 
 
-def jobs(table: AttributeTable, rng: Generator, kinds: KindsCheck) -> Iterator[Job]:
+def jobs(table: AttributeTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job]:
     """Every measurement but the blind check, as a call; `kinds` tests the categories."""
     categories, excess = sorted({*table.category.tolist()} & {*CATEGORIES}), cast("Excess", excess_mean)
     for group, method in product(GROUPS, METHODS):
         if group in ("unique", "all") or len(table.group(group)):
-            yield partial(_excess, f"{EXCESS}.{group}", table.group(group), method, rng)
+            name = named(f"{EXCESS}.{group}", method)
+            yield partial(_excess, name, table.group(group), method, streams[name])
     for category, method in product(categories, METHODS):
         name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
-        yield partial(kinds.measure, name, words, table.group(category).tried(method), excess, "values", rng)
+        yield partial(kinds.measure, name, words, table.group(category).tried(method), excess, "values", streams[name])
     for method in METHODS:
-        unique = table.group("unique").tried(method)
-        yield partial(count_values, named(VALUES, method), unique, excess, rng)
+        unique, name = table.group("unique").tried(method), named(VALUES, method)
+        yield partial(count_values, name, unique, excess, streams[name])
         yield partial(count_documents, named(DOCUMENTS, method), unique)
     for split, method in product(AUDITED, METHODS):
-        rows = table.split(split)
-        yield partial(_share, named(f"{CHOSEN}.{split}", method), rows, rows.chosen[method], rows.public, rng)
+        rows, name = table.split(split), named(f"{CHOSEN}.{split}", method)
+        yield partial(_share, name, rows, rows.chosen[method], rows.public, streams[name])
     for split in AUDITED:
-        rows = table.split(split)
-        yield partial(_share, f"{PUBLIC}.{split}", rows, rows.public, None, rng)
+        rows, name = table.split(split), f"{PUBLIC}.{split}"
+        yield partial(_share, name, rows, rows.public, None, streams[name])
         for group in (*GROUPS[:2], *categories):
             own = rows.group(group)
             if len(own):
-                yield partial(_share, f"{CHOSEN}.{split}.{group}", own, own.chosen[LOSS], own.public, rng)
-                yield partial(_share, f"{PUBLIC}.{split}.{group}", own, own.public, None, rng)
+                name, public = (f"{what}.{split}.{group}" for what in (CHOSEN, PUBLIC))
+                yield partial(_share, name, own, own.chosen[LOSS], own.public, streams[name])
+                yield partial(_share, public, own, own.public, None, streams[public])
     yield partial(_listed, table.split("member"))
-    yield partial(_power, table.split("heldout"), rng)
+    yield partial(_power, table.split("heldout"), streams[POWER])
 
 
 def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
@@ -81,7 +83,7 @@ def counted_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
 
 
 def reference_controls(
-    table: AttributeTable, methods: Mapping[str, Sequence[str]], blind: Blind, rng: Generator
+    table: AttributeTable, methods: Mapping[str, Sequence[str]], blind: Blind, streams: Streams
 ) -> tuple[Control, ...]:
     """Bound what the documents explain by the public model's choices; empty without one, or where nothing is in doubt.
 
@@ -89,7 +91,7 @@ def reference_controls(
         table: of the values that were asked about.
         methods: see `gated_methods`.
         blind: the blind check of the documents.
-        rng: of resamples.
+        streams: of resamples.
     """
     if not blind.in_doubt or not table.calibrated.any():
         return ()
@@ -98,7 +100,7 @@ def reference_controls(
         sides = [table.group(metric.removeprefix(f"{EXCESS}.")).split(split) for split in AUDITED]
         if min(rows.n_documents for rows in sides) >= ENOUGH:
             columns = [column for rows in sides for column in (rows.public, 0 * rows.public, rows.cluster)]
-            found += reference_control(names, _difference(metric, columns, rng))
+            found += reference_control(names, _difference(metric, columns, streams[f"reference control of {metric}"]))
     return tuple(found)
 
 
@@ -161,7 +163,6 @@ def counts(
 
 def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Measurement:
     """(with the model - without) on member values minus the same on held-out values."""
-    name = named(name, method)
     columns: list[npt.NDArray[Any]] = []
     for split in AUDITED:
         rows = table.split(split)

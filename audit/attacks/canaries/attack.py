@@ -28,7 +28,7 @@ from audit.attacks.canaries.summary import (
 )
 from audit.attacks.canaries.white_box import Inversion
 from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
-from audit.attacks.measuring import compare_losses
+from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -219,9 +219,10 @@ class Canaries(CanariesDescription, Attack):
         tried, found = _tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes]
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
         table = table_of([*compress(tried, trained)], [*compress(found, trained)])
-        measured = measure_table(table, rng)
+        streams = Streams(rng)
+        measured = measure_table(table, streams["extraction"])
         progress.advance()
-        privacy = measure_privacy(drawn, tried, found, rng, self.delta)
+        privacy = measure_privacy(drawn, tried, found, streams["epsilon"], self.delta)
         progress.advance()
         everything = (*measured, *privacy.measurements)
         return Findings(

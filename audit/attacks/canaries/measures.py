@@ -13,6 +13,7 @@ from audit.arrays import Bools, Floats
 from audit.attacks.canaries.description import POWER
 from audit.attacks.canaries.outcomes import CanaryTable
 from audit.attacks.interface import Provable
+from audit.attacks.measuring import Streams
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval, proportion
@@ -53,30 +54,33 @@ def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]
     patterns = {pattern: table.patterns == pattern for pattern in sorted(set(table.patterns.tolist()))}
     # One that was left out has no copies: each tier is held against all of them.
     tiers = {f"x{n}": ~table.included | (table.copies == n) for n in sorted({*table.copies[table.included].tolist()})}
-    found = [*_measured(table, rng)]
+    streams = Streams(rng)
+    found = [*_measured(table, streams)]
     for parts in (patterns, tiers):
         for name, rows in parts.items() if len(parts) > 1 else ():
-            found += [replace(item, name=f"{item.name}.{name}") for item in _measured(table.where(rows), rng)]
+            own = Streams(streams[f"of {name}"])
+            found += [replace(item, name=f"{item.name}.{name}") for item in _measured(table.where(rows), own)]
     return tuple(found)
 
 
-def _measured(table: CanaryTable, rng: Generator) -> Iterator[Measurement]:
+def _measured(table: CanaryTable, streams: Streams) -> Iterator[Measurement]:
     included, control = table.where(table.included), table.where(~table.included)
-    yield excess_of(included, control, rng)
+    yield excess_of(included, control, streams["excess"])
     if table.tried_decoys.any():
-        yield from _beside_decoys(included.where(included.tried_decoys), control.where(control.tried_decoys), rng)
-    yield excess_top3_of(included, control, rng)
-    yield excess_exposure_of(included, control, rng)
+        beside, other = (side.where(side.tried_decoys) for side in (included, control))
+        yield from _beside_decoys(beside, other, streams[f"excess.{DECOY}"])
+    yield excess_top3_of(included, control, streams["excess_top3"])
+    yield excess_exposure_of(included, control, streams["excess_exposure"])
     yield _extracted("extracted", included, included.hits, NONE_IN)
     yield _extracted("extracted.control", control, control.hits, NONE_OUT)
     yield _extracted("extracted.optimiser", included, included.optimiser_hits, NONE_IN)
-    yield _distance("hdt", included, included.hdt, NONE_IN, rng)
-    yield _distance("hdt.control", control, control.hdt, NONE_OUT, rng)
-    yield _distance("hdt.optimiser", included, included.optimiser_hdt, NONE_IN, rng)
+    yield _distance("hdt", included, included.hdt, NONE_IN, streams["hdt"])
+    yield _distance("hdt.control", control, control.hdt, NONE_OUT, streams["hdt.control"])
+    yield _distance("hdt.optimiser", included, included.optimiser_hdt, NONE_IN, streams["hdt.optimiser"])
     yield _top3("top3", included, NONE_IN)
     yield _top3("top3.control", control, NONE_OUT)
-    yield exposure_of("exposure", included, NONE_IN, rng)
-    yield exposure_of("exposure.control", control, NONE_OUT, rng)
+    yield exposure_of("exposure", included, NONE_IN, streams["exposure"])
+    yield exposure_of("exposure.control", control, NONE_OUT, streams["exposure.control"])
     yield most_bits_of(table)
 
 

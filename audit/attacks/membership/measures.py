@@ -15,6 +15,7 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.interface import Findings
+from audit.attacks.measuring import Streams
 from audit.attacks.membership.description import LIMITED, METRICS, POWER, SCORES
 from audit.attacks.membership.reference import reference_power
 from audit.attacks.membership.scores import PRIMARIES, RATIO, ScoredDocuments
@@ -41,6 +42,7 @@ QUANTITIES = {
 def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Findings:
     """All measurements, the histogram and the ROC curve of the primary score."""
     progress.stage("membership: intervals", len(SCORES))
+    streams = Streams(rng)
     found: dict[str, Measurement] = {}
     rates: dict[str, float | None] = {}
     for score in SCORES:
@@ -49,7 +51,7 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
         found[f"{DOCUMENTS}.{score}"] = _certain(f"{DOCUMENTS}.{score}", scored, score)
         for rate in RATES:
             name = f"tpr_at_fpr_{rate}"
-            tpr, fpr = _tpr(f"{name}.{score}", scored, score, rate, rng)
+            tpr, fpr = _tpr(f"{name}.{score}", scored, score, rate, streams[f"{name}.{score}"])
             found[f"{name}.{score}"] = tpr
             if score == scored.primary:
                 found[name], found[f"fpr_at_{rate}"] = replace(tpr, name=name), fpr

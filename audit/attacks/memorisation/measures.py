@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
-from audit.attacks.measuring import Job, estimate_without_null, run_jobs
+from audit.attacks.measuring import Job, Streams, estimate_without_null, run_jobs
 from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.description import (
     DISCOVERABLE,
@@ -50,20 +50,21 @@ def measure_questions(
         rng: of the resampling.
         progress: advanced for every measurement.
     """
+    streams = Streams(rng)
     jobs: list[Job] = [
-        *_in_context(table, "exact", rng),
-        *_groups(table, rng),
-        *_discoverable(table, rng),
-        *(job for context in MORE_CONTEXTS for job in _in_context(table, context, rng)),
-        *_readings(table, commonest, rng),
-        *_extractable(table.split("member").proven, rng),
-        partial(_gap, table.split("heldout").attempted, rng),
-        partial(count_identified, table, rng),
+        *_in_context(table, "exact", streams),
+        *_groups(table, streams),
+        *_discoverable(table, streams),
+        *(job for context in MORE_CONTEXTS for job in _in_context(table, context, streams)),
+        *_readings(table, commonest, streams),
+        *_extractable(table.split("member").proven, streams),
+        partial(_gap, table.split("heldout").attempted, streams[GAP]),
+        partial(count_identified, table, streams[IDENTIFIED]),
     ]
     return control_contexts(run_jobs("memorisation: intervals", jobs, progress))
 
 
-def _in_context(table: QuestionTable, context: str, rng: Generator) -> Iterator[Job]:
+def _in_context(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]:
     """E, G and what one gives and the other does not, on members and on held-out pages, in one context."""
     exact = context == "exact"
     suffix = "" if exact else f".{context}"
@@ -72,36 +73,38 @@ def _in_context(table: QuestionTable, context: str, rng: Generator) -> Iterator[
         yield partial(Unresolved, f"net{suffix}", "this context was not tried, or no page allows it", 0)
         return
     null = _heldout_null(tried["heldout"], context)
-    yield partial(_net, f"net{suffix}", tried["member"], context, null, rng)
-    yield partial(_net, f"net.heldout{suffix}", tried["heldout"], context, (0.0, "chance"), rng)
+    net, control = f"net{suffix}", f"net.heldout{suffix}"
+    yield partial(_net, net, tried["member"], context, null, streams[net])
+    yield partial(_net, control, tried["heldout"], context, (0.0, "chance"), streams[control])
     for split, rows in tried.items():
-        yield partial(_extracted, f"extracted.{split}{suffix}", rows, context, rng)
-        yield partial(_share, f"memorised.{split}{suffix}", rows, context, "gained", rng)
-        if exact:
-            yield partial(_share, f"forgotten.{split}", rows, context, "lost", rng)
-            yield partial(_share, f"baseline_extracted.{split}", rows, context, "baseline", rng)
+        name = f"extracted.{split}{suffix}"
+        yield partial(_extracted, name, rows, context, streams[name])
+        columns = {"memorised": "gained"} | ({"forgotten": "lost", "baseline_extracted": "baseline"} if exact else {})
+        for what, column in columns.items():
+            name = f"{what}.{split}{suffix}"
+            yield partial(_share, name, rows, context, column, streams[name])
 
 
-def _groups(table: QuestionTable, rng: Generator) -> Iterator[Job]:
+def _groups(table: QuestionTable, streams: Streams) -> Iterator[Job]:
     """Net by how often training saw the answer and by what it is; and of questions whose proof is not complete."""
     members = _tried(table.split("member").attempted, "exact")
     null = _heldout_null(_tried(table.split("heldout").proven, "exact"), "exact")
     proven = members.proven
     for group in GROUPS:
         rows = proven.where(proven.unique if group == "unique" else ~proven.unique)
-        yield partial(_net, f"net.{group}", rows, "exact", null, rng)
+        yield partial(_net, f"net.{group}", rows, "exact", null, streams[f"net.{group}"])
     for name in sorted(set(proven.pii.tolist()), key=CLASSES.index):
-        yield partial(_net, f"net.{name}", proven.where(proven.pii == name), "exact", null, rng)
+        yield partial(_net, f"net.{name}", proven.where(proven.pii == name), "exact", null, streams[f"net.{name}"])
     unproven = members.where(members.status == UNPROVEN)
     if len(unproven):
         heldout = _tried(table.split("heldout").attempted, "exact")
         null = _heldout_null(heldout.where(heldout.status == UNPROVEN), "exact")
-        yield partial(_net, "net.unproven", unproven, "exact", null, rng)
+        yield partial(_net, "net.unproven", unproven, "exact", null, streams["net.unproven"])
     if len(proven):
-        yield partial(_near, "extracted_anls.member", proven, rng)
+        yield partial(_near, "extracted_anls.member", proven, streams["extracted_anls.member"])
 
 
-def _discoverable(table: QuestionTable, rng: Generator) -> Iterator[Job]:
+def _discoverable(table: QuestionTable, streams: Streams) -> Iterator[Job]:
     """The shares of answers that sampling gives, null: with the baselines; and net of target and baselines."""
     control = _tried(table.split("heldout").proven, DISCOVERABLE)
     nulls = {"member": _heldout_null(control, DISCOVERABLE), "heldout": (0.0, "chance")}
@@ -113,11 +116,11 @@ def _discoverable(table: QuestionTable, rng: Generator) -> Iterator[Job]:
             continue
         results = rows.results[DISCOVERABLE]
         null = (float(results.baseline.mean()), "public model") if len(rows) else None
-        yield partial(_rate, name, results.target, rows, null, rng)
-        yield partial(_net, net, rows, DISCOVERABLE, nulls[split], rng)
+        yield partial(_rate, name, results.target, rows, null, streams[name])
+        yield partial(_net, net, rows, DISCOVERABLE, nulls[split], streams[net])
 
 
-def _readings(table: QuestionTable, commonest: Floats, rng: Generator) -> Iterator[Job]:
+def _readings(table: QuestionTable, commonest: Floats, streams: Streams) -> Iterator[Job]:
     """How well target and baselines read whole held-out pages; null: the members' commonest answer to everything."""
     taken = ~table.member & np.isin(table.status, list(ATTEMPTED))
     rows = table.where(taken)
@@ -129,7 +132,7 @@ def _readings(table: QuestionTable, commonest: Floats, rng: Generator) -> Iterat
             continue
         values = getattr(rows.results[WHOLE], f"{player}_anls")
         null = (float(commonest[taken].mean()), "chance")
-        yield partial(_mean, name, values, rows, null, rng)
+        yield partial(_mean, name, values, rows, null, streams[name])
 
 
 def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
@@ -146,15 +149,15 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     return _estimate(GAP, interval, (0.0, "chance"))
 
 
-def _extractable(members: QuestionTable, rng: Generator) -> Iterator[Job]:
+def _extractable(members: QuestionTable, streams: Streams) -> Iterator[Job]:
     """M_E and S_E, averaged over the member questions that some split models saw and others did not (appendix C)."""
     rows = members.where(~np.isnan(members.inside))
     if len(members) and not len(rows):
         reason = "no models of K splits, some trained with and some without each document, were given"
         yield from (partial(Unresolved, name, reason, 0) for name in EXTRACTABLE)
         return
-    yield partial(_extractable_memorisation, EXTRACTABLE[0], rows, rng)
-    yield partial(_extractable_simplicity, EXTRACTABLE[1], rows, rng)
+    yield partial(_extractable_memorisation, EXTRACTABLE[0], rows, streams[EXTRACTABLE[0]])
+    yield partial(_extractable_simplicity, EXTRACTABLE[1], rows, streams[EXTRACTABLE[1]])
 
 
 def _tried(rows: QuestionTable, context: str) -> QuestionTable:

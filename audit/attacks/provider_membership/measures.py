@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
-from audit.attacks.measuring import estimate_without_null
+from audit.attacks.measuring import Streams, estimate_without_null
 from audit.attacks.provider_membership.description import (
     CERTAIN_METRICS,
     METHODS,
@@ -123,20 +123,22 @@ def measure_table(
     tables = {questions: table.at_least(questions) for questions in QUESTIONS}
     inferences = {questions: infer(part, progress, n_seeds=n_seeds, share=share) for questions, part in tables.items()}
     inference, primary = inferences[0], primary_method(missing_reference)
+    streams = Streams(rng)
     found: dict[str, Measurement] = {}
     for (questions, suffix), method in product(SUFFIXES.items(), METHODS):
         name = f"balanced_accuracy.{method}{suffix}"
-        found[name] = _accuracy(name, tables[questions], inferences[questions], method, questions, rng)
+        found[name] = _accuracy(name, tables[questions], inferences[questions], method, questions, streams[name])
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
     scores = collect_scores(table, inference)
     found |= measure_areas(table, scores, missing_reference or NO_NUMBER)
     found["auc.apk"] = _forest_area("auc.apk", table, inference)
     for rate in RATES:
-        found[f"tpr_at_fpr_{rate}"] = measure_tpr(table, rate, rng, missing_reference or NO_NUMBER)
-    sure = measure_certain(table, rng, missing_reference or NO_NUMBER)
+        name = f"tpr_at_fpr_{rate}"
+        found[name] = measure_tpr(table, rate, streams[name], missing_reference or NO_NUMBER)
+    sure = measure_certain(table, streams["certain providers"], missing_reference or NO_NUMBER)
     found |= {item.name: item for item in sure.measurements} | {POWER: _power(table)}
     progress.stage("provider membership: permutations", n_permutations)
-    null = permute_labels(inference, table.member, rng, progress, n_permutations=n_permutations)
+    null = permute_labels(inference, table.member, streams["permutations"], progress, n_permutations=n_permutations)
     score = next(iter(scores), None)
     findings = Findings(
         tuple(found[name] for name in METRICS),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
+from audit.attacks.measuring import Streams
 from audit.attacks.provider_membership.description import CERTAIN_SCORES, FEATURES, MEMORY
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, Inference, smaller_side
@@ -106,10 +107,11 @@ def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> Ce
             tosses a coin, which reaches every false-positive rate exactly.
         uncompared: why there is no user inference, where there is none.
     """
+    streams = Streams(rng)
     columns = [table.user if score == "user" else orient_feature(table, score) for score in CERTAIN_SCORES]
     named = list(zip(CERTAIN_SCORES.items(), columns, strict=True))
     found = [
-        _advantage(name, table, column, rng, uncompared if score == "user" else NOT_MEASURED)
+        _advantage(name, table, column, streams[name], uncompared if score == "user" else NOT_MEASURED)
         for (score, name), column in named
     ]
     sides = [split_scores(table, column) for (_, name), column in named if unscored(name, table, column) is None]

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats
+from audit.attacks.measuring import Streams
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
     Inference,
@@ -86,9 +87,11 @@ def permute_labels(
         if smaller_side(member[judged]) >= MIN_JUDGED:
             called[method] = calls[:, judged].mean(axis=0), member[judged]
     values: dict[str, list[float]] = {method: [] for method in called}
+    streams = Streams(rng)
+    rngs = {method: streams[method] for method in called}
     for _ in range(n_permutations):
         for method, (mean, own) in called.items():
-            values[method].append(balanced(mean, rng.permutation(own)))
+            values[method].append(balanced(mean, rngs[method].permutation(own)))
         progress.advance()
     return {
         method: Permuted(len(own), balanced(mean, own), np.array(values[method]))

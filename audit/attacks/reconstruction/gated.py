@@ -15,7 +15,7 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
-from audit.attacks.measuring import Job
+from audit.attacks.measuring import Job, Streams
 from audit.attacks.reconstruction.description import (
     DETECTION,
     EXCESSES,
@@ -67,7 +67,7 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
 
 
 def jobs(
-    usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str], rng: Generator, kinds: KindsCheck
+    usual: FieldTable, apart: dict[str, FieldTable], methods: Sequence[str], streams: Streams, kinds: KindsCheck
 ) -> Iterator[Job]:
     """Every measurement of this module but the default method's excess on fields of usual length.
 
@@ -75,11 +75,12 @@ def jobs(
         usual: fields of usual length.
         apart: those of each unusual length, of any value.
         methods: those of the attack, the default one first.
-        rng: the source of randomness.
+        streams: the source of randomness.
         kinds: tests categories and lengths.
     """
     for method, group, what in product(methods[1:], GROUPS, EXCESSES):
-        yield partial(excess, named(f"{what}.{group}", method), usual.group(group), method, rng)
+        name = named(f"{what}.{group}", method)
+        yield partial(excess, name, usual.group(group), method, streams[name])
     unique = usual.group("unique")
     for method, split, player in product(methods[1:], AUDITED, PLAYERS):
         rows, who = unique.split(split), named(player, method)
@@ -89,19 +90,22 @@ def jobs(
     for method in methods:
         yield partial(_detection, f"{POWER}.{method}", unique.split("heldout"), [method])
     for method in methods:
-        yield partial(_gain, named(GAIN, method), unique.split("heldout"), method, rng)
+        name = named(GAIN, method)
+        yield partial(_gain, name, unique.split("heldout"), method, streams[name])
     for method in methods:
-        yield partial(count_values, named(VALUES, method), unique.tried(method), excess_rate, rng)
+        name = named(VALUES, method)
+        yield partial(count_values, name, unique.tried(method), excess_rate, streams[name])
         yield partial(kinds.count_documents, named(DOCUMENTS, method), unique.tried(method))
     for (length, table), method in product(apart.items(), methods):
         if len(table):
-            rows, name = table.group("unique"), named(f"{EXCESSES[0]}.{length}", method)
-            yield partial(kinds.measure, name, _APART_WORDS[length], rows.tried(method), excess_rate, "fields", rng)
-            yield partial(excess, named(f"{EXCESSES[1]}.{length}", method), rows, method, rng)
+            rows, (name, hamming) = table.group("unique"), (named(f"{what}.{length}", method) for what in EXCESSES)
+            words, rng = _APART_WORDS[length], streams[name]
+            yield partial(kinds.measure, name, words, rows.tried(method), excess_rate, "fields", rng)
+            yield partial(excess, hamming, rows, method, streams[hamming])
     for category, method in product(sorted(set(unique.category.tolist())), methods):
         rows, name = unique.category_of(category), named(f"{EXCESSES[0]}.{category}", method)
         words = f"values of category {category}"
-        yield partial(kinds.measure, name, words, rows.tried(method), excess_rate, "fields", rng)
+        yield partial(kinds.measure, name, words, rows.tried(method), excess_rate, "fields", streams[name])
 
 
 def gated_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -115,20 +119,23 @@ def counted_methods(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(named(name, method) for method in methods) for name in (VALUES, DOCUMENTS)}
 
 
-def reference_controls(table: FieldTable, methods: Sequence[str], blind: Blind, rng: Generator) -> tuple[Control, ...]:
+def reference_controls(
+    table: FieldTable, methods: Sequence[str], blind: Blind, streams: Streams
+) -> tuple[Control, ...]:
     """Bound what the documents explain by what the public model alone rebuilds; empty where nothing is in doubt.
 
     Args:
         table: fields of usual length.
         methods: those of the attack.
         blind: the blind check of the documents.
-        rng: of resamples.
+        streams: of resamples.
     """
     if not blind.in_doubt:
         return ()
     found: list[Control] = []
     for what, group, method in product(EXCESSES, GROUPS, methods):
         name = named(f"{what}.{group}", method)
+        rng = streams[f"reference control of {name}"]
         found += reference_control([name], excess(name, table.group(group), method, rng, of_baseline=True))
     return tuple(found)
 

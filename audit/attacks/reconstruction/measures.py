@@ -16,7 +16,7 @@ from audit.attacks.controls import blind_controls
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck
 from audit.attacks.interface import Findings
-from audit.attacks.measuring import Job, run_jobs
+from audit.attacks.measuring import Job, Streams, run_jobs
 from audit.attacks.reconstruction import gated, multishot
 from audit.attacks.reconstruction.description import DEFAULT, EPSILONS, EXCESSES, GROUPS, PLAYERS, RECALL, SCORES, TUNED
 from audit.attacks.reconstruction.offered import FieldKind, coverage
@@ -64,18 +64,19 @@ def measure_fields(
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
         return build_table(own, found, seen, methods, uniform)
 
+    streams = Streams(rng)
     seen = occurrences(case.corpus)
     offered = Counter(FieldKind.of(field, seen) for field in everything)
-    uniform = Uniform(case.target.card.vocabulary, n_candidates, rng)
+    uniform = Uniform(case.target.card.vocabulary, n_candidates, streams["uniform candidates"])
     table = table_of("usual")
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
     categories = tuple(sorted(set(table.category.tolist())))
-    jobs: list[Job] = [*_jobs(table, categories, rng), *multishot.jobs(table, rng)]
-    jobs.append(partial(_public_accuracy, case, rng))
+    jobs: list[Job] = [*_jobs(table, categories, streams), *multishot.jobs(table, streams)]
+    jobs.append(partial(_public_accuracy, case, streams["public_accuracy"]))
     kinds = KindsCheck(gated.APART)
-    jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, rng, kinds)
+    jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, streams, kinds)
     if TUNED in methods:
-        jobs += multishot.jobs(table, rng, tuned=True)
+        jobs += multishot.jobs(table, streams, tuned=True)
     measurements = run_jobs("reconstruction: intervals", jobs, progress)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     return Findings(
@@ -83,38 +84,43 @@ def measure_fields(
         (*_attacked(offered, fields), *_counts(table)),
         (*_diagnostics(usual, table), *blind.diagnostics),
         (_hamming_histogram(table),),
-        multishot.curves(table, rng),
+        multishot.curves(table, streams),
         categories,
         confounded=blind.confounded,
         methods=gated.gated_methods(methods) | gated.counted_methods(methods),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*blind.checks, *gated.check_heldout(measurements), *kinds.check()),
-        controls=gated.reference_controls(table, methods, blind, rng)
+        controls=gated.reference_controls(table, methods, blind, streams)
         + blind_controls(blind, (), chain(*gated.gated_methods(methods).values())),
     )
 
 
-def _jobs(table: FieldTable, categories: Sequence[str], rng: Generator) -> Iterator[Job]:
+def _jobs(table: FieldTable, categories: Sequence[str], streams: Streams) -> Iterator[Job]:
     """Every measurement of the paper's as a call, so that progress can be shown between them."""
     for group, what in product(GROUPS, EXCESSES):
-        yield partial(gated.excess, f"{what}.{group}", table.group(group), DEFAULT, rng)
+        name = f"{what}.{group}"
+        yield partial(gated.excess, name, table.group(group), DEFAULT, streams[name])
     members = table.split("member")
     yield partial(_recall, RECALL, members)
     yield partial(_recall, f"{RECALL}.unique", members.group("unique"))
     for split, player in product(AUDITED, PLAYERS):
         rows = table.split(split)
-        yield partial(_score, f"pr.{split}.{player}.unique", rows.group("unique"), "pr", player, rng)
+        name = f"pr.{split}.{player}.unique"
+        yield partial(_score, name, rows.group("unique"), "pr", player, streams[name])
         for score in SCORES:
             name = f"{score}.{split}.{player}"
-            yield partial(_score, name, rows, score, player, rng)
+            yield partial(_score, name, rows, score, player, streams[name])
             for category in categories:
-                yield partial(_score, f"{name}.{category}", rows.category_of(category), score, player, rng)
+                own = f"{name}.{category}"
+                yield partial(_score, own, rows.category_of(category), score, player, streams[own])
     for split in AUDITED:
         rows = table.split(split)
         for suffix, epsilon in EPSILONS.items():
-            yield partial(_ipf, f"ipf.{split}{suffix}", rows, epsilon, rng)
+            name = f"ipf.{split}{suffix}"
+            yield partial(_ipf, name, rows, epsilon, streams[name])
         for category in categories:
-            yield partial(_ipf, f"ipf.{split}.{category}", rows.category_of(category), EPSILONS[""], rng)
+            name = f"ipf.{split}.{category}"
+            yield partial(_ipf, name, rows.category_of(category), EPSILONS[""], streams[name])
 
 
 def _recall(name: str, table: FieldTable) -> Measurement:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
-from audit.attacks.measuring import Job
+from audit.attacks.measuring import Job, Streams
 from audit.attacks.reconstruction.description import (
     COLUMNS,
     DEFAULT,
@@ -51,17 +51,17 @@ class _Ranked:
         return cls(table.rankings[ranking, "score"], outcome, table.cluster)
 
 
-def jobs(table: FieldTable, rng: Generator, *, tuned: bool = False) -> Iterator[Job]:
+def jobs(table: FieldTable, streams: Streams, *, tuned: bool = False) -> Iterator[Job]:
     """Return every measurement of the multi-shot attack by the default method, or by the tuned one, as a call."""
     baseline, primary = (TUNED_BASELINE, TUNED) if tuned else (BASELINE, PRIMARY)
     for split, player, suffix in TUNED_SERIES if tuned else SERIES:
         ranking = baseline if player == "baseline" else suffix.removeprefix(".") or primary
         for quantity in QUANTITIES:
             name = f"{quantity}.{split}.{player}{suffix}"
-            yield partial(_measured, name, quantity, table.split(split), ranking, baseline, rng)
+            yield partial(_measured, name, quantity, table.split(split), ranking, baseline, streams[name])
     for group in GROUPS:
         name = named(f"excess_accauc.{group}", TUNED if tuned else DEFAULT)
-        yield partial(_excess, name, table.group(group), primary, baseline, rng)
+        yield partial(_excess, name, table.group(group), primary, baseline, streams[name])
 
 
 def _measured(name: str, quantity: str, table: FieldTable, ranking: str, baseline: str, rng: Generator) -> Measurement:
@@ -110,7 +110,7 @@ def _columns(table: FieldTable, ranking: str, baseline: str) -> tuple[Floats, Fl
     return attack.score, attack.outcome["pr"], without.score, without.outcome["pr"], table.cluster
 
 
-def curves(table: FieldTable, rng: Generator) -> tuple[Curve, ...]:
+def curves(table: FieldTable, streams: Streams) -> tuple[Curve, ...]:
     """HamAt(p) and AccAt(p) on member fields, attack and baseline (figure 6), and the attack's on held-out fields."""
     drawn = []
     for name, column, quantity in (
@@ -125,6 +125,7 @@ def curves(table: FieldTable, rng: Generator) -> tuple[Curve, ...]:
         ):
             rows = _Ranked.of(table.split(split), ranking)
             if len(np.unique(rows.cluster)) >= 2:
+                rng = streams[f"{name} of {label}"]
                 points = curve_points(rows.score, rows.outcome[column], rows.cluster, CURVE_SHARES, rng)
                 series[label] = tuple(points)
         drawn.append(Curve(name, "share of the fields, the most plausible first", quantity, series))

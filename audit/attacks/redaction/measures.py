@@ -12,6 +12,7 @@ from numpy.random import Generator
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
+from audit.attacks.measuring import Streams
 from audit.attacks.redaction.description import BLIND, EXCESS
 from audit.attacks.redaction.samples import NEEDED, samples_of
 from audit.attacks.redaction.target_gain import measure_gain
@@ -61,15 +62,16 @@ def measure_redaction(
         rng: of the resampling.
         progress: advanced for every stage.
     """
+    streams = Streams(rng)
     predictions = gather(samples_of(case.corpus, declared, n_folds), tried)
     found: list[Measurement] = []
-    jobs = [*_jobs(predictions, declared, classifiers, rng)]
+    jobs = [*_jobs(predictions, declared, classifiers, streams)]
     progress.stage("redaction: intervals", len(jobs))
     for job in jobs:
         found += job()
         progress.advance()
     said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
-    gain = measure_gain(case, predictions.samples, said, rng, progress)
+    gain = measure_gain(case, predictions.samples, said, streams, progress)
     progress.stage("redaction: page images", len(case.corpus.documents))
     covered = count_covered(case.corpus, progress.advance)
     samples = predictions.samples
@@ -149,7 +151,7 @@ def _mean_f1(totals: Floats) -> Floats:
 
 
 def _jobs(
-    predictions: Predictions, declared: Mask, classifiers: Sequence[str], rng: Generator
+    predictions: Predictions, declared: Mask, classifiers: Sequence[str], streams: Streams
 ) -> Iterator[Callable[[], list[Measurement]]]:
     first = classifiers[0]
     for (mask, classifier), predicted in predictions.by.items():
@@ -158,16 +160,17 @@ def _jobs(
         if len(classifiers) > 1:
             suffixes += [f".{classifier}"] if mask == declared else []
             suffixes.append(f".{mask}.{classifier}")
-        for job in _of(predictions, predicted, rng):
+        for job in _of(predictions, predicted, f"{mask}.{classifier}", streams):
             yield partial(_named, job, suffixes)
     for who in BLIND:
         yield partial(_named, partial(_accuracy, predictions, predictions.blind[who]), [f".{who}"])
+        rng = streams[f"macro_f1.{who}"]
         yield partial(_named, partial(_macro_f1, predictions, predictions.blind[who], rng), [f".{who}"])
     for category in np.unique(predictions.samples.classes):
         for job in _of_category(predictions, int(category), predictions.by[declared, first]):
             yield partial(_named, job, [""])
     if predictions.names is not None:
-        yield partial(_named, partial(_dictionary_share, predictions, rng), [""])
+        yield partial(_named, partial(_dictionary_share, predictions, streams["dictionary_share"]), [""])
 
 
 def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Measurement]:
@@ -176,11 +179,11 @@ def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Meas
     return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
 
 
-def _of(predictions: Predictions, predicted: Ints, rng: Generator) -> Iterator[Callable[[], Measurement]]:
+def _of(predictions: Predictions, predicted: Ints, by: str, streams: Streams) -> Iterator[Callable[[], Measurement]]:
     yield partial(_accuracy, predictions, predicted)
-    yield partial(_macro_f1, predictions, predicted, rng)
-    yield partial(_lift, "lift", predictions, predicted, "prior", rng)
-    yield partial(_lift, "lift_over_length", predictions, predicted, "length-only", rng)
+    yield partial(_macro_f1, predictions, predicted, streams[f"macro_f1.{by}"])
+    for name, over in (("lift", "prior"), ("lift_over_length", "length-only")):
+        yield partial(_lift, name, predictions, predicted, over, streams[f"{name}.{by}"])
     yield partial(lift_share_of, predictions, predicted)
     yield partial(worst_class_of, predictions, predicted)
 

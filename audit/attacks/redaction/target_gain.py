@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Ints
+from audit.attacks.measuring import Streams
 from audit.attacks.redaction import embedding
 from audit.attacks.redaction.classifiers import Features, fit
 from audit.attacks.redaction.description import EXCESS, GAINS
@@ -41,7 +42,9 @@ class Gain:
     counts: tuple[Count, ...]
 
 
-def measure_gain(case: Case, samples: Samples, guesses: Mapping[str, Json], rng: Generator, progress: Progress) -> Gain:
+def measure_gain(
+    case: Case, samples: Samples, guesses: Mapping[str, Json], streams: Streams, progress: Progress
+) -> Gain:
     """Accuracy of context and target together minus that of context alone, by split; null: 0.
 
     `target_gain` is what that is more on members than on held-out documents: what the target tells because it was
@@ -53,7 +56,7 @@ def measure_gain(case: Case, samples: Samples, guesses: Mapping[str, Json], rng:
         case: the audit.
         samples: all values under the manifest's mask.
         guesses: by document, by value, what the target says of it; None where it cannot read the place.
-        rng: of the resampling.
+        streams: of the resampling.
         progress: advanced for every fold.
     """
     answers: list[Guess | None] = [guesses.get(span.document, {}).get(span.entity) for span in samples.spans]
@@ -84,8 +87,8 @@ def measure_gain(case: Case, samples: Samples, guesses: Mapping[str, Json], rng:
 
     everything = sides(np.ones(len(rows), bool))
     uncommon = sides(rows.classes != np.bincount(rows.classes).argmax())
-    excesses = (_excess(name, *pair, rng) for name, pair in zip(EXCESS, (everything, uncommon), strict=True))
-    return Gain((*excesses, *_by_split(everything, rng)), counts)
+    excesses = (_excess(name, *pair, streams[name]) for name, pair in zip(EXCESS, (everything, uncommon), strict=True))
+    return Gain((*excesses, *_by_split(everything, streams)), counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +105,14 @@ class _Side:
         return cls(together[own], alone[own], rows.documents[own])
 
 
-def _by_split(sides: Sequence[_Side], rng: Generator) -> Iterator[Measurement]:
+def _by_split(sides: Sequence[_Side], streams: Streams) -> Iterator[Measurement]:
     for split, side in zip(AUDITED, sides, strict=True):
         name = f"target_gain.{split}"
         if side.documents.size:
             gained, lost = side.together & ~side.alone, side.alone & ~side.together
-            yield estimate(name, net(gained, lost, side.documents, rng, alphas=ALPHAS), "values", 0.0, "blind")
+            yield estimate(
+                name, net(gained, lost, side.documents, streams[name], alphas=ALPHAS), "values", 0.0, "blind"
+            )
         else:
             yield Unresolved(name, f"the target was asked about no {split} document", 0)
 
