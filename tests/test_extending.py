@@ -1,14 +1,13 @@
-"""`docs/extending.md` followed to the letter, in a copy of the package: what it adds is there for every command."""
+"""The package of `docs/extending.md`, installed beside docaudit: every command has what it adds."""
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from answering_checkpoints import make_donut
 from asked_pages import corpus as asked_corpus
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"```python\n# (?P<path>[\w/]+\.py)(?:, in (?P<table>\w+))?\n(?P<code>.*?)```", re.S)
-FUTURE = "from __future__ import annotations\n"
+BLOCK = re.compile(r"```python\n# (?P<path>acme/\w+\.py)\n(?P<code>.*?)```", re.S)
+ENTRY_POINTS = re.compile(r"```toml\n(?P<text>\[project\.entry-points.*?)```", re.S)
 PROGRAM = """
 import json
 import sys
@@ -32,7 +31,7 @@ results = {}
 for name, command in json.load(sys.stdin).items():
     result = CliRunner().invoke(app, command, catch_exceptions=False, terminal_width=1000)
     results[name] = [result.exit_code, result.output]
-print(json.dumps({"package": audit.__file__, "results": results}))
+print(json.dumps(results))
 """
 POLICY = """schema = 1
 name = "mine"
@@ -44,35 +43,21 @@ rationale = "made up"
 """
 
 
-def with_entry(text: str, table: str, entry: str) -> str:
-    """A module's text with one entry more at the end of its table: a tuple, a dictionary, or made of a tuple."""
-    (value,) = (
-        node.value
-        for node in ast.parse(text).body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == table
-    )
-    assert value is not None
-    shown = next(node for node in ast.walk(value) if isinstance(node, ast.Tuple | ast.Dict))
-    last = (shown.elts if isinstance(shown, ast.Tuple) else shown.values)[-1]
-    lines = text.splitlines(keepends=True)
-    end = sum(map(len, lines[: last.end_lineno - 1])) + len(lines[last.end_lineno - 1].encode()[: last.end_col_offset])
-    return f"{text[:end]},\n{entry.strip()},\n{text[end:].removeprefix(',')}"
-
-
-def follow(page: str, folder: Path) -> list[str]:
-    """Do what the page says, in a copy of the package; gives the files that were written or changed."""
-    done = []
+def install(page: str, folder: Path) -> list[str]:
+    """Install the package of the page, as pip would, into a folder for `PYTHONPATH`; return the names of its items."""
+    (folder / "acme").mkdir()
     for match in BLOCK.finditer(page):
-        path, code = folder / match["path"], match["code"]
-        if match["table"] is None:
-            assert not path.exists(), f"{path} is there already"
-            path.write_text(code)
-        else:
-            imported = "".join(line for line in code.splitlines(keepends=True) if line.startswith("from "))
-            text = with_entry(path.read_text(), match["table"], code.removeprefix(imported))
-            path.write_text(text.replace(FUTURE, f"{FUTURE}{imported}", 1))
-        done.append(match["path"])
-    return done
+        (folder / match["path"]).write_text(match["code"])
+    metadata = folder / "acme-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (stated,) = ENTRY_POINTS.finditer(page)
+    groups = tomllib.loads(stated["text"])["project"]["entry-points"]
+    lines = [
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items()) for group, own in groups.items()
+    ]
+    (metadata / "entry_points.txt").write_text("".join(lines))
+    return [name for own in groups.values() for name in own]
 
 
 def make_coarse_layoutlm(folder: Path) -> Path:
@@ -86,13 +71,10 @@ def make_coarse_layoutlm(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with what the page adds, and what its commands work on."""
+    """A folder with the package of the page, and with what its commands work on."""
     made = tmp_path_factory.mktemp("extended")
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("audit", "templates", "policies"):
-        shutil.copytree(ROOT / name, made / name, ignore=ignored)
-    done = follow((ROOT / "docs" / "extending.md").read_text(), made)
-    assert len(done) == 8, done
+    installed = install((ROOT / "docs" / "extending.md").read_text(), made)
+    assert installed == ["loss_gap", "coarse-layoutlm", "lines", "capitals", "greet", "backwards"]
     tiny.corpus(made / "receipts")
     make_coarse_layoutlm(made / "coarse")
     make_donut(made / "donut", 0)
@@ -112,6 +94,10 @@ def outputs(folder: Path) -> dict[str, tuple[int, str]]:
     commands = {
         "plan": ("plan", receipts, *policy),
         "scan": ("scan", coarse, receipts, "--out", folder / "scan", *policy, "--only", "loss_gap"),
+        "again": (
+            *("scan", coarse, receipts, "--out", folder / "again", *policy, "--only", "loss_gap"),
+            *("--engine", "backwards"),
+        ),
         "gate": ("gate", folder / "scan", *policy),
         "import": ("import", "lines", folder / "letters", folder / "imported"),
         "inspect": ("inspect", folder / "imported"),
@@ -120,16 +106,27 @@ def outputs(folder: Path) -> dict[str, tuple[int, str]]:
             *("--defense", "capitals", "--only", "membership", "--attack-parameters", folder / "few_steps.toml"),
         ),
         "defend": ("defend", "--help"),
+        "help": ("--help",),
+        "greet": ("greet", "Ada"),
     }
     program = json.dumps({name: [str(part) for part in command] for name, command in commands.items()})
-    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "1000"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "COLUMNS": "1000",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input=program, capture_output=True, text=True, cwd=folder, env=environment
+        [sys.executable, "-c", PROGRAM],
+        input=program,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout.splitlines()[-1])
-    assert Path(printed["package"]).is_relative_to(folder)
-    return {name: (code, " ".join(output.split())) for name, (code, output) in printed["results"].items()}
+    return {name: (code, " ".join(output.split())) for name, (code, output) in printed.items()}
 
 
 def test_the_attack_is_planned_run_and_gated_on_the_new_family(
@@ -154,3 +151,35 @@ def test_the_countermeasure_is_taken_by_scan_and_defend(outputs: dict[str, tuple
     record = json.loads((folder / "behind" / "record.json").read_text())
     assert "capitals" in " ".join(record["derived_by"])
     assert "capitals" in outputs["defend"][1]
+
+
+def test_the_command_stands_beside_the_shipped_ones(outputs: dict[str, tuple[int, str]]) -> None:
+    assert outputs["greet"] == (0, "Good morning, Ada.")
+    assert "Greet somebody." in outputs["help"][1]
+
+
+def test_the_engine_gives_the_same_measurements_in_another_order(
+    outputs: dict[str, tuple[int, str]], folder: Path
+) -> None:
+    assert outputs["again"][0] == outputs["scan"][0]
+    here, again = (json.loads((folder / out / "record.json").read_text())["attacks"] for out in ("scan", "again"))
+    assert here == again
+    journals = [
+        [json.loads(line)["id"] for path in (folder / out / "evidence").glob("*.jsonl") for line in path.open()]
+        for out in ("scan", "again")
+    ]
+    assert journals[0] == journals[1][::-1]
+    assert len(journals[0]) > 2
+
+
+def test_an_item_that_cannot_be_imported_names_its_package(folder: Path) -> None:
+    (folder / "broken-1.0.dist-info").mkdir()
+    (folder / "broken-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (folder / "broken-1.0.dist-info" / "entry_points.txt").write_text("[docaudit.commands]\nlost = nowhere:add\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, "-m", "audit", "--help"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1
+    assert "broken: its commands 'lost' (nowhere:add) cannot be loaded: ModuleNotFoundError" in done.stderr
+    assert "update or uninstall broken" in done.stderr

@@ -309,7 +309,7 @@ def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_pat
         (("--time", "soon"), "--time soon"),
         (("--time", "-3m"), "--time -3m"),
         (("--time", "5s"), "too short"),
-        (("--time", "1h", "--engine", "ray"), "--documents with --engine ray"),
+        (("--time", "1h", "--engine", "ray"), "--documents with another engine"),
     ],
 )
 def test_bounds_that_cannot_be_kept_are_refused(options, problem, data, checkpoints, tmp_path):

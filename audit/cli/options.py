@@ -149,6 +149,14 @@ Weights = Annotated[
         "half precision, else float32."
     ),
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME[:KEY=VALUE,...]",
+        help="Where trials run. local: in this process; ray: on Ray workers (install docaudit with its extra ray), as "
+        "ray:workers=4 on this machine, or ray:address=HOST:PORT on the cluster that it is part of (or address=auto).",
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Pretrained = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from audit.cli.options import (
     Debug,
     Device,
     Documents,
+    Engine,
     Evidence,
     PolicyName,
     Reveal,
@@ -123,21 +124,7 @@ def scan(
             show_default=False,
         ),
     ] = None,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="local: in this process; ray: on Ray workers (install docaudit with its extra ray)."),
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="The Ray cluster that this machine is part of, or auto.",
-            show_default="start Ray here",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Ray workers.", show_default="as CPUs or GPUs allow")
-    ] = None,
+    engine: Engine = "local",
     checkpoints: Annotated[
         str | None,
         typer.Option(
@@ -215,8 +202,6 @@ def scan(
             weights=weights,
             public_dir=public,
             engine=engine,
-            address=address,
-            workers=workers,
             attack_parameters=attack_parameters,
             no_model=no_model,
             documents=documents,

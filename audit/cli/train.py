@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, Device, Pretrained, Seed, named_paths, show_errors
+from audit.cli.options import DataDir, Debug, Device, Engine, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError
 from audit.files import check_folder
 
@@ -48,10 +48,7 @@ def train_splits(
     reference: Pretrained = None,
     seed: Seed = 0,
     device: Device = "auto",
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Train on so many Ray workers of this machine.", show_default="one after the other"),
-    ] = None,
+    engine: Engine = "local",
     debug: Debug = False,
 ) -> None:
     """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
@@ -67,7 +64,7 @@ def train_splits(
                 count=count,
                 seed=seed,
                 device=device,
-                workers=workers,
+                engine=engine,
                 progress=progress,
             )
         console.say(f"{n_trained} models in {out}: docaudit scan MODEL_DIR {data_dir} --reference splits={out}")

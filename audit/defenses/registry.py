@@ -17,27 +17,22 @@ from audit.defenses.resolution import HigherResolution
 from audit.defenses.scrubbing import Scrubbing
 from audit.errors import UsageError
 
-DEFENSES: Mapping[str, Defense] = plugins.extend(
-    {
-        defense.name: defense
-        for defense in (
-            Paraphrase(),
-            RandomString("before"),
-            RandomString("after"),
-            Blocking(),
-            Scrubbing(),
-            Capping(),
-            DpTraining(),
-            Dropout(),
-            EarlyStopping(),
-            CharacterEmbeddings(),
-            Regularisation(),
-            HigherResolution(),
-            EVASION,
-        )
-    },
-    "docaudit.countermeasures",
+_CORE: tuple[Defense, ...] = (
+    Paraphrase(),
+    RandomString("before"),
+    RandomString("after"),
+    Blocking(),
+    Scrubbing(),
+    Capping(),
+    DpTraining(),
+    Dropout(),
+    EarlyStopping(),
+    CharacterEmbeddings(),
+    Regularisation(),
+    HigherResolution(),
+    EVASION,
 )
+DEFENSES: Mapping[str, Defense] = plugins.extend({one.name: one for one in _CORE}, "docaudit.countermeasures")
 
 
 def query_defenses() -> dict[str, QueryDefense]:

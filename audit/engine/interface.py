@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +11,8 @@ from audit.progress import SILENT as SILENT
 from audit.progress import Progress as Progress
 from audit.progress import Silent as Silent
 
+WIDTH = 64
+"""Attempts in flight: enough to fill a batch of the largest bucket, few enough to keep memory flat."""
 Json = Any
 """What `json.dumps` takes."""
 
@@ -75,6 +77,23 @@ class WorkSource:
     here: Work
     folders: Mapping[str, Mapping[str, Path]]
     elsewhere: Callable[[Mapping[str, Path]], Work]
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """The settings that an engine is made with.
+
+    Attributes:
+        options: what the user wrote behind the engine's name, by key.
+        width: attempts in flight.
+        threads: CPU threads that the work uses.
+        gpu: whether the work needs a GPU.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    width: int = WIDTH
+    threads: int = 1
+    gpu: bool = False
 
 
 class Engine(Protocol):

@@ -1,19 +1,19 @@
-"""Runs trials in this process."""
+"""Run trials in this process; choose the engine that the user names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from audit import plugins
 from audit.engine.driver import drive
-from audit.engine.interface import Outcomes, Trial, WorkSource
+from audit.engine.interface import WIDTH, Engine, EngineSettings, Outcomes, Trial, WorkSource
+from audit.errors import UsageError
 
-WIDTH = 64
-"""Attempts in flight (ours): enough to fill a batch of the largest bucket, few enough to keep memory flat."""
-
+LOCAL = "local"
 PATIENCE = 30.0
-"""Seconds without an outcome after which fewer attempts are in flight (ours): what a kill may cost, about."""
+"""Seconds without an outcome after which fewer attempts are in flight: about what a kill may cost."""
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,28 @@ class LocalEngine:
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """See `Engine.run`."""
         yield from drive(source.here, trials, self.width, PATIENCE if self.width <= WIDTH else math.inf)
+
+
+def make_engine(engine: str, settings: EngineSettings) -> Engine:
+    """Make the engine of `--engine NAME[:KEY=VALUE,...]`.
+
+    Args:
+        engine: "local", or the name of an engine that an extension adds; then its options.
+        settings: everything else that an engine needs.
+
+    Raises:
+        UsageError: no engine has this name, or it does not take these options.
+    """
+    name, _, text = engine.partition(":")
+    pairs = [option.partition("=") for option in text.split(",") if option]
+    settings = replace(settings, options={key: value for key, _, value in pairs})
+    engines: dict[str, Callable[[EngineSettings], Engine]] = {LOCAL: _local, **plugins.load("docaudit.engines")}
+    if name not in engines:
+        raise UsageError(f"--engine {engine}: no engine is called {name!r}", f"one of {', '.join(engines)}")
+    return engines[name](settings)
+
+
+def _local(settings: EngineSettings) -> LocalEngine:
+    if settings.options:
+        raise UsageError("--engine local takes no options", "leave them out")
+    return LocalEngine(settings.width)

@@ -23,17 +23,12 @@ from audit.importers.sroie import SROIE
 from audit.importers.tab import TAB
 from audit.importers.word_folders import ALTO, HOCR, DocTR, Textract
 
-FORMATS: Mapping[str, Source] = plugins.extend(
-    {
-        source.name: source
-        for source in (
-            *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
-            *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
-            *(HOCR(), ALTO(), DocTR(), Textract()),
-        )
-    },
-    "docaudit.importers",
+_CORE: tuple[Source, ...] = (
+    *(SROIE(), FUNSD(), DocVQA(), PFLDocVQA(), TAB(), Snips()),
+    *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
+    *(HOCR(), ALTO(), DocTR(), Textract()),
 )
+FORMATS: Mapping[str, Source] = plugins.extend({source.name: source for source in _CORE}, "docaudit.importers")
 ASKS: TaskKind = "question-answering"
 """The task that has an option of its own."""
 RECOGNISED = "recognised formats"

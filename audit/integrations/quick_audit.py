@@ -128,13 +128,13 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
     Raises:
         UsageError: no data set is there, or an option names nothing.
     """
-    from audit.workflows.options import check_bounds
+    from audit.workflows.options import check_work
     from audit.workflows.setup import choose_attacks
 
     if not (audit.data / "manifest.toml").is_file():
         raise UsageError(f"{audit.data}: no manifest.toml is there", "give the folder of the data set (DATA_DIR)")
     options = audit.options(Path(), "")
-    check_bounds(options)
+    check_work(options)
     choose_attacks(options, None)
     references = {name: [path.absolute() for path in paths] for name, paths in audit.references.items()}
     return replace(audit, data=audit.data.absolute(), root=audit.root.absolute(), references=references)

@@ -25,8 +25,8 @@ from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.defenses.interface import QueryDefense
 from audit.engine.driver import drive
-from audit.engine.interface import Attempt, Engine, Json, Progress, Trial, Work, WorkSource
-from audit.engine.local import LocalEngine
+from audit.engine.interface import Attempt, Engine, EngineSettings, Json, Progress, Trial, Work, WorkSource
+from audit.engine.local import LOCAL, make_engine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
 from audit.references.resolve import LoadedReferences
@@ -188,19 +188,15 @@ class _Preflight(Work):
 
 
 def _engine(opened: ScanSetup) -> Engine:
-    options = opened.options
-    if options.engine == "local":
-        return LocalEngine(width_of(opened))
-    from audit.engine.ray import RayEngine
-
     gpu = opened.target.card.device == "cuda"
-    return RayEngine(options.address, options.workers, options.width, threads=threads(), gpu=gpu)
+    settings = EngineSettings(width=width_of(opened), threads=threads(), gpu=gpu)
+    return make_engine(opened.options.engine, settings)
 
 
 def width_of(opened: ScanSetup) -> int:
-    """Return how many attempts are in flight: many where large models are read in turn."""
-    width = opened.options.width
-    return max(width, WIDE) if RESIDENTS.dropped else width
+    """Return how many attempts are in flight: many where large models are read in turn in this process."""
+    width, here = opened.options.width, opened.options.engine == LOCAL
+    return max(width, WIDE) if RESIDENTS.dropped and here else width
 
 
 def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from audit.engine.local import WIDTH
+from audit.engine.interface import WIDTH, EngineSettings
+from audit.engine.local import LOCAL, make_engine
 from audit.errors import UsageError
 from audit.files import EVIDENCE
 
@@ -23,9 +22,9 @@ class ScanOptions:
 
     `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
     questions) bound memory and never change a result on a CPU. `references` are folders by name. `public_dir` is
-    another data set whose public documents train the public model;
-    `cache` keeps trained references, in `evidence` when None (a sweep shares one). `engine` is "local" or "ray"; for
-    "ray", `address` and `workers` are those of `RayEngine`. `attack_parameters` is a file that `parameters.read` takes.
+    another data set whose public documents train the public model; `cache` keeps trained references, in `evidence`
+    when None (a sweep shares one). `engine` is what `make_engine` takes. `attack_parameters` is a file that
+    `parameters.read` takes.
     `weights` is what weights are held in: "float32", "bfloat16", or "auto": see `load_model`.
     `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
     difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
@@ -49,9 +48,7 @@ class ScanOptions:
     width: int = WIDTH
     public_dir: Path | None = None
     cache: Path | None = None
-    engine: str = "local"
-    address: str | None = None
-    workers: int | None = None
+    engine: str = LOCAL
     attack_parameters: Path | None = None
     dtype: str = "auto"
     weights: str = "auto"
@@ -74,47 +71,16 @@ class ScanOptions:
         return replace(self, out=self.out.joinpath(*parts), evidence_dir=evidence)
 
 
-def check_ray() -> None:
-    """See that Ray can be used.
-
-    Raises:
-        UsageError: it, or what it needs here, is not installed.
-    """
-    lacking = [name for name in ("ray", "tblib") if importlib.util.find_spec(name) is None]
-    if lacking:
-        raise UsageError(f"the engine Ray needs {' and '.join(lacking)}: not installed", "pip install 'docaudit[ray]'")
-
-
-def check_engine(options: ScanOptions) -> None:
-    """See that the engine exists and takes these options.
-
-    Raises:
-        UsageError: it does not.
-    """
-    if options.engine not in ("local", "ray"):
-        raise UsageError(f"no engine is called {options.engine!r}", "local or ray")
-    if options.engine == "local":
-        if options.address is not None or options.workers is not None:
-            raise UsageError("--address and --workers are for Ray", "add --engine ray")
-        return
-    check_ray()
-    if options.address is not None and not re.fullmatch(r"auto|[^/]+:\d+", options.address):
-        # Ray Client (ray://) cannot stream outcomes.
-        raise UsageError(
-            f"--address {options.address}: not HOST:PORT",
-            "scan on a machine of the cluster, with --address auto or the head's HOST:PORT",
-        )
-
-
-def check_bounds(options: ScanOptions) -> None:
-    """Refuse bounds that no scan can keep to.
+def check_work(options: ScanOptions) -> None:
+    """Refuse an engine that does not exist, and bounds that no scan can keep to.
 
     Raises:
         UsageError: they are such.
     """
+    make_engine(options.engine, EngineSettings())
     if options.documents is not None and options.documents < 2:
         raise UsageError(f"--documents {options.documents}: one of each side at least", "give 2 or more")
     if options.seconds is not None and options.seconds < LEAST_SECONDS:
         raise UsageError(f"--time: {options.seconds:g} s is too short to load a model", "give a minute or more, as 30m")
-    if options.seconds is not None and options.engine != "local":
-        raise UsageError("--time is for a scan in one process", "use --documents with --engine ray")
+    if options.seconds is not None and options.engine != LOCAL:
+        raise UsageError("--time is for a scan in one process", "use --documents with another engine")

@@ -23,6 +23,7 @@ from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
+from audit.engine.local import LOCAL
 from audit.errors import TargetError, UsageError
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.targets.answering.denoiser import Denoiser
@@ -35,7 +36,7 @@ from audit.targets.interface import MaskedLoss, Target
 from audit.targets.opening import Checkpoint, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
 from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, wrap_target
-from audit.workflows.options import ScanOptions, check_bounds, check_engine
+from audit.workflows.options import ScanOptions, check_work
 from audit.workflows.weights import hold_weights, refuse_rounded, warn_of_recipes, warn_of_size
 
 
@@ -113,8 +114,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     """
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
     attacks = choose_attacks(options, given)
-    check_engine(options)
-    check_bounds(options)
+    check_work(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
@@ -125,10 +125,10 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         )
     whole = load_corpus(options.data_dir)
     folder = _open_target(options, whole)
-    if folder.adapter is not None and options.engine == "ray":
+    if folder.adapter is not None and options.engine != LOCAL:
         raise UsageError(
-            f"--engine ray: {folder} is an adapter, which workers are not sent",
-            "merge it into its base, save that, and scan it; or scan without Ray",
+            f"--engine {options.engine}: {folder} is an adapter, which workers are not sent",
+            "merge it into its base, save that, and scan it; or scan with --engine local",
         )
     folder = hold_weights(folder, options.weights, options.engine)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None

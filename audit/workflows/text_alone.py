@@ -11,6 +11,7 @@ from audit.attacks.parameters import read as read_parameters
 from audit.case import Case
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import find_copies, without_copies
+from audit.engine.local import LOCAL
 from audit.errors import UsageError
 from audit.references.resolve import prepare_embedder
 from audit.targets.environment import device_named
@@ -30,7 +31,7 @@ def open_text_scan(options: ScanOptions) -> ScanSetup:
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
     attacks = choose_attacks(options, given)
     refused = {
-        "--engine ray": options.engine != "local",
+        "--engine": options.engine != LOCAL,
         "--defence": options.defense is not None,
         "--public": options.public_dir is not None,
         "--time": options.seconds is not None,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from audit.corpus import manifest
-from audit.engine.interface import Engine, Progress
+from audit.engine.interface import EngineSettings, Progress
+from audit.engine.local import make_engine
 from audit.references import baselines, splits
 from audit.targets.environment import device_named, threads
-from audit.workflows.options import check_ray
 
 
 def train_baselines(
@@ -44,7 +44,7 @@ def train_splits(
     count: int,
     seed: int,
     device: str,
-    workers: int | None,
+    engine: str,
     progress: Progress,
 ) -> int:
     """Train models, each on half of the member documents, and count them; see `train_baselines`.
@@ -56,20 +56,15 @@ def train_splits(
         count: of models.
         seed: of everything random.
         device: of the training.
-        workers: of Ray on this machine; None: train one model after the other.
+        engine: see `make_engine`.
         progress: of all of them.
 
     Raises:
-        DocauditError: Ray is not installed, the data set is broken, or a model cannot be trained.
+        DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
     """
     chosen = device_named(device)
-    engine: Engine | None = None
-    if workers is not None:
-        check_ray()
-        from audit.engine.ray import RayEngine
-
-        engine = RayEngine(None, workers, 1, threads=threads(), gpu=chosen == "cuda")
+    made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
     corpus = manifest.load(data_dir)
     return len(
-        splits.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=engine, progress=progress)
+        splits.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=made, progress=progress)
     )

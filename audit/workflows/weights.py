@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from audit.engine.local import LOCAL
 from audit.errors import UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import ReferencePlan
@@ -21,7 +22,7 @@ def hold_weights(folder: CheckpointFolder, asked: str, engine: str) -> Checkpoin
     """The folder of the model, to be loaded in the number format that was asked for.
 
     Raises:
-        UsageError: there is no such format, the weights are quantised, or Ray's workers would choose for themselves.
+        UsageError: there is no such format, the weights are quantised, or workers elsewhere would choose it.
     """
     for number_format in get_args(NumberFormat):
         if number_format == asked:
@@ -30,8 +31,10 @@ def hold_weights(folder: CheckpointFolder, asked: str, engine: str) -> Checkpoin
             break
     else:
         raise UsageError(f"--weights {asked!r}: no such number format", f"one of {', '.join(get_args(NumberFormat))}")
-    if engine == "ray":
-        raise UsageError(f"--weights {asked}: workers of Ray load models by themselves", "leave it out, or scan here")
+    if engine != LOCAL:
+        raise UsageError(
+            f"--weights {asked}: workers elsewhere load models by themselves", "leave it out, or scan here"
+        )
     if method_of(folder.config) is not None:
         raise UsageError(f"--weights {asked}: the weights of {folder} are quantised", "leave it out")
     return in_format(folder, number_format)

@@ -41,8 +41,8 @@ from audit.workflows.setup import ScanSetup, open_scan
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
 
-from audit.engine import ray as engine_module
-from audit.engine.ray import RayEngine
+from audit.extensions import ray as engine_module
+from audit.extensions.ray import RayEngine
 
 pytestmark = pytest.mark.slow
 
@@ -188,7 +188,7 @@ def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
     with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
         list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, dies), trials(["receipt-of-somebody"])))
     assert "receipt-of-somebody" not in str(raised.value)
-    assert "--workers" in raised.value.hint
+    assert "fewer workers" in raised.value.hint
 
 
 def test_no_trials_start_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +276,7 @@ def scans(checkpoints: Any, tmp_path: Path) -> Scans:
 
 @pytest.mark.usefixtures("cluster")
 def test_two_workers_give_the_local_record(here: Path, scans: Scans) -> None:
-    assert scans.record("ray", engine="ray", workers=2) == scans.record("local")
+    assert scans.record("ray", engine="ray:workers=2") == scans.record("local")
 
 
 @pytest.mark.usefixtures("cluster")
@@ -284,7 +284,7 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
     local = scans.record("local")
     assert len(local[1]) >= 12
     progress = Murderer()
-    assert scans.record("killed", progress, engine="ray", workers=2) == local
+    assert scans.record("killed", progress, engine="ray:workers=2") == local
     assert progress.alive
 
 
@@ -330,13 +330,15 @@ def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, m
     source = execution.work_source
     monkeypatch.setattr(execution, "work_source", changed)
     with pytest.raises(EngineError, match="the data set has changed since the scan began"):
-        scans.record("ray", engine="ray", workers=1)
+        scans.record("ray", engine="ray:workers=1")
 
 
 OPTIONS = {
-    "--workers without Ray": (("--workers", 2), "add --engine ray"),
-    "--address without Ray": (("--address", "auto"), "add --engine ray"),
-    "Ray Client": (("--engine", "ray", "--address", "ray://head:10001"), "--address auto"),
+    "no such engine": (("--engine", "rays:workers=2"), "one of local, ray"),
+    "options without Ray": (("--engine", "local:workers=2"), "leave them out"),
+    "no such option": (("--engine", "ray:nodes=2"), "address=HOST:PORT and workers=N"),
+    "no number": (("--engine", "ray:workers=0"), "as workers=4"),
+    "Ray Client": (("--engine", "ray:address=ray://head:10001"), "address=auto"),
 }
 
 

@@ -52,5 +52,5 @@ def test_two_nodes_give_the_local_record_even_when_one_is_lost(checkpoints: Any,
     local = scans.record("local")
     assert len(local[1]) >= 12
     outage = Outage(cluster, cluster.add_node(num_cpus=1))
-    assert scans.record("nodes", outage, engine="ray", address=cluster.address, workers=2) == local
+    assert scans.record("nodes", outage, engine=f"ray:address={cluster.address},workers=2") == local
     assert outage.lost

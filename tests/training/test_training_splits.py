@@ -290,7 +290,7 @@ def test_a_worker_that_does_not_see_the_folder_says_so(start, pages, tmp_path, u
 @pytest.mark.slow
 @pytest.mark.skipif(any(find_spec(name) is None for name in ("ray", "tblib")), reason="needs docaudit[ray]")
 def test_ray_trains_the_same_models(start, pages, trained, tmp_path):
-    from audit.engine.ray import RayEngine
+    from audit.extensions.ray import RayEngine
 
     out = tmp_path / "out"
     train_splits(start, pages, out, count=K, recipe=RECIPE, engine=RayEngine(workers=2))

@@ -1,10 +1,12 @@
-"""Runs trials on Ray workers, on this machine or on a cluster."""
+"""Run trials on Ray workers, on this machine or on a cluster."""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import math
 import os
+import re
 import secrets
 import signal
 import socket
@@ -19,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from audit.engine.driver import drive
-from audit.engine.interface import Json, Outcomes, Trial, Work, WorkSource
-from audit.engine.local import WIDTH
-from audit.errors import EngineError
+from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, Work, WorkSource
+from audit.errors import EngineError, UsageError
 from audit.private import PrivateFolder
 
 CHUNKS_PER_WORKER = 4
@@ -52,6 +53,31 @@ _LOCAL_SETTINGS = {
 
 Files = Mapping[str, Mapping[str, Any]]
 """By folder and path within it: a reference to the content in Ray's object store."""
+
+
+def make_engine(settings: EngineSettings) -> RayEngine:
+    """Make the engine of `--engine ray[:address=HOST:PORT,workers=N]`.
+
+    Raises:
+        UsageError: Ray is not installed here, or takes no such option.
+    """
+    lacking = [name for name in ("ray", "tblib") if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise UsageError(f"the engine Ray needs {' and '.join(lacking)}: not installed", "pip install 'docaudit[ray]'")
+    options = dict(settings.options)
+    address, workers = options.pop("address", None), options.pop("workers", None)
+    if options:
+        raise UsageError(f"--engine ray has no option {min(options)!r}", "address=HOST:PORT and workers=N")
+    if address is not None and not re.fullmatch(r"auto|[^/]+:\d+", address):
+        # Ray Client (ray://) cannot stream outcomes.
+        raise UsageError(
+            f"--engine ray: address {address!r} is not HOST:PORT",
+            "scan on a machine of the cluster, with address=auto or the head's HOST:PORT",
+        )
+    if workers is not None and not re.fullmatch(r"[1-9]\d{0,5}", workers):
+        raise UsageError(f"--engine ray: workers {workers!r} is no number above 0", "as workers=4")
+    count = None if workers is None else int(workers)
+    return RayEngine(address, count, settings.width, settings.threads, settings.gpu)
 
 
 @dataclass(frozen=True)
@@ -285,12 +311,14 @@ class _Pool:
         if chunk is None:
             self.lost_while_opening += 1
             losses, doing = self.lost_while_opening, "before they could begin"
-            hint = "every machine needs this docaudit and its libraries; when memory is short, lower --workers"
+            hint = "every machine needs this docaudit and its libraries; when memory is short, use fewer workers"
         else:
             chunk.losses += 1
             self.waiting.appendleft(chunk)
             losses, doing = chunk.losses, f"over the same trials, {len(chunk.unfinished)} of them left"
-            hint = "when memory is short, lower --workers or --batch-tokens; the same command goes on where it was"
+            hint = (
+                "when memory is short, use fewer workers or lower --batch-tokens; the same command goes on where it was"
+            )
         if losses >= MAX_LOSSES:
             raise EngineError(f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}", hint)
         self._start_worker()
