@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.attestation import FILE_NAME, seal
+from audit.attestation import FILE_NAME, Statement, is_signed_by, read_private_key, read_public_key, seal, unseal
 from audit.cli import app
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.declared import read_declared
@@ -119,10 +119,10 @@ def test_a_result_is_passed_only_without_anything_to_warn_of(
     decisions = tuple(replace(one, outcome=outcome) for one in verdict.decisions[:2])
     found = replace(verdict, overall=outcome, exit_code=exit_code, decisions=decisions)
     monkeypatch.setattr(policies, "evaluate", lambda *_: found)
-    assert state(signed, record, policies.today())["predicate"]["result"] == "WARNED", "findings outside the policy"
+    assert state(signed, record, policies.today()).predicate["result"] == "WARNED", "findings outside the policy"
     monkeypatch.setattr("audit.workflows.attest.unlimited", lambda *_: ())
     monkeypatch.setattr("audit.workflows.attest.within", lambda *_: ())
-    predicate = state(signed, record, policies.today())["predicate"]
+    predicate = state(signed, record, policies.today()).predicate
     assert predicate["result"] == expected
     assert len(predicate["warnedTests" if warned else "passedTests"]) == 2
 
@@ -179,9 +179,7 @@ def test_a_verdict_that_was_talked_green_is_not_what_follows(out: Path, keys: tu
     statement = statement_of(out)
     statement["predicate"]["result"] = "PASSED"
     statement["predicate"]["docauditVerdict"]["verdict"] = "passed"
-    from audit.attestation import read_private_key
-
-    (out / FILE_NAME).write_text(seal(statement, read_private_key(keys[0])))
+    (out / FILE_NAME).write_text(seal(Statement(**statement), read_private_key(keys[0])))
     result = docaudit("verify", out, "--pub", keys[1])
     assert result.exit_code == 10
     assert "DIFFERS: result is not what follows from the record: PASSED, not FAILED" in result.output
@@ -203,6 +201,30 @@ def test_without_a_key_the_statement_is_bare_and_says_so(out: Path, keys: tuple[
     assert docaudit("verify", out, "--pub", keys[1]).exit_code == 10
 
 
+EARLIER = (
+    '{"payloadType":"application/vnd.in-toto+json","payload":"eyJfdHlwZSI6Imh0dHBzOi8vaW4tdG90by5pby9TdGF0ZW1l'
+    "bnQvdjEiLCJzdWJqZWN0IjpbeyJuYW1lIjoicmVjb3JkLmpzb24iLCJkaWdlc3QiOnsic2hhMjU2IjoiMDAwMDAwMDAwMDAwMDAwMDAwM"
+    "DAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMCJ9fV0sInByZWRpY2F0ZVR5cGUiOiJodHRwczovL2luLX"
+    'RvdG8uaW8vYXR0ZXN0YXRpb24vdGVzdC1yZXN1bHQvdjAuMSIsInByZWRpY2F0ZSI6eyJyZXN1bHQiOiJQQVNTRUQifX0=","signatur'
+    'es":[{"keyid":"a050837d85070582ccf7394b0988847cc312cb88259b894899f6f239cf1791a5","sig":"AkbpGf1AR2jk43i8E'
+    'jxeztbYgpDiOH6+E1Ug6zHBBuzyPzIDEOCSlykTKpJAysSx1S7MTTsQw9OfPkW1XB0dDg=="}]}'
+)
+"""What docaudit 0.13 signed with its own DSSE code, and the key below."""
+EARLIER_KEY = (
+    "-----BEGIN PUBLIC KEY-----\n"
+    "MCowBQYDK2VwAyEAA6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=\n"
+    "-----END PUBLIC KEY-----\n"
+)
+
+
+def test_a_signature_of_an_earlier_version_is_still_verified(keys: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "pub.pem").write_text(EARLIER_KEY)
+    sealed = unseal(EARLIER.encode(), "earlier")
+    assert sealed.statement.digests == {"record.json": {"sha256": "0" * 64}}
+    assert is_signed_by(sealed, read_public_key(tmp_path / "pub.pem"))
+    assert not is_signed_by(sealed, read_public_key(keys[1]))
+
+
 def test_what_is_no_key_is_refused(out: Path, tmp_path: Path) -> None:
     rsa = tmp_path / "rsa.pem"
     rsa.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
@@ -217,7 +239,7 @@ def test_what_is_no_key_is_refused(out: Path, tmp_path: Path) -> None:
 def test_without_the_extra_the_way_to_it_is_named(out: Path, keys: tuple[Path, Path], monkeypatch: Any) -> None:
     import sys
 
-    for name in ("cryptography.exceptions", "pypdf"):
+    for name in ("securesystemslib.signer", "pypdf"):
         monkeypatch.setitem(sys.modules, name, None)
     for ask in (lambda: attest(out, keys[0]), lambda: verify(out)):
         with pytest.raises(UsageError) as refused:
@@ -247,23 +269,19 @@ def test_a_declared_policy_is_read_whatever_is_shipped_now(signed: Path) -> None
 
 
 def test_a_verdict_of_a_day_to_come_is_none(out: Path, keys: tuple[Path, Path]) -> None:
-    from audit.attestation import read_private_key
-
     statement = statement_of(out)
     for day in ((policies.today() + dt.timedelta(days=9)).isoformat(), "soon", None):
         statement["predicate"]["docauditVerdict"]["evaluated"] = day
-        (out / FILE_NAME).write_text(seal(statement, read_private_key(keys[0])))
+        (out / FILE_NAME).write_text(seal(Statement(**statement), read_private_key(keys[0])))
         assert differs(out, keys[1])
 
 
 def test_a_verdict_of_a_day_before_the_scan_is_none(out: Path, keys: tuple[Path, Path]) -> None:
     """Its signer may have a record, a key and a clock that is years behind."""
-    from audit.attestation import read_private_key
-
     statement = statement_of(out)
     for day, known in (("2020-01-01", False), ("2026-03-01", False), ("2026-03-02", True)):
         statement["predicate"]["docauditVerdict"]["evaluated"] = day
-        (out / FILE_NAME).write_text(seal(statement, read_private_key(keys[0])))
+        (out / FILE_NAME).write_text(seal(Statement(**statement), read_private_key(keys[0])))
         found = verify(out, keys[1])[1].differences
         said = f"the attestation is of {day}, and the scan ended on 2026-03-02"
         assert (said in found) is not known, found

@@ -11,7 +11,7 @@ import pytest
 from test_attest import docaudit, write_keys
 
 from audit import record as records
-from audit.attestation import FILE_NAME, key_id, read_public_key
+from audit.attestation import FILE_NAME, read_public_key
 from audit.workflows.attest import attest
 
 LIMIT = '[[limits]]\nattack = "{}"\nmetric = "{}"\nmax = {}\nrationale = "r"\n'
@@ -69,7 +69,7 @@ def test_a_record_with_a_verified_signature_is_gated(
     attest(out, keys[0])
     code, said = gate(out if record == "folder" else out / "record.json", "--policy", lenient, "--pub", keys[1])
     assert code == 0
-    assert f"signed with the key {key_id(read_public_key(keys[1]))[:12]}" in said
+    assert f"signed with the key {read_public_key(keys[1]).keyid[:12]}" in said
     assert "unsigned" not in said
     assert gate(out, "--pub", keys[1])[0] == 10
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from audit import attestation as attestations
 from audit import policy as policies
-from audit.attestation import DATA_SET, FILE_NAME, Json
+from audit.attestation import DATA_SET, FILE_NAME, Statement, Subject
 from audit.errors import RecordError
 from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
@@ -62,11 +62,11 @@ def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> At
     statement = state(folder, record, policies.today())
     path = folder / FILE_NAME if out is None else out
     write_output(path, attestations.seal(statement, signer).encode())
-    own = None if signer is None else attestations.key_id(signer.public_key())
-    return Attested(path, statement["predicate"]["result"], len(statement["subject"]), own)
+    own = None if signer is None else signer.public_key.keyid
+    return Attested(path, statement.predicate["result"], len(statement.subject), own)
 
 
-def state(folder: Path, record: AuditRecord, today: dt.date) -> Json:
+def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
     """The statement about the files of a folder as they are now.
 
     Args:
@@ -90,7 +90,8 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Json:
         ("policy.toml", {"sha256": record.policy.sha256}),
         *((name, {"sha256": _hash(folder / name)}) for name in (RECORD, *DRAWN) if (folder / name).exists()),
     ]
-    return attestations.make_statement(subjects, _test_result(record, policy, verdict, today))
+    named = [Subject(name=name, digest=digests) for name, digests in subjects]
+    return Statement(subject=named, predicate=_test_result(record, policy, verdict, today))
 
 
 def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def check_signature(path: Path, public: Path) -> str:
         public: the signer's key, ed25519 in PEM.
 
     Raises:
-        UsageError: it is no key, or cryptography is not installed.
+        UsageError: it is no key, or securesystemslib is not installed.
         RecordError: the attestation is missing, is not signed with the key, or is of another record.
     """
     key = attestations.read_public_key(public)
@@ -148,9 +148,9 @@ def check_signature(path: Path, public: Path) -> str:
         ) from None
     if not attestations.is_signed_by(sealed, key):
         raise RecordError(f"{place} is not signed with this key", "give the key of whoever signed it with --pub")
-    if {"name": "record.json", "digest": {"sha256": digest}} not in sealed.statement["subject"]:
+    if sealed.statement.digests.get("record.json") != {"sha256": digest}:
         raise RecordError(f"{written} is not the record that was signed", "give the record as it was signed")
-    return f"signed with the key {attestations.key_id(key)[:12]}"
+    return f"signed with the key {key.keyid[:12]}"
 
 
 def mark_pass(verdict: Verdict, signed: str) -> Verdict:

@@ -10,7 +10,7 @@ from typing import Any
 
 from audit import attestation as attestations
 from audit import policy as policies
-from audit.attestation import FILE_NAME, INSTALL, Attestation, Json
+from audit.attestation import FILE_NAME, INSTALL, Json, Statement
 from audit.errors import RecordError, UsageError
 from audit.files import read_file
 from audit.record import AuditRecord
@@ -75,19 +75,13 @@ def verify(
     if key is not None:
         signed = attestations.is_signed_by(sealed, key)
         found.add("the signature is that of this key", [] if signed else ["the attestation is not signed by this key"])
-    elif sealed.signatures:
+    elif sealed.envelope is not None:
         found.notes.append("the signature was not checked: give the signer's public key with --pub")
     else:
         found.notes.append("the attestation is not signed: whoever can change these files can write it anew")
-    _compare_statement(folder, record, sealed, found)
+    _compare_statement(folder, record, sealed.statement, found)
     if (folder / PDF_NAME).exists():
         _compare_embedded(folder, PDF_NAME, record, found)
-    _compare_sources(record, model, data, found)
-    _name_unknown(folder, path, found)
-    return record, found
-
-
-def _compare_sources(record: AuditRecord, model: Path | None, data: Path | None, found: Findings) -> None:
     if model is not None:
         found.add(f"{model} is the model that was scanned", other_model(record, model))
         found.notes += warn_unscanned(model)
@@ -97,38 +91,34 @@ def _compare_sources(record: AuditRecord, model: Path | None, data: Path | None,
         found.add(f"{data} is the data set that was scanned", other_data(record, data))
     else:
         found.notes.append("the data set was not hashed again: give its folder with --data")
-
-
-def _name_unknown(folder: Path, attestation: Path, found: Findings) -> None:
-    """Name files that no statement is about, and that a reader may take for part of the report."""
-    known = {RECORD, *DRAWN, FILE_NAME, attestation.name}
-    others = sorted(
-        path.name for path in folder.iterdir() if path.is_file() and path.name not in known and path.name[0] != "."
-    )
-    if others:
+    known = {RECORD, *DRAWN, FILE_NAME, path.name}
+    names = sorted(one.name for one in folder.iterdir() if one.is_file() and one.name[0] != ".")
+    if others := [name for name in names if name not in known]:
+        # A reader may take them for part of the report.
         found.notes.append(f"files that the attestation says nothing of: {', '.join(others)}")
+    return record, found
 
 
-def _compare_statement(folder: Path, record: AuditRecord, sealed: Attestation, found: Findings) -> None:
+def _compare_statement(folder: Path, record: AuditRecord, attested: Statement, found: Findings) -> None:
     """Make the statement anew from the files as they are, and compare it part by part."""
-    day, problem = _day_of(sealed.statement, record)
+    day, problem = _day_of(attested, record)
     if problem is not None:
         found.differences.append(problem)
     own = state(folder, record, day)
-    subjects = list(_other_subjects(_digests(sealed.statement), _digests(own)))
-    found.add(f"{len(own['subject'])} files and digests are those that were attested", subjects)
-    results = list(_other_results(sealed.statement["predicate"], own["predicate"]))
-    found.add(f"the verdict, {own['predicate'][DOCUMENTATION]['verdict']}, follows from the record", results)
-    if not subjects and not results and sealed.statement != own:
+    subjects = list(_other_subjects(attested.digests, own.digests))
+    found.add(f"{len(own.subject)} files and digests are those that were attested", subjects)
+    results = list(_other_results(attested.predicate, own.predicate))
+    found.add(f"the verdict, {own.predicate[DOCUMENTATION]['verdict']}, follows from the record", results)
+    if not subjects and not results and attested != own:
         found.differences.append("the attestation holds more, or in another order, than docaudit attest writes")
     expired = _expired(folder, record, own)
     if expired is not None:
         found.differences.append(expired)
 
 
-def _day_of(statement: Json, record: AuditRecord) -> tuple[dt.date, str | None]:
+def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | None]:
     """The day that the verdict was reached on (UTC), and what is wrong with it."""
-    today, own = policies.today(), statement["predicate"].get(DOCUMENTATION)
+    today, own = policies.today(), statement.predicate.get(DOCUMENTATION)
     text = own.get("evaluated") if isinstance(own, dict) else None
     try:
         day = dt.date.fromisoformat(str(text))
@@ -140,19 +130,15 @@ def _day_of(statement: Json, record: AuditRecord) -> tuple[dt.date, str | None]:
     return (day, None) if day <= today else (today, f"the attestation is of {day}, which is yet to come")
 
 
-def _expired(folder: Path, record: AuditRecord, own: Json) -> str | None:
+def _expired(folder: Path, record: AuditRecord, own: Statement) -> str | None:
     """Say that the verdict does not hold any more, as a waiver has ended since."""
-    then = own["predicate"][DOCUMENTATION]
+    then = own.predicate[DOCUMENTATION]
     if then["evaluated"] == policies.today().isoformat():
         return None
-    now = state(folder, record, policies.today())["predicate"][DOCUMENTATION]
+    now = state(folder, record, policies.today()).predicate[DOCUMENTATION]
     if then["verdict"] == now["verdict"]:
         return None
     return f"the verdict of {then['evaluated']} was {then['verdict']}; today it is {now['verdict']}"
-
-
-def _digests(statement: Json) -> dict[str, Any]:
-    return {one["name"]: {key: value for key, value in one.items() if key != "name"} for one in statement["subject"]}
 
 
 def _other_subjects(attested: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
