@@ -1,13 +1,15 @@
-"""The table of `cdmi_tables.py`: our numbers beside the paper's, every one from the records in the same folder."""
+"""The table of `cdmi_tables.py`: our numbers beside the paper's, every one from the files in the same folder."""
 
 from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from cdmi_numbers import Number, read_numbers
 
 from audit import record as records
 from audit.measurements import Estimate
@@ -58,13 +60,14 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Row:
-    """One audited model: its record and how it was trained."""
+    """One audited model: its record, its numbers by name, and how it was trained."""
 
     corpus: str
     task: str
     modality: str
     criterion: str
     record: AuditRecord
+    numbers: Mapping[str, Number]
     log: dict[str, float]
 
     @property
@@ -85,8 +88,15 @@ def rows_in(folder: Path, work: Path) -> list[Row]:
         path = folder / f"{corpus}-{task}-{modality}-{criterion}.json"
         if path.exists():
             log = json.loads((work / f"{corpus}-{task}-{modality}.json").read_text())
-            rows.append(Row(corpus, task, modality, criterion, records.read(path), log))
+            rows.append(Row(corpus, task, modality, criterion, records.read(path), numbers_in(path), log))
     return rows
+
+
+def numbers_in(path: Path) -> dict[str, Number]:
+    """Return the estimates of a record, and the numbers that were computed from its journal."""
+    measured = completed(records.read(path)).measurements
+    estimates = {item.name: Number.of(item) for item in measured if isinstance(item, Estimate)}
+    return estimates | read_numbers(path.with_suffix(".numbers.json"))
 
 
 def write_table(folder: Path, work: Path, machine: str) -> None:
@@ -141,11 +151,11 @@ def table(rows: list[Row]) -> list[str]:
         "|---" * (len(COLUMNS) + 3) + "|",
     ]
     for row in rows:
-        found = measured(row.record, "acc_at_100.member.attack")
+        found = row.numbers.get("acc_at_100.member.attack")
         fields = f"{found.n} ({found.clusters})" if found else "-"
-        cells = [skill(row.record), *(number(row.record, name) for name in list(COLUMNS)[1:]), accuracy(row)]
+        cells = [skill(row.record), *(number(row.numbers, name) for name in list(COLUMNS)[1:]), accuracy(row)]
         lines.append(f"| {row.title} | {fields} | {' | '.join(cells)} |")
-        baseline = ["", "", *(number(row.record, name.replace(".attack", ".baseline")) for name in list(COLUMNS)[2:])]
+        baseline = ["", "", *(number(row.numbers, name.replace(".attack", ".baseline")) for name in list(COLUMNS)[2:])]
         lines.append(f"| without the model | {fields} | {' | '.join(baseline)} | |")
         lines.append(f"| *paper* | | {' | '.join(f'*{value:.3f}*' for value in row.paper)} | |")
     return lines
@@ -170,8 +180,8 @@ def differences(rows: list[Row]) -> list[str]:
 
 def sentence(row: Row) -> str:
     """How a row stands to the paper's."""
-    ipf, exact = measured(row.record, "ipf.member"), measured(row.record, "acc_at_100.member.attack")
-    power, heldout = measured(row.record, "candidate_recall"), measured(row.record, "ipf.heldout")
+    ipf, exact = row.numbers.get("ipf.member"), row.numbers.get("acc_at_100.member.attack")
+    power, heldout = row.numbers.get("candidate_recall"), row.numbers.get("ipf.heldout")
     theirs = row.paper[1]
     if ipf is None or exact is None or power is None:
         return "not resolved with this sample."
@@ -209,13 +219,13 @@ def control(rows: list[Row]) -> list[str]:
         "|---" * 12 + "|",
     ]
     for row in rows:
-        found = measured(row.record, "pr.heldout.attack")
+        found = row.numbers.get("pr.heldout.attack")
         units = f"{found.n} ({found.clusters})" if found else "-"
         names = ("ipf.heldout", "accauc.heldout.attack", "hamaac.heldout.attack", "excess_pr.unique")
         names += ("excess_hamming.unique", "excess_accauc.all", "candidate_recall", "public_accuracy")
         result = completed(row.record)
         distinct = next(item.value for item in result.diagnostics if item.name == "distinct attempts")
-        cells = [number(row.record, name) for name in names]
+        cells = [number(row.numbers, name) for name in names]
         cells += [f"{distinct:.1f}", str(result.parameters["n_candidates"])]
         lines.append(f"| {row.title} | {units} | {' | '.join(cells)} |")
     return lines
@@ -229,7 +239,8 @@ def noise(folder: Path, rows: list[Row]) -> list[str]:
         plain = folder / f"{setting}-precision.json"
         if not plain.exists():
             continue
-        with_image, without = (measured(records.read(one), "ipf.member") for one in (plain, path))
+        numbers = [numbers_in(one) for one in (plain, path)]
+        with_image, without = (own.get("ipf.member") for own in numbers)
         if with_image is None or without is None:
             continue
         if without.high < with_image.low:
@@ -239,8 +250,7 @@ def noise(folder: Path, rows: list[Row]) -> list[str]:
         else:
             effect = "does not lower it"
         lines.append(
-            f"- {setting}: IpF {number(records.read(plain), 'ipf.member')} with the image, "
-            f"{number(records.read(path), 'ipf.member')} with noise: noise {effect} "
+            f"- {setting}: IpF {text(with_image)} with the image, {text(without)} with noise: noise {effect} "
             "(paper, mean over four models: 1.296 to 1.044)."
         )
     return lines or ["No bimodal masked language model was audited."]
@@ -253,17 +263,11 @@ def completed(record: AuditRecord) -> Completed:
     return result
 
 
-def measured(record: AuditRecord, name: str) -> Estimate | None:
-    """An estimate by name; None where it is unresolved."""
-    found = next(item for item in completed(record).measurements if item.name == name)
-    return found if isinstance(found, Estimate) else None
+def number(numbers: Mapping[str, Number], name: str) -> str:
+    """A number with its interval, in text."""
+    return text(numbers.get(name))
 
 
-def number(record: AuditRecord, name: str) -> str:
-    """An estimate with its interval, in text."""
-    return text(measured(record, name))
-
-
-def text(found: Estimate | None) -> str:
-    """An estimate with its interval; None is unresolved."""
+def text(found: Estimate | Number | None) -> str:
+    """A number with its interval; None is unresolved."""
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]" if found else "unresolved"

@@ -27,6 +27,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import torch
+from cdmi_numbers import write_numbers
 from cdmi_report import write_table
 from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
@@ -292,21 +293,21 @@ def audit_model(
     out = work / f"report-{setting.name}-epoch-{epoch}{'-noise' if noise else ''}"
     committed = results / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
+    options = ScanOptions(
+        model_dir=work / f"{setting.name}-{criterion}",
+        data_dir=data,
+        out=out,
+        device=device,
+        dtype=dtype,
+        references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
+    )
+    attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates)
+    opened = replace(open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,))
     if not (out / "record.json").exists():
-        options = ScanOptions(
-            model_dir=work / f"{setting.name}-{criterion}",
-            data_dir=data,
-            out=out,
-            device=device,
-            dtype=dtype,
-            references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
-        )
-        opened = open_scan(options)
-        attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates)
-        opened = replace(opened, budget="benchmark", share=setting.share, attacks=(attack,))
         with claim_folder(out), Reporter() as progress:
             records.write(run_scan(opened, progress), out / "record.json")
     records.write(records.read(out), committed)
+    write_numbers(opened, attack, committed.with_suffix(".numbers.json"))
 
 
 if __name__ == "__main__":

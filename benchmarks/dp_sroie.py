@@ -27,6 +27,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
+from cdmi_numbers import Number, write_numbers
+from cdmi_report import numbers_in
 from cdmi_tables import Setting, make_data, make_pretrained, make_start, train
 from dp_engines import measure as measure_engines
 from dp_engines import trained as trained_parameters
@@ -41,7 +43,6 @@ from audit.extensions.private.learners.opening import open_learner
 from audit.extensions.private.options import DpOptions
 from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
-from audit.record import Completed
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
@@ -147,14 +148,15 @@ def train_with_guarantee(start: Path, corpus: Corpus, work: Path, run: Run, step
 def audit(model: Path, data: Path, work: Path, name: str, training: dict[str, Any]) -> None:
     """Scan a model for reconstruction; its record and training go into `OUT`."""
     out = work / f"report-{name}"
+    references = {"auxiliary": [work / "sroie-public-mlm-loss"]}
+    opened = open_scan(ScanOptions(model_dir=model, data_dir=data, out=out, device="cpu", references=references))
+    attack = Reconstruction(n_candidates=N_CANDIDATES)
+    opened = replace(opened, budget="benchmark", share=SHARE, attacks=(attack,))
     if not (out / "record.json").exists():
-        references = {"auxiliary": [work / "sroie-public-mlm-loss"]}
-        opened = open_scan(ScanOptions(model_dir=model, data_dir=data, out=out, device="cpu", references=references))
-        attack = Reconstruction(n_candidates=N_CANDIDATES)
-        opened = replace(opened, budget="benchmark", share=SHARE, attacks=(attack,))
         with claim_folder(out), Reporter() as progress:
             records.write(run_scan(opened, progress), out / "record.json")
     records.write(records.read(out), OUT / f"{name}.json")
+    write_numbers(opened, attack, OUT / f"{name}.numbers.json")
     (OUT / f"{name}.training.json").write_text(json.dumps(training, indent=1) + "\n")
 
 
@@ -198,10 +200,8 @@ def row(name: str) -> str:
     training = json.loads((OUT / f"{name}.training.json").read_text())
     card = training["dp"]
     promised = "none" if card is None or card["epsilon"] is None else f"{card['epsilon']:.2f}"
-    (result,) = record.attacks
-    assert isinstance(result, Completed)
     useful = next((item for item in record.utility if isinstance(item, Estimate)), None)
-    found = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    found = numbers_in(OUT / f"{name}.json")
     cells = [
         name,
         promised,
@@ -212,7 +212,7 @@ def row(name: str) -> str:
     return f"| {' | '.join([*cells, *(shown(found.get(metric)) for metric in METRICS)])} |"
 
 
-def shown(item: Estimate | None) -> str:
+def shown(item: Estimate | Number | None) -> str:
     """A number with its interval."""
     return "-" if item is None else f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
 

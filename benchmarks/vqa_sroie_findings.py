@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from audit import record as records
+from audit.attacks.measuring import Streams, estimate_without_null
 from audit.defenses.comparison import Change, Extraction, extraction_changes
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
+from audit.stats.shares import net, rate
 
 QUESTION_CHANGED = ("paraphrased", "shuffled")
 PAGE_CHANGED = ("rotation_", "shift_", "brightness_")
@@ -89,6 +91,24 @@ class Audited:
         """An estimate by name; None where it is unresolved."""
         found = [item for item in self.result.measurements if item.name == name]
         return found[0] if found and isinstance(found[0], Estimate) else None
+
+    def in_context(self, metric: str, context: str) -> Estimate | None:
+        """Return "memorised" or "net" on members in a context: of the record, else of the answers."""
+        if context not in self.contexts:
+            return None
+        parts = (metric, *(["member"] if metric == "memorised" else []), *([] if context == "exact" else [context]))
+        known = {item.name: item for item in self.result.measurements}
+        if (name := ".".join(parts)) in known:
+            return self.measured(name)
+        rows = self.extraction(context)
+        target, baseline = np.asarray(rows.target, float), np.asarray(rows.baseline, float)
+        documents = np.unique(np.array(rows.documents, np.str_), return_inverse=True)[1]
+        if np.unique(documents).size < 2:
+            return None
+        gained, lost = target * (1 - baseline), (1 - target) * baseline
+        rng = Streams(np.random.default_rng([self.record.seed, *b"memorisation"]))[name]
+        found = net(gained, lost, documents, rng) if metric == "net" else rate(gained, documents, rng)
+        return estimate_without_null(name, found, "questions")
 
     def extraction(self, context: str) -> Extraction:
         """What model and baseline gave on members in a context, where it could be asked."""

@@ -177,8 +177,7 @@ def _contexts(settings: Sequence[Audited]) -> list[str]:
 
 
 def _in_context(one: Audited, context: str) -> str:
-    suffix = "" if context == "exact" else f".{context}"
-    memorised, net = one.measured(f"memorised.member{suffix}"), one.measured(f"net{suffix}")
+    memorised, net = (one.in_context(metric, context) for metric in ("memorised", "net"))
     if memorised is None:
         return "not asked"
     return f"{_count(memorised)}; {words(net)}"

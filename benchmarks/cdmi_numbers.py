@@ -1,0 +1,197 @@
+"""Numbers of the CDMI paper's table 5 that no record holds, computed from the journal of a scan.
+
+`write_numbers` takes the outcomes of the reconstruction attack and writes them beside the record; `cdmi_report.py` and
+`dp_sroie.py` read both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.arrays import Bools, Floats, Ints
+from audit.attacks.fields import field_of
+from audit.attacks.measuring import Streams
+from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.methods import Shot, log_perplexity, read_shots
+from audit.attacks.splits import AUDITED
+from audit.case import Case
+from audit.corpus.documents import Split
+from audit.engine.interface import Json, Trial
+from audit.measurements import Estimate
+from audit.stats.distances import hamming
+from audit.stats.intervals import Interval, proportion
+from audit.stats.rank_order import Ranking, rank_fields
+from audit.stats.ranking import area_interval, at_interval
+from audit.stats.resampling import bootstrap
+from audit.targets.utility import masked_token_accuracy
+from audit.workflows.scan import read_outcomes
+from audit.workflows.setup import ScanSetup
+
+SHARES = {"acc_at_1": 0.01, "acc_at_5": 0.05, "acc_at_100": 1.0}
+"""The shares p at which table 5 prints AccAt(p)."""
+PLAYERS = ("attack", "baseline")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its interval at 95 %, of `n` fields of `clusters` documents."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    clusters: int
+
+    @classmethod
+    def of(cls, found: Interval | Estimate) -> Number:
+        """Return what is printed of an interval or an estimate."""
+        return cls(found.value, found.low, found.high, found.n, found.clusters)
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The fields of one split; every array has shape (n_fields,).
+
+    Attributes:
+        cluster: the document of each field.
+        reached: whether all its tokens were among the candidates.
+        score: by player, how plausible the most plausible attempt is.
+        exact, hamming: by player, how right that attempt is, in [0, 1].
+    """
+
+    cluster: Ints
+    reached: Bools
+    score: Mapping[str, Floats]
+    exact: Mapping[str, Floats]
+    hamming: Mapping[str, Floats]
+
+    def ranking(self, player: str) -> Ranking:
+        """Return the fields, the most plausible first."""
+        return rank_fields(self.score[player], self.exact[player], self.cluster)
+
+
+def score_of(shot: Shot, player: str) -> float:
+    """Score an attempt by its perplexity ratio, without the model by its public perplexity; larger is likelier."""
+    public = log_perplexity(np.array(shot.log_public))
+    return public - log_perplexity(np.array(shot.log_target)) if player == "attack" else -public
+
+
+def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
+    """Return the outcomes of one split as columns, the first of equally plausible attempts chosen.
+
+    Args:
+        outcomes: see `Reconstruction.attempt`.
+        documents: of the fields, in the same order.
+    """
+    columns: dict[str, dict[str, Floats]] = {"score": {}, "exact": {}, "hamming": {}}
+    truths = [outcome["truth"] for outcome in outcomes]
+    for player in PLAYERS:
+        shots = [read_shots(outcome[player]) for outcome in outcomes]
+        scores = [[score_of(shot, player) for shot in own] for own in shots]
+        best = [list(own[int(np.argmax(score))].tokens) for own, score in zip(shots, scores, strict=True)]
+        columns["score"][player] = np.array([max(own) for own in scores])
+        columns["exact"][player] = np.array([float(a == b) for a, b in zip(truths, best, strict=True)])
+        columns["hamming"][player] = np.array([hamming(a, b) for a, b in zip(truths, best, strict=True)])
+    cluster = np.unique(np.array(documents, np.str_), return_inverse=True)[1]
+    return Fields(cluster, np.array([outcome["reached"] for outcome in outcomes], bool), **columns)
+
+
+def numbers_of(
+    attack: Reconstruction, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], seed: int
+) -> dict[str, Number]:
+    """Compute AccAt, AccAUC and HamAAC of both splits, the excess AccAUC, the candidates' recall and the public skill.
+
+    Of the default method on fields of usual length. A number that too few documents give is left out. Every number has
+    the random stream that a scan gives its name.
+
+    Args:
+        attack: with the parameters of the scan.
+        case: what was attacked.
+        trials: those that were tried.
+        outcomes: theirs, in the same order.
+        seed: of the scan.
+    """
+    streams = Streams(np.random.default_rng([seed, *attack.name.encode()]))
+    fields = [field_of(case, trial, attack.min_tokens, attack.max_tokens) for trial in trials]
+    rows: dict[Split, Fields] = {}
+    for split in AUDITED:
+        own = [
+            (outcome, field.document.id)
+            for field, outcome in zip(fields, outcomes, strict=True)
+            if field.length == "usual" and field.document.split == split
+        ]
+        if len({document for _, document in own}) > 1:
+            rows[split] = fields_of([outcome for outcome, _ in own], [document for _, document in own])
+    found = {name: interval for split, own in rows.items() for name, interval in _ranked(split, own, streams)}
+    if len(rows) == len(AUDITED):
+        excess = excess_area(*(rows[split] for split in AUDITED), streams["excess_accauc.all"])
+        found |= {} if excess is None else {"excess_accauc.all": excess}
+    if "member" in rows:
+        found["candidate_recall"] = proportion(rows["member"].reached, rows["member"].cluster)
+    numbers = {name: Number.of(interval) for name, interval in found.items()}
+    public, heldout = case.references.auxiliary, case.corpus.of("heldout")
+    assert public is not None
+    drawn = int(streams["public_accuracy"].integers(2**32))
+    skill = masked_token_accuracy("public_accuracy", public, heldout, drawn)
+    return numbers | ({"public_accuracy": Number.of(skill)} if isinstance(skill, Estimate) else {})
+
+
+def _ranked(split: str, rows: Fields, streams: Streams) -> Iterator[tuple[str, Interval]]:
+    """Yield the numbers of ranked fields, by attack and baseline."""
+    for player, (quantity, share) in product(PLAYERS, SHARES.items()):
+        name = f"{quantity}.{split}.{player}"
+        yield name, at_interval(rows.score[player], rows.exact[player], rows.cluster, share, streams[name])
+    for player, (quantity, complement) in product(PLAYERS, (("accauc", False), ("hamaac", True))):
+        name = f"{quantity}.{split}.{player}"
+        outcomes: npt.ArrayLike = (rows.hamming if complement else rows.exact)[player]
+        yield name, area_interval(rows.score[player], outcomes, rows.cluster, streams[name], complement=complement)
+
+
+def excess_area(member: Fields, heldout: Fields, rng: np.random.Generator) -> Interval | None:
+    """Compute the excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields.
+
+    BCa over documents, stratified by split (methods.md#reconstruction-metrics); None where documents of a split are too
+    alike to resample.
+    """
+    pairs = [tuple(side.ranking(player) for player in PLAYERS) for side in (member, heldout)]
+    sizes = [attack.n_documents for attack, _ in pairs]
+
+    def difference(totals: Floats, index: int) -> Floats:
+        used, (attack, baseline) = totals[:, index, : sizes[index]], pairs[index]
+        return np.asarray(attack.areas(used) - baseline.areas(used))
+
+    return bootstrap(
+        [np.eye(size, max(sizes)) for size in sizes],
+        lambda totals: difference(totals, 0) - difference(totals, 1),
+        rng,
+        n=sum(attack.outcomes.size for attack, _ in pairs),
+        limits=(-2.0, 2.0),
+        sizes=[attack.sizes for attack, _ in pairs],
+    )
+
+
+def write_numbers(opened: ScanSetup, attack: Reconstruction, path: Path) -> None:
+    """Write the numbers of a scan that has run, read from its journal, without asking the model.
+
+    Args:
+        opened: the scan.
+        attack: its only one.
+        path: of the file, beside the record.
+    """
+    case, trials, outcomes = read_outcomes(opened, attack.name)
+    numbers = numbers_of(attack, case, trials, outcomes, opened.options.seed)
+    path.write_text(json.dumps({name: number.__dict__ for name, number in numbers.items()}, indent=1) + "\n")
+
+
+def read_numbers(path: Path) -> dict[str, Number]:
+    """Read the numbers beside a record; empty where there are none, as beside records of 2026 that hold them."""
+    written: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return {name: Number(**number) for name, number in written.items()}
