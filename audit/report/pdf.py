@@ -1,26 +1,22 @@
-"""The report as PDF/A-3a and PDF/UA-1, drawn by weasyprint from the finished HTML; nothing is fetched meanwhile."""
+"""Print a finished HTML page as PDF/UA-1 with weasyprint; nothing is fetched meanwhile."""
 
 from __future__ import annotations
 
-import gc
 import logging
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal
 from unicodedata import category
 
 from audit.errors import RenderError
-from audit.report import pdf_tags
 from audit.resources import folder
 
 PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
-TRIES = 4
-"""Times that a file is written until every stream in it ends clearly; the second one is needed once in a hundred."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,10 @@ class Attachment:
 
 
 def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
-    """The PDF of a report, PDF/A-3a and PDF/UA-1 at once.
+    """Print a page as PDF/UA-1.
 
-    Title, author, language and date are those of the HTML: the same HTML and attachments give the same bytes.
+    Title, author, language and date are those of the HTML: the same HTML and attachments give the same bytes. A letter
+    that no font of this machine has is written as its number, as the standard allows no gap.
 
     Raises:
         RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
@@ -56,21 +53,14 @@ def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
         raise RenderError(PANGO if isinstance(error, OSError) else f"PDF: {error}") from None
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
-        with _no_garbage_collection():
-            return _drawn(weasyprint, html, attachments)
+        html = _numbered(html, {letter for letter in set(html) if category(letter) == "Co"})
+        document = _layout(weasyprint, html)
+        content = _write(weasyprint, document, attachments)
+        missing = {chr(code) for font in document.fonts.values() for code in font.missing}
+        if missing:
+            content = _write(weasyprint, _layout(weasyprint, _numbered(html, missing)), attachments)
     except (OSError, ValueError) as error:
         raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
-
-
-def _drawn(weasyprint: Any, html: str, attachments: Sequence[Attachment]) -> bytes:
-    """The PDF; a letter that no font of this machine has is written as its number, as neither standard allows a gap."""
-    private = {letter for letter in set(html) if category(letter) == "Co"}
-    html = _numbered(html, private)
-    document = _layout(weasyprint, html)
-    content = _write(weasyprint, document, attachments)
-    missing = {chr(code) for font in document.fonts.values() for code in font.missing}
-    if missing:
-        content = _write(weasyprint, _layout(weasyprint, _numbered(html, missing)), attachments)
     return content
 
 
@@ -79,15 +69,21 @@ def _numbered(html: str, letters: Collection[str]) -> str:
 
 
 def _layout(weasyprint: Any, html: str) -> Any:
+    """Lay a page out; weasyprint takes the alternative text of a drawing from its title alone."""
     page = weasyprint.HTML(string=html, url_fetcher=_refuse)
-    pdf_tags.prepare(page.etree_element)
+    for svg in page.etree_element.iter(f"{SVG}svg"):
+        text = svg.get("aria-label") or ("symbol" if svg.get("aria-hidden") == "true" else "")
+        if text and svg.find(f"{SVG}title") is None:
+            title = svg.makeelement(f"{SVG}title", {})
+            title.text = " ".join(text.split())
+            svg.insert(0, title)
     faces, fonts = _typeface()
     return page.render(stylesheets=[faces], font_config=fonts)
 
 
 @cache
 def _typeface() -> tuple[Any, Any]:
-    """The stylesheet with the shipped typeface, and the fonts it names; the only files that are read to draw."""
+    """Load the stylesheet with the shipped typeface, and the fonts it names; the only files that are read to draw."""
     from weasyprint import CSS
     from weasyprint.text.fonts import FontConfiguration
     from weasyprint.urls import URLFetcher
@@ -97,33 +93,12 @@ def _typeface() -> tuple[Any, Any]:
     return CSS(filename=str(folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Within, cycles are not searched for: a layout makes millions of objects that stay, a quarter of its time."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
-
-
 def _write(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:
     metadata = document.metadata
     metadata.modified = metadata.created
-    content = b""
-    for unused in range(TRIES):
-        metadata.attachments = _attached(weasyprint, attachments, _moment(metadata.created))
-        content = document.write_pdf(pdf_variant="pdf/a-3a", finisher=partial(pdf_tags.finish, unused=unused))
-        if not pdf_tags.ends_unclearly(content):
-            break
-    return content
-
-
-def _attached(weasyprint: Any, attachments: Sequence[Attachment], moment: datetime) -> list[Any]:
+    moment = _moment(metadata.created)
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
-    return [
+    metadata.attachments = [
         weasyprint.Attachment(
             # A data URL has its media type with it; by the name alone each machine would guess another one.
             url=f"data:{one.media_type};base64,{b64encode(one.content).decode()}",
@@ -136,6 +111,8 @@ def _attached(weasyprint: Any, attachments: Sequence[Attachment], moment: dateti
         )
         for one in sorted(attachments, key=lambda one: one.name)  # as readers search the names
     ]
+    content: bytes = document.write_pdf(pdf_variant="pdf/ua-1")
+    return content
 
 
 def _moment(created: str | None) -> datetime:

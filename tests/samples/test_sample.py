@@ -94,7 +94,7 @@ def test_every_file_a_scan_writes_is_a_known_one(scans):
         assert shareable == {".lock", "record.json", "report.pdf", "report.html", "measurements.csv"}
 
 
-def test_every_pdf_is_pdf_a_3a_and_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans):
+def test_every_pdf_is_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans):
     drawn = sorted(path for folder in _scanned(scans) for path in folder.glob("*.pdf"))
     assert len(drawn) >= len(scans)
     assert {path: found for path in drawn if (found := failures(path))} == {}
