@@ -18,10 +18,10 @@ from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Document
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
+from audit.extensions.papers.utterance_target import NluTarget
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import frozen
 from audit.targets.interface import BestIntent, CompletionLoss, TagProbabilities
-from audit.targets.nlu.target import NluTarget
 from audit.targets.utility import bio_spans
 
 SETTINGS = Inversion()

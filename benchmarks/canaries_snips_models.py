@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from audit.corpus import manifest
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Pattern
 from audit.corpus.documents import Document, Word
+from audit.extensions.papers.utterance_target import NluTarget
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.importers.registry import FORMATS
-from audit.references.nlu import NluRecipe, fit_nlu
-from audit.targets.nlu.target import NluTarget
 
 PATTERN_NAMES = ("color", "pin", "call")
 ROWS: Mapping[str, Mapping[str, Any]] = MappingProxyType(

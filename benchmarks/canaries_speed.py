@@ -38,8 +38,8 @@ from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membershi
 from audit.corpus.manifest import load, write
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.references.encoders import fit, save
-from audit.references.nlu import NluRecipe, fit_nlu
 from audit.references.recipes import Recipe
 from audit.targets.interface import TokenTarget
 from audit.targets.opening import check, encoder_of

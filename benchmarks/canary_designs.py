@@ -43,9 +43,9 @@ from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
+from audit.extensions.papers.utterance_target import NluTarget
+from audit.extensions.papers.utterance_training import fit_nlu
 from audit.measurements import Estimate, Measurement
-from audit.references.nlu import fit_nlu
-from audit.targets.nlu.target import NluTarget
 
 REPEAT = 10
 SHOWN = (

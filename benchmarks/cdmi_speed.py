@@ -50,7 +50,7 @@ from audit.engine.local import WIDTH
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_named
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import TrainingLoss
 from audit.workflows.options import ScanOptions
@@ -367,7 +367,7 @@ def invented_case(n_fields: int, device: str, config: LayoutLMConfig | None = No
     for task, own in (("token-classification", labels), ("mlm", ())):
         torch.manual_seed(SEED)
         with tempfile.TemporaryDirectory() as folder:
-            FAMILIES["layoutlm"].heads[task](base).save_pretrained(folder)
+            family_named("layoutlm").heads[task](base).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             targets[task] = load(Path(folder), device=device, labels=own)
     rng = np.random.default_rng(SEED)

@@ -39,6 +39,7 @@ from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
+from audit.extensions.papers.image_branch import start_with_images
 from audit.importers.registry import FORMATS
 from audit.references.encoders import Fitted, fit
 from audit.references.recipes import Recipe
@@ -230,7 +231,8 @@ def make_start(setting: Setting, corpus: Corpus, work: Path) -> Path:
     if folder.exists():
         return folder
     pretrained = work / "pretrained"
-    model = starting_model(pretrained, setting.task, labels=corpus.manifest.task.labels, images=setting.bimodal)
+    start = start_with_images if setting.bimodal else starting_model
+    model = start(pretrained, setting.task, labels=corpus.manifest.task.labels)
     model.save_pretrained(folder)
     load_tokenizer(pretrained).save_pretrained(folder)
     return folder

@@ -18,6 +18,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
+from audit.extensions.papers.image_branch import start_with_images
 from audit.references.cache import key_of, made_once
 from audit.references.encoders import fit, save
 from audit.references.load import with_base
@@ -163,15 +164,10 @@ def fit_shadow(
 def _starting_model(target: EncoderTarget, pretrained: CheckpointFolder, seed: int) -> Any:
     """The pretrained encoder under a head like the target's."""
     config = target.model.config
-    model = starting_model(
-        pretrained,
-        cast("HeadName", target.card.task),
-        labels=target.labels,
-        images=target.family.sight_of(config) is not None,
-        image_size=getattr(config, "image_size", None),
-        image_channels=getattr(config, "image_channels", None),
-        seed=seed,
-    )
+    head, seen = cast("HeadName", target.card.task), target.family.sight_of(config) is not None
+    branch = {name: getattr(config, name) for name in ("image_size", "image_channels") if hasattr(config, name)}
+    start, own = (start_with_images, branch) if seen else (starting_model, {})
+    model = start(pretrained, head, labels=target.labels, seed=seed, **own)
     if type(model) is not type(target.model):
         raise TargetError(f"reference pretrained: {pretrained} is not a {target.family.name}, as the target is")
     shapes, wanted = _shapes(model), _shapes(target.model)

@@ -21,8 +21,7 @@ from transformers import (
 from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
 from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
 
-from audit.targets.answering.vt5 import VT5ForConditionalGeneration
-from audit.targets.answering.vt5_config import VT5Config
+from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 
 Shape = Literal["donut", "vt5"]

@@ -17,7 +17,7 @@ from transformers import Trainer, TrainingArguments
 from audit.corpus import manifest
 from audit.references.encoder_batches import Collator, labelled
 from audit.targets.checkpoint.loading import load
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_named
 from docaudit.integrations.transformers import LeakCallback
 
 DATA = Path(__file__).resolve().parents[1] / "sample_models" / "receipts" / "data"
@@ -49,7 +49,7 @@ def train(out: Path, epochs: int, documents: int) -> LeakCallback:
         model=start.model,
         args=arguments,
         train_dataset=[labelled(page) for page in pages if page is not None],
-        data_collator=Collator(FAMILIES["layoutlm"], tokenizer, 0.3, SEED),
+        data_collator=Collator(family_named("layoutlm"), tokenizer, 0.3, SEED),
         processing_class=tokenizer,
     )
     callback = LeakCallback(

@@ -43,7 +43,7 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.references.nlu import NluRecipe, fit_nlu
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 
 SEED = 20_246
 SPLITS: dict[Split, int] = {"member": 600, "heldout": 200, "public": 50}

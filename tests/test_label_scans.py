@@ -18,11 +18,11 @@ from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Corpus, Document, Task
 from audit.corpus.tagging import scheme_of
 from audit.errors import ManifestError, TargetError
+from audit.extensions.papers.utterance_target import load_nlu
 from audit.record import Completed
 from audit.references import retrain as retraining
 from audit.references.retrain import under_head
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.nlu.loading import load_nlu
 from audit.targets.opening import check, target_of
 from audit.targets.unread import find_unread, without_unread
 

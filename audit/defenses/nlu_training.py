@@ -21,8 +21,8 @@ from audit.errors import ManifestError, TargetError
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus, Document
     from audit.engine.interface import Progress
-    from audit.references.nlu import NluRecipe
-    from audit.targets.nlu.target import NluTarget
+    from audit.extensions.papers.utterance_target import NluTarget
+    from audit.extensions.papers.utterance_training import NluRecipe
 
 DROPOUT: Mapping[str, Any] = {"input_dropout": 0.2, "state_dropout": 0.1}
 EARLY_STOPPING: Mapping[str, Any] = {"patience": 20}
@@ -36,7 +36,7 @@ class NluTraining(TrainingDefense):
     """One of the paper's defenses, or several.
 
     Attributes:
-        settings: of `audit.references.nlu.NluRecipe`, in place of the audited model's own.
+        settings: of `audit.extensions.papers.utterance_training.NluRecipe`, in place of the audited model's own.
     """
 
     settings: ClassVar[Mapping[str, Any]]
@@ -57,8 +57,8 @@ class NluTraining(TrainingDefense):
         """
         from audit.corpus.manifest import load
         from audit.defenses.changed_data import write_changed
+        from audit.extensions.papers.utterance_training import fit_nlu
         from audit.references.cache import key_of, made_once
-        from audit.references.nlu import fit_nlu
         from audit.targets.checkpoint.folder import open_checkpoint
 
         opened = open_checkpoint(start)
@@ -96,7 +96,7 @@ class NluTraining(TrainingDefense):
         Raises:
             TargetError: nothing would change.
         """
-        from audit.references.nlu import NluRecipe
+        from audit.extensions.papers.utterance_training import NluRecipe
         from audit.references.retrain import recipe_for
 
         plain = recipe_for(corpus)
@@ -168,7 +168,7 @@ class Regularisation(NluTraining):
 
 
 def _opened(name: str, corpus: Corpus, start: Path) -> NluTarget:
-    from audit.targets.nlu.loading import is_nlu, load_nlu
+    from audit.extensions.papers.utterance_target import is_nlu, load_nlu
 
     if corpus.manifest.task.kind != "intent-slots" or not is_nlu(start):
         raise TargetError(

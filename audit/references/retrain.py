@@ -19,9 +19,9 @@ from audit.references.adapters import adapting, without_weights
 from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
 from audit.references.encoders import fit, save
 from audit.references.extractive import fit_extractive, pointed_samples, trains_pointing
-from audit.references.nlu import NluRecipe, fit_like
 from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.starting import starting_model
+from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.hints import hub_hint
 from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
@@ -33,10 +33,11 @@ from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.extractive.loading import load_extractive
-from audit.targets.nlu.loading import load_nlu
-from audit.targets.opening import answering_of, open_model
+from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.opening import answering_of, open_model, target_of, trainer_of
 
-AnyRecipe = AnsweringRecipe | Recipe | NluRecipe
+AnyRecipe = AnsweringRecipe | Recipe | Any
+"""Of another kind: what an extension trains its models with."""
 Item = TypeVar("Item")
 _LABELLED = ("token-classification", "document-classification", "spade-extraction")
 
@@ -46,8 +47,8 @@ class Retraining:
     """How models like the audited one are trained; can be pickled.
 
     Attributes:
-        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head, an
-            `NluRecipe` for models that name intents and slots.
+        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head, or that of
+            an extension's models (`Opener.recipe`).
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
     """
@@ -62,8 +63,8 @@ class Retraining:
 
     @property
     def continues(self) -> bool:
-        """True where training goes on from the weights of the start; an NLU model takes its sizes alone."""
-        return not isinstance(self.recipe, NluRecipe)
+        """True where training goes on from the weights of the start; an extension's model takes its sizes alone."""
+        return isinstance(self.recipe, AnsweringRecipe | Recipe)
 
     def as_json(self) -> dict[str, Any]:
         """The values for a cache key."""
@@ -79,11 +80,12 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
     kind = corpus.manifest.task.kind
     if corpus.manifest.task.asks:
         return recipe_of(corpus)
-    if kind != "intent-slots" and kind not in get_args(HeadName):
+    other = trainer_of(kind)
+    if other is None and kind not in get_args(HeadName):
         raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
     given = {name: getattr(corpus.manifest.recipe, name) for name in ("epochs", "learning_rate", "batch_size", "seed")}
     named = {name: value for name, value in given.items() if value is not None}
-    return replace(NluRecipe(), **named) if kind == "intent-slots" else replace(Recipe(), **named)
+    return Recipe(**named) if other is None or other.recipe is None else other.recipe(**named)
 
 
 def start_of(corpus: Corpus, given: Path | None) -> Path:
@@ -93,7 +95,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
         TargetError: neither names it, or there is no such folder.
     """
     named = corpus.manifest.references.pretrained
-    if given is None and named is None and corpus.manifest.task.kind == "intent-slots":
+    if given is None and named is None and trainer_of(corpus.manifest.task.kind) is not None:
         raise TargetError(
             "nothing says how large the audited model is",
             "name the model itself with --reference pretrained=MODEL_DIR: only its settings are read",
@@ -144,8 +146,8 @@ def retrain(
 
     Args:
         how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
-        start: what the audited model was fine-tuned from; for an NLU model one of its sizes, such as itself; an adapter
-            stands for its base, and says how an adapter over that is to be trained.
+        start: what the audited model was fine-tuned from; for an extension's one of its sizes, such as itself; an
+            adapter stands for its base, and says how an adapter over that is to be trained.
         corpus: the documents' data set.
         documents: what to train on.
         folder: where the checkpoint goes; made when missing.
@@ -176,9 +178,12 @@ def retrain(
             fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
         save_answering(target.model, start.path, folder, half=how.half)
         return
-    if isinstance(how.recipe, NluRecipe):
-        utterances = _as_many(_known(documents, load_nlu(start).unknown_names(documents)), n, how.recipe.seed)
-        fit_like(start, utterances, how.recipe, folder, progress, half=how.half)
+    other = trainer_of(corpus.manifest.task.kind)
+    if other is not None and other.train is not None:
+        model = target_of(start, corpus)
+        assert not isinstance(model, AnsweringTarget | ExtractiveTarget)
+        known = _known(documents, model.unknown_names(documents))
+        other.train(start, _as_many(known, n, how.recipe.seed), how.recipe, folder, progress, half=how.half)
         return
     model, encoder = under_head(start, corpus, how.recipe.seed)
     known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from audit.errors import TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.known import unknown_hint
 from audit.targets.checkpoint.loading import load_model
-from audit.targets.encoders.families import FAMILIES, Family, family_of
+from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import HeadName
 
 _READ_BY = {
@@ -26,9 +27,9 @@ def starting_model(
     head: HeadName,
     *,
     labels: Sequence[str] = (),
-    images: bool = False,
-    image_size: int | None = None,
-    image_channels: Sequence[int] | None = None,
+    into: str | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    fresh: Sequence[str] = (),
     seed: int = 0,
 ) -> Any:
     """The encoder in `folder` with this head; a head that the folder lacks is fresh.
@@ -39,39 +40,32 @@ def starting_model(
         folder: a checkpoint of a known family, with any head or none.
         head: the head it is to have.
         labels: the names of its outputs, for taggers, classifiers of pages and SPADE extraction.
-        images: give a text-and-layout encoder (LayoutLM, BROS) an image branch, fresh; nothing changes for a checkpoint
-            that has one.
-        image_size: of a fresh image branch, see `audit.targets.encoders.image_branch_config`; None: the default.
-        image_channels: likewise.
+        into: the `model_type` of a family whose models hold all that the folder's do, and fresh parts of their own;
+            None: the folder's.
+        settings: of those parts.
+        fresh: the names of those parts in the encoder.
         seed: what is fresh follows from it.
 
     Raises:
-        TargetError: no such checkpoint, the family has no such head or no image branch, or the encoder lacks weights.
+        TargetError: no such checkpoint, the family has no such head, or the encoder lacks weights.
     """
     folder = open_checkpoint(folder)
     kind = str(folder.config.get("model_type"))
-    gains_images = images and f"docaudit-{kind}-image" in FAMILIES
-    family = family_of(f"docaudit-{kind}-image" if gains_images else kind)
+    family = family_of(into or kind)
     if family is None:
         raise TargetError(f"{folder}: not a checkpoint of a known family", unknown_hint(kind))
     if head not in family.heads:
         raise TargetError(f"{folder}: {family.name} has no head for {head}", _other_hint(kind, family, head))
     model_class = family.heads[head]
-    # The folder's own configuration may name the text-and-layout model.
-    settings: dict[str, Any] = {"model_type": model_class.config_class.model_type}
+    # The folder's own configuration names the family that it was.
+    changed: dict[str, Any] = {"model_type": model_class.config_class.model_type, **settings}
     if labels:
         names = dict(enumerate(labels))
-        settings.update(id2label=names, label2id={name: index for index, name in names.items()})
-    if gains_images and image_size is not None:
-        settings["image_size"] = image_size
-    if gains_images and image_channels is not None:
-        settings["image_channels"] = list(image_channels)
+        changed.update(id2label=names, label2id={name: index for index, name in names.items()})
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model, missing = load_model(folder, model_class, settings)
-    _refuse_holes(folder, family, missing, fresh_branch=gains_images)
-    if images and family.sight_of(model.config) is None:
-        raise TargetError(f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS")
+        model, missing = load_model(folder, model_class, changed)
+    _refuse_holes(folder, family, missing, fresh)
     return model
 
 
@@ -82,9 +76,9 @@ def _other_hint(kind: str, family: Family, head: HeadName) -> str:
     return f"it has {', '.join(family.heads)}"
 
 
-def _refuse_holes(folder: CheckpointFolder, family: Family, missing: Sequence[str], *, fresh_branch: bool) -> None:
-    """Refuse an encoder that lacks weights, but for the image branch it is given, and a pooler that nothing reads."""
-    fresh = (f"{family.encoder}.pooler.", *([f"{family.encoder}.visual."] if fresh_branch else []))
-    lost = [name for name in missing if name.startswith(f"{family.encoder}.") and not name.startswith(fresh)]
+def _refuse_holes(folder: CheckpointFolder, family: Family, missing: Sequence[str], fresh: Sequence[str]) -> None:
+    """Refuse an encoder that lacks weights, but for fresh parts, and a pooler that nothing reads."""
+    parts = tuple(f"{family.encoder}.{name}." for name in ("pooler", *fresh))
+    lost = [name for name in missing if name.startswith(f"{family.encoder}.") and not name.startswith(parts)]
     if lost:
         raise TargetError(f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, Self
 
 from audit import plugins
 from audit.cards import SCANNED_WITH
 from audit.corpus.canaries.schema import open_page
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
@@ -20,11 +21,37 @@ from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.loading import is_extractive, load_extractive
 from audit.targets.extractive.target import ExtractiveTarget
-from audit.targets.nlu.loading import is_nlu, load_nlu
-from audit.targets.nlu.target import NluTarget
+from audit.targets.interface import TokenTarget
 from audit.targets.parsing.loading import load_parsing
 
-Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | NluTarget
+
+class OtherTarget(TokenTarget, Protocol):
+    """A target of a kind that an extension adds.
+
+    Attributes:
+        model: the transformers model.
+        batch_rows: samples of one forward pass.
+        lowered: how often that was lowered because memory ran out.
+    """
+
+    model: Any
+    batch_rows: int
+    lowered: int
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse a corpus that the model cannot read."""
+        ...
+
+    def rounded(self, dtype: str) -> Self:
+        """Return this checkpoint computing in another number format."""
+        ...
+
+    def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:
+        """Give, by the id of a document, what it names and the model lacks; a document without any is no key."""
+        ...
+
+
+Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | OtherTarget
 """A target that was loaded from a folder."""
 
 
@@ -32,13 +59,37 @@ Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | NluTarget
 class Opener:
     """Opens checkpoints of a kind that the core does not know; an entry point of `docaudit.targets`.
 
+    Its name is the `model_type` of their configurations.
+
     Attributes:
         recognises: tests whether an opened folder is of this kind.
         open: makes the target from the folder, the corpus, the device and the rows of a batch.
+        task: the kind of task of these models; None: one that the core knows.
+        words: what the models do, for a list of all that can be audited.
+        recipe: a dataclass with epochs, learning_rate, batch_size and seed; None: docaudit trains no such models.
+        train: trains a model of the sizes of another, whose weights are not read, on documents: `train(start,
+            documents, recipe, folder, progress, half=half)`.
+        open_learner: makes what trains with privacy from the start, the corpus, a seed and the device.
     """
 
     recognises: Callable[[CheckpointFolder], bool]
     open: Callable[[CheckpointFolder, Corpus, str, int | None], Checkpoint]
+    task: TaskKind | None = None
+    words: str = ""
+    recipe: type[Any] | None = None
+    train: Callable[..., object] | None = None
+    open_learner: Callable[[CheckpointFolder, Corpus, int, str], Any] | None = None
+
+
+def openers() -> dict[str, Opener]:
+    """The openers of installed extensions, by the `model_type` of what they open."""
+    added = plugins.load("docaudit.targets")
+    return {kind: opener for kind, opener in added.items() if isinstance(opener, Opener)}
+
+
+def trainer_of(task: TaskKind) -> Opener | None:
+    """The opener of an extension whose models are trained for this task from the sizes of another; None: none is."""
+    return next((one for one in openers().values() if one.task == task and one.train is not None), None)
 
 
 def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> CheckpointFolder:
@@ -78,17 +129,15 @@ def target_of(
         corpus: names the model's outputs, says how it was trained, and holds the page images.
         device: see `load`.
         batch_tokens: see `EncoderTarget`.
-        batch_rows: see `AnsweringTarget`, `ExtractiveTarget` and `NluTarget`.
+        batch_rows: see `AnsweringTarget` and `ExtractiveTarget`.
 
     Raises:
-        TargetError: see `load`, `load_answering`, `load_extractive`, `load_parsing` and `load_nlu`.
+        TargetError: see `load`, `load_answering`, `load_extractive` and `load_parsing`.
     """
     folder = open_model(folder, corpus)
-    for opener in plugins.load("docaudit.targets").values():
-        if isinstance(opener, Opener) and opener.recognises(folder):
+    for opener in openers().values():
+        if opener.recognises(folder):
             return opener.open(folder, corpus, device, batch_rows)
-    if is_nlu(folder):
-        return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
     if is_extractive(folder):
         return load_extractive(folder, device=device, batch_rows=batch_rows)
     if is_answering(folder):

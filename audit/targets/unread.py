@@ -14,11 +14,8 @@ from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import SPLITS, Corpus, Document
 from audit.errors import TargetError
 from audit.policy.left_out import MOST_DOCUMENTS, MOST_QUESTIONS, much_unread
-from audit.targets.encoders.labelling import unknown_labels
-from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.interface import Target
-from audit.targets.nlu.target import NluTarget
 
 MOST_NAMED = 5
 """Names that a warning lists (ours)."""
@@ -73,12 +70,7 @@ def _covers_little(corpus: Corpus, unread: Unread) -> str | None:
 def _find(target: Target, corpus: Corpus) -> Unread:
     if isinstance(target, ExtractiveTarget):
         return _off_page(corpus)
-    if isinstance(target, EncoderTarget):
-        found = unknown_labels(target.encoder.task, target.labels, corpus.documents)
-    elif isinstance(target, NluTarget):
-        found = target.unknown_names(corpus.documents)
-    else:
-        return NONE_UNREAD
+    found = target.unknown_names(corpus.documents) if hasattr(target, "unknown_names") else {}
     if not found:
         return NONE_UNREAD
     names = sorted(set().union(*found.values()))

@@ -19,9 +19,9 @@ from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import carrier_ids, load_canaries
 from audit.engine.driver import drive
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.measurements import Unresolved
 from audit.references.encoders import fit, save
-from audit.references.nlu import NluRecipe, fit_nlu
 from audit.references.recipes import Recipe
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of

@@ -18,10 +18,10 @@ from audit.defenses.nlu_training import (
 )
 from audit.engine.interface import SILENT
 from audit.errors import ManifestError, TargetError
+from audit.extensions.papers.utterance_target import load_nlu
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.references.baselines import train_baseline
-from audit.references.nlu import NluRecipe, fit_nlu
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE
-from audit.targets.nlu.loading import load_nlu
 
 RECIPE = TrainingRecipe(epochs=3, batch_size=4, learning_rate=1e-2)
 

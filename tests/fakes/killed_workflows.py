@@ -61,7 +61,7 @@ def make_few_receipts(world: Path) -> None:
 def make_canaried(world: Path) -> None:
     """Utterances with canaries among them, and a model that was trained on both."""
     from audit.corpus.canaries.insertion import insert
-    from audit.references.nlu import NluRecipe, fit_nlu
+    from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 
     make_utterances(world / "plain")
     plain = manifests.load(world / "plain" / "data")

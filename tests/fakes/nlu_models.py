@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, Word
-from audit.targets.nlu.config import NluConfig
-from audit.targets.nlu.model import NluModel
-from audit.targets.nlu.vocabulary import Vocabulary
+from audit.extensions.papers.utterance_model import NluConfig, NluModel
+from audit.extensions.papers.vocabulary import Vocabulary
 
 TAGS = ("O", "B-artist", "I-artist", "B-number", "I-number")
 INTENTS = ("Play", "Rate", "Pin")

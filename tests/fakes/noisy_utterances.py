@@ -10,7 +10,7 @@ import numpy as np
 
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Split, Task, Word
-from audit.references.nlu import NluRecipe, fit_nlu
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 
 TAGS = ("O", "B-thing", "B-place", "B-time")
 INTENTS = ("Ask", "Tell")

@@ -10,7 +10,7 @@ from answering_checkpoints import make_donut
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Manifest, Membership, ReferencePaths, Task, TrainingRecipe
-from audit.references.nlu import NluRecipe, fit_nlu
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 
 RECIPE = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
 NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")

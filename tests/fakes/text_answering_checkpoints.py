@@ -33,7 +33,7 @@ def vt5_config(visual: bool = True, **settings: Any) -> Any:
     """The tiny VT5's configuration; `settings` take the place of its own."""
     from transformers import BeitConfig
 
-    from audit.targets.answering.vt5_config import VT5Config
+    from audit.extensions.papers.vt5 import VT5Config
 
     eye = BeitConfig(
         hidden_size=24,
@@ -57,7 +57,7 @@ def vt5_config(visual: bool = True, **settings: Any) -> Any:
 
 def vt5_model(seed: int = 0, visual: bool = True, **settings: Any) -> Any:
     """A VT5 with random weights, in evaluation mode, whose answers differ from page to page."""
-    from audit.targets.answering.vt5 import VT5ForConditionalGeneration
+    from audit.extensions.papers.vt5 import VT5ForConditionalGeneration
 
     return seeded(VT5ForConditionalGeneration, vt5_config(visual, **settings), seed)
 

@@ -127,9 +127,9 @@ def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0
     """A model with random weights: two layers of 64 units, 128 positions; `labels` are `LABELS_OF` when not given."""
     import torch
 
-    from audit.targets.encoders.families import FAMILIES as KNOWN
+    from audit.targets.encoders.families import family_named
 
-    model_class = KNOWN[family].heads[head]
+    model_class = family_named(family).heads[head]
     own = LABELS_OF.get(head, ()) if labels is None else labels
     ids = {label: index for index, label in enumerate(own)}
     names = {"label2id": ids, "id2label": dict(enumerate(own))} if head in LABELS_OF else {}

@@ -21,10 +21,8 @@ import tiny
 import vlm_zoo
 
 from audit.corpus.canaries.schema import PATTERNS
-from audit.targets.answering.loading import SEEING
-from audit.targets.checkpoint.known import _PICTURES_ALONE, _VISUAL_BACKBONE
-from audit.targets.encoders.families import LEFT_OUT
-from audit.targets.extractive.loading import HEADS, UNREADABLE
+from audit.targets.extractive.loading import HEADS
+from audit.targets.table import TABLE
 
 Labels = Sequence[str]
 Writer = Callable[[Path, int, Labels], object]
@@ -70,9 +68,8 @@ NAMES = {
     "markuplm": "MarkupLM",
     "reformer": "Reformer",
     "splinter": "Splinter",
-    **SEEING,
-    **_VISUAL_BACKBONE,
-    **_PICTURES_ALONE,
+    **TABLE["answering"]["seeing"],
+    **{kind: kind for kind in TABLE["refused"]},
 }
 """As people write them, by `model_type`."""
 
@@ -226,11 +223,11 @@ def _adapters() -> Iterator[Case]:
 
 def _refused() -> Iterator[Case]:
     """Families that cannot be audited: a configuration says enough."""
-    for kind in (*_VISUAL_BACKBONE, *_PICTURES_ALONE, *LEFT_OUT):
+    for kind in (*TABLE["refused"], *TABLE["left_out"]):
         write = partial(_write_settings, kind=kind, head="ForTokenClassification")
         family = NAMES.get(kind, kind)
         yield Case(family, "token-classification", data.pages("token-classification"), write)
-    for kind in UNREADABLE:
+    for kind in TABLE["extractive"]["unreadable"]:
         write = partial(_write_settings, kind=kind, head=HEADS.get(kind, ""))
         yield Case(NAMES[kind], "extractive-qa", data.asked(kind="extractive-qa"), write)
 

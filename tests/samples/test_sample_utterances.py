@@ -12,10 +12,10 @@ import pytest
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
+from audit.extensions.papers.utterance_target import load_nlu
 from audit.policy import evaluate, load
 from audit.report.declared import documents_used, plausibility
 from audit.targets.interface import CompletionLoss
-from audit.targets.nlu.loading import load_nlu
 
 SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
 sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name

@@ -15,7 +15,7 @@ from answering_checkpoints import CHAT_TEMPLATE, make_chat, make_donut, make_pix
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
-from audit.targets.answering.loading import FAMILIES, is_answering, load_answering
+from audit.targets.answering.loading import is_answering, known_families, load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 
 
@@ -77,7 +77,7 @@ def test_the_card_says_what_was_loaded(made: dict[str, Path], copied: Callable[[
 
 
 def test_every_family_has_its_own_line() -> None:
-    assert {"vision-encoder-decoder", "pix2struct", "docaudit-vt5", "udop"} == set(FAMILIES)
+    assert {"vision-encoder-decoder", "pix2struct", "docaudit-vt5", "udop"} == set(known_families())
 
 
 @pytest.mark.parametrize("name", ["chat_template.jinja", "Arial.TTF"])

@@ -14,11 +14,12 @@ from transformers import BeitModel, T5Config, T5ForConditionalGeneration
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.targets.answering import udop, vt5_reader
+from audit.extensions.papers import vt5_reader
+from audit.extensions.papers.vt5 import VT5ForConditionalGeneration
+from audit.targets.answering import udop
 from audit.targets.answering.layout import boxes_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.batching import STEP
 from audit.targets.encoded_page import NOT_READ
 

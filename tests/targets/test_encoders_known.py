@@ -12,7 +12,8 @@ import tiny
 from audit.corpus.documents import Document
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load
-from audit.targets.encoders.families import FAMILIES, family_of
+from audit.targets.encoders.families import family_of
+from audit.targets.table import TABLE
 
 
 def renamed(folder: Path, **settings: object) -> Path:
@@ -36,7 +37,7 @@ def test_heads_are_transformers_own_but_for_those_that_the_table_names() -> None
         "token-classification": "DebertaV2ForTokenClassification",
         "document-classification": "DebertaV2ForSequenceClassification",
     }
-    assert all(family_of(kind) is not None for kind in FAMILIES)
+    assert all(family_of(kind) is not None for kind in TABLE["encoders"])
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5", "bart", "esm", "tapas", "vit", "no such type"])

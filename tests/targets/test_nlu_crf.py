@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from audit.targets.nlu.crf import LinearChainCrf
+from audit.extensions.papers.utterance_model import LinearChainCrf
 
 
 def made(n_tags: int, seed: int, size: float = 1.0) -> LinearChainCrf:

@@ -11,10 +11,9 @@ import pytest
 import tiny
 
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
+from audit.extensions.papers.vocabulary import UNKNOWN, Vocabulary
 from audit.targets.interface import TrainingLoss
-from audit.targets.nlu.loading import is_nlu, load_nlu
-from audit.targets.nlu.target import NluTarget
-from audit.targets.nlu.vocabulary import UNKNOWN, Vocabulary
 from audit.targets.opening import check, encoder_of, target_of
 
 

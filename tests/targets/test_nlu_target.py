@@ -16,6 +16,7 @@ import torch
 
 from audit.corpus.documents import Document, Word
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_target import NluTarget, load_nlu
 from audit.measurements import Estimate
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import (
@@ -28,8 +29,6 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
-from audit.targets.nlu.loading import load_nlu
-from audit.targets.nlu.target import NluTarget
 from audit.targets.usefulness import usefulness
 from audit.targets.utility import intent_accuracy, tagging_f1
 

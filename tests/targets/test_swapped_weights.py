@@ -16,10 +16,10 @@ import tiny
 
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.extensions.papers import utterance_target as of_utterances
+from audit.extensions.papers.utterance_target import load_nlu
 from audit.targets.checkpoint import loading, safety
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.nlu import loading as of_utterances
-from audit.targets.nlu.loading import load_nlu
 from audit.workflows import scan
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import run_scan

@@ -13,11 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
+from audit.extensions.papers.image_branch import BINS, ImageBranch, LayoutLMImageConfig, roi_align, start_with_images
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load, load_model
-from audit.targets.encoders.families import FAMILIES
-from audit.targets.encoders.image_branch import BINS, ImageBranch, roi_align
-from audit.targets.encoders.image_branch_config import LayoutLMImageConfig
+from audit.targets.encoders.families import family_named
 from audit.targets.encoders.page_images import VisualInputs
 
 PAIRS = [(family, head) for family in tiny.IMAGE_FAMILIES for head in (*tiny.HEADS, *tiny.SPADE_HEADS)]
@@ -77,7 +76,7 @@ def test_tokens_without_area_see_nothing() -> None:
 def test_a_model_survives_saving_bit_by_bit(family: Any, head: Any, tmp_path: Path) -> None:
     model = tiny.model(family, head).eval()
     model.save_pretrained(tmp_path)
-    again, missing = load_model(tmp_path, FAMILIES[family].heads[head])
+    again, missing = load_model(tmp_path, family_named(family).heads[head])
     assert missing == []
     assert again.config.image_channels == model.config.image_channels
     with torch.inference_mode():
@@ -89,7 +88,7 @@ def test_a_model_survives_saving_bit_by_bit(family: Any, head: Any, tmp_path: Pa
 @pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
 def test_the_decoder_is_tied_to_the_embeddings_of_the_encoder_that_sees(family: Any) -> None:
     model = tiny.model(family, "mlm")
-    encoder = getattr(model, FAMILIES[family].encoder)
+    encoder = getattr(model, family_named(family).encoder)
     assert model.get_output_embeddings().weight is encoder.embeddings.word_embeddings.weight
     assert model.get_input_embeddings() is encoder.embeddings.word_embeddings
 
@@ -97,7 +96,7 @@ def test_the_decoder_is_tied_to_the_embeddings_of_the_encoder_that_sees(family: 
 @pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
 def test_embeddings_made_beforehand_are_those_of_the_pixels(family: Any) -> None:
     model = tiny.model(family, "mlm").eval()
-    encoder = getattr(model, FAMILIES[family].encoder)
+    encoder = getattr(model, family_named(family).encoder)
     inputs = page(family)
     with torch.inference_mode():
         whole = model(**inputs).logits
@@ -112,22 +111,22 @@ def test_embeddings_made_beforehand_are_those_of_the_pixels(family: Any) -> None
 @pytest.mark.parametrize(("own", "image"), [("layoutlm", tiny.IMAGE_FAMILIES[0]), ("bros", tiny.IMAGE_FAMILIES[1])])
 def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own: Any, image: Any, tmp_path: Path) -> None:
     tiny.checkpoint(tmp_path / "own", own, "mlm")
-    settings: Any = {"images": True, "image_size": 64, "image_channels": (8, 16, 24), "seed": 4}
-    model = starting_model(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
-    assert type(model) is FAMILIES[image].heads["token-classification"]
+    settings: Any = {"image_size": 64, "image_channels": (8, 16, 24), "seed": 4}
+    model = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
+    assert type(model) is family_named(image).heads["token-classification"]
     assert model.config.model_type == image
     assert (model.config.image_size, list(model.config.image_channels)) == (64, [8, 16, 24])
     assert model.config.id2label == dict(enumerate(tiny.LABELS))
-    before, _ = load_model(tmp_path / "own", FAMILIES[own].heads["mlm"])
-    encoder = FAMILIES[own].encoder
+    before, _ = load_model(tmp_path / "own", family_named(own).heads["mlm"])
+    encoder = family_named(own).encoder
     kept = {name for name in before.state_dict() if name.startswith(encoder) and "pooler" not in name}
     for name in kept:
         assert torch.equal(before.state_dict()[name], model.state_dict()[name]), name
     # A fresh embedding is about as large as a word's, whatever the number of features under a token.
     visual = getattr(model, encoder).visual_embeddings(torch.rand(1, 3, 64, 64) * 2 - 1, page(own)["bbox"][:1])
     assert 0.2 < float(visual.detach().std()) / model.config.initializer_range < 2
-    again = starting_model(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
-    other = starting_model(tmp_path / "own", "token-classification", labels=tiny.LABELS, **{**settings, "seed": 5})
+    again = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
+    other = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **{**settings, "seed": 5})
     weights = [getattr(m, encoder).visual.projection.weight for m in (model, again, other)]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
@@ -135,7 +134,7 @@ def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own: An
 
 def test_a_checkpoint_that_sees_keeps_its_image_branch_under_another_head(tmp_path: Path) -> None:
     tiny.checkpoint(tmp_path, tiny.IMAGE_FAMILIES[0], "mlm")
-    model = starting_model(tmp_path, "spade-extraction", labels=tiny.CLASSES, images=True)
+    model = start_with_images(tmp_path, "spade-extraction", labels=tiny.CLASSES)
     before = tiny.model(tiny.IMAGE_FAMILIES[0], "mlm")
     for name, weights in before.layoutlm.visual.state_dict().items():
         assert torch.equal(weights, model.layoutlm.visual.state_dict()[name])
@@ -144,7 +143,7 @@ def test_a_checkpoint_that_sees_keeps_its_image_branch_under_another_head(tmp_pa
 def test_what_cannot_start_a_training_is_refused(tmp_path: Path) -> None:
     bert = tiny.checkpoint(tmp_path / "bert", "bert", "mlm")
     with pytest.raises(TargetError, match="BERT has no image branch"):
-        starting_model(bert, "mlm", images=True)
+        start_with_images(bert, "mlm")
     with pytest.raises(TargetError, match="BERT has no head for spade-linking"):
         starting_model(bert, "spade-linking")
     lilt = tiny.checkpoint(tmp_path / "lilt", "lilt", "token-classification")
@@ -176,7 +175,7 @@ def test_settings_of_a_wrong_type_are_refused() -> None:
 def test_the_same_picture_over_other_boxes_is_seen_anew(family: Any, tmp_path: Path) -> None:
     """Two windows of a document share its picture, not what lies under their tokens."""
     target = load(tiny.checkpoint(tmp_path, family, "token-classification"), images=tiny.page_image)
-    kind = FAMILIES[family]
+    kind = family_named(family)
     assert target.sight is not None
     assert kind.boxes is not None
     first = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))

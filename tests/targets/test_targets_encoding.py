@@ -17,7 +17,7 @@ from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_named
 
 TOKENIZER = tiny.tokenizer()
 LABELS = ("O", "B-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME")
@@ -127,19 +127,19 @@ def test_untagged_targets_have_no_labels() -> None:
 def test_boxes_are_scaled_as_each_family_reads_them() -> None:
     shares = np.array([[[0.0, 0.29, 0.5, 1.0], [0.1234, 0.9999, 1 / 3, 2 / 3]]])
     ids, mask = np.array([[1, 2]]), np.array([[1, 1]])
-    layoutlm = FAMILIES["layoutlm"].inputs(ids, mask, shares, "cpu")["bbox"]
+    layoutlm = family_named("layoutlm").inputs(ids, mask, shares, "cpu")["bbox"]
     assert layoutlm.dtype.is_floating_point is False
     assert layoutlm.tolist() == [[[0, 290, 500, 1000], [123, 999, 333, 666]]]
-    bros = FAMILIES["bros"].inputs(ids, mask, shares, "cpu")["bbox"]
+    bros = family_named("bros").inputs(ids, mask, shares, "cpu")["bbox"]
     np.testing.assert_allclose(bros.numpy(), shares, rtol=1e-6)
-    assert "bbox" not in FAMILIES["bert"].inputs(ids, mask, shares, "cpu")
+    assert "bbox" not in family_named("bert").inputs(ids, mask, shares, "cpu")
 
 
 def test_thousandths_are_those_of_exact_arithmetic() -> None:
     tenths = np.array([[x, width] for width in range(1, 1200, 33) for x in range(10 * width + 1)])  # of a pixel
     shares = np.repeat((tenths[:, 0] / 10 / tenths[:, 1])[None, :, None], 4, axis=2)
     ids = np.ones((1, len(tenths)), np.int64)
-    inputs = FAMILIES["layoutlm"].inputs(ids, ids, shares, "cpu")
+    inputs = family_named("layoutlm").inputs(ids, ids, shares, "cpu")
     np.testing.assert_array_equal(inputs["bbox"][0, :, 0].numpy(), 100 * tenths[:, 0] // tenths[:, 1])
 
 

@@ -18,11 +18,12 @@ from vlm_zoo import ZOO, lacking, write_vlm
 
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.targets.answering.loading import SEEING, load_answering
+from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
+from audit.targets.table import TABLE
 
 LONGEST = 6
 SIZES = ((40, 60), (60, 40))
@@ -149,7 +150,7 @@ def test_the_page_decides_the_answer(target: AnsweringTarget) -> None:
 
 
 def test_the_zoo_holds_every_family_that_messages_name() -> None:
-    assert {family.removesuffix("-t5") for family in ZOO} == set(SEEING)
+    assert {family.removesuffix("-t5") for family in ZOO} == set(TABLE["answering"]["seeing"])
 
 
 @pytest.mark.parametrize("family", [name for name in ZOO if lacking(name)])

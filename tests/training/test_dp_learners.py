@@ -19,12 +19,12 @@ from dp_learners import NAMES, learner_of
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load
 from audit.errors import ManifestError, TargetError
+from audit.extensions.papers.vocabulary import Vocabulary
 from audit.extensions.private.interface import Learner
 from audit.extensions.private.learners.opening import open_learner
 from audit.references.encoder_batches import Collator
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.encoders.families import FAMILIES
-from audit.targets.nlu.vocabulary import Vocabulary
+from audit.targets.encoders.families import family_named
 from audit.targets.opening import check, target_of
 
 
@@ -47,7 +47,7 @@ def own_loss(name: str, learner: Any, sample: Any) -> torch.Tensor:
         output = learner.model(**learner.collate([sample]))
         return output.losses[0] if name in dp_learners.NLU else output.loss
     family = name.split()[0]
-    known = FAMILIES[family]
+    known = family_named(family)
     sees = known.sight_of(learner.model.config) is not None
     return learner.model(**Collator(known, tiny.tokenizer_of(family), 0.15, 0, sees)([sample])).loss  # type: ignore[arg-type]
 

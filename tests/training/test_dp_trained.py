@@ -9,15 +9,15 @@ import torch
 
 from audit.errors import UsageError
 from audit.extensions.private.trained import LoraLinear, choose_trained, merge_adapters, rank_of
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_named
 
 
 def logits(model) -> torch.Tensor:
     ids = torch.arange(10, 22)[None]
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    if FAMILIES[model.config.model_type].boxes is not None:
+    if family_named(model.config.model_type).boxes is not None:
         inputs["bbox"] = torch.arange(4).repeat(12, 1)[None] * 100
-    if FAMILIES[model.config.model_type].sight_of(model.config) is not None:
+    if family_named(model.config.model_type).sight_of(model.config) is not None:
         inputs["pixel_values"] = torch.rand(
             1, 3, tiny.PICTURE, tiny.PICTURE, generator=torch.Generator().manual_seed(0)
         )

@@ -15,12 +15,11 @@ from audit.case import Case
 from audit.corpus.documents import Document
 from audit.engine.driver import drive
 from audit.errors import TargetError
-from audit.references.nlu import NluRecipe, fit_nlu
+from audit.extensions.papers.utterance_target import NluTarget, load_nlu
+from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.trainer_state import training_progress
 from audit.targets.interface import BestIntent, TrainingLoss
-from audit.targets.nlu.loading import load_nlu
-from audit.targets.nlu.target import NluTarget
 from audit.workflows.execution import AttackWork
 
 SMALL = NluRecipe(epochs=25, batch_size=4, learning_rate=1e-2, embedding_size=12, hidden_size=8)

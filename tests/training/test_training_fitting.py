@@ -12,7 +12,7 @@ from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_named
 
 MAX_TOKENS = tiny.POSITIONS - 1
 
@@ -93,7 +93,7 @@ def test_training_gives_back_the_random_state_and_the_deterministic_setting():
 
 def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
     tokenizer = tiny.tokenizer()
-    collator = Collator(FAMILIES["layoutlm"], tokenizer, 0.15, seed=3)
+    collator = Collator(family_named("layoutlm"), tokenizer, 0.15, seed=3)
     pages = _pages(tiny.documents(members=40))
     examples = [Example(page, page.ids, None) for page in pages]
     chosen = masked = kept = total = 0
@@ -119,7 +119,7 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
 
 def test_a_batch_is_padded_to_its_longest_page_only():
     pages = sorted(_pages(tiny.documents()), key=lambda page: len(page.ids))[:2]
-    collator = Collator(FAMILIES["layoutlm"], tiny.tokenizer(), 0.15, seed=0)
+    collator = Collator(family_named("layoutlm"), tiny.tokenizer(), 0.15, seed=0)
     batch = collator([Example(page, page.ids, None) for page in pages])
     lengths = [len(page.ids) for page in pages]
     assert batch["input_ids"].shape == (2, max(lengths))

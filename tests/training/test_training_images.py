@@ -14,11 +14,11 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.extensions.papers.image_branch import start_with_images
 from audit.references.encoders import fit, save
 from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
 from audit.references.resolve import complete, prepare
-from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import PixelScale
 from audit.targets.interface import FillMask, TagProbabilities
@@ -97,7 +97,7 @@ def test_a_page_without_the_picture_that_a_model_sees_is_an_error(checkpoints):
 
 
 def test_a_fine_tuned_model_that_gained_its_images_can_be_audited(checkpoints, tmp_path):
-    start = starting_model(checkpoints("bros", "mlm"), "mlm", images=True, image_size=tiny.PICTURE, image_channels=[8])
+    start = start_with_images(checkpoints("bros", "mlm"), "mlm", image_size=tiny.PICTURE, image_channels=[8])
     tokenizer = tiny.tokenizer()
     start.save_pretrained(tmp_path / "start")
     tokenizer.save_pretrained(tmp_path / "start")
@@ -159,7 +159,7 @@ def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpo
         auxiliary = prepared(seen_target, checkpoints(family, "mlm")).auxiliary
         page = auxiliary.encode(seen_target[2].of("heldout")[0])
         assert (page.page_image is not None) == family.startswith("docaudit")
-    other = starting_model(checkpoints("layoutlm", "mlm"), "mlm", images=True, image_size=48, image_channels=[8])
+    other = start_with_images(checkpoints("layoutlm", "mlm"), "mlm", image_size=48, image_channels=[8])
     save(other, tiny.tokenizer(), tmp_path)
     for given in ({"auxiliary": tmp_path}, {"pretrained": tmp_path}):
         with pytest.raises(TargetError, match="sees page images, and the target sees none or takes them otherwise"):

@@ -13,12 +13,12 @@ from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_target import load_nlu
+from audit.extensions.papers.utterance_training import OPENER, NluRecipe, fit_nlu
 from audit.references import retrain
 from audit.references.baselines import train_baseline
-from audit.references.nlu import NluRecipe, fit_nlu
 from audit.references.provenance import FILE_NAME
 from audit.targets.interface import BestIntent
-from audit.targets.nlu.loading import load_nlu
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 
@@ -70,9 +70,8 @@ def test_it_sees_as_many_utterances_as_the_audited_model_and_only_public_ones(
     data: Corpus, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    monkeypatch.setattr(
-        retrain, "fit_like", lambda start, documents, recipe, *_, half: seen.append((documents, recipe, half))
-    )
+    noted = replace(OPENER, train=lambda _, documents, recipe, *__, half: seen.append((documents, recipe, half)))
+    monkeypatch.setattr(retrain, "trainer_of", lambda _: noted)
     train_baseline(model, data, tmp_path, seed=3)
     ((documents, recipe, half),) = seen
     assert len(documents) == len(data.of("member"))

@@ -14,7 +14,7 @@ from audit.references.recipes import Recipe
 from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import FAMILIES
+from audit.targets.encoders.families import family_named
 from audit.targets.encoders.heads import HEADS, page_losses
 from audit.targets.interface import BestLinks, TagProbabilities
 
@@ -66,7 +66,7 @@ def test_a_tiny_corpus_is_learned_by_heart(family, head, tmp_path):
 @pytest.mark.parametrize("head", tiny.SPADE_HEADS)
 def test_a_batch_is_what_the_models_take_and_none_is_one_beyond_its_longest_page(head):
     pages = pages_of(head)
-    batch = Collator(FAMILIES["bros"], tiny.tokenizer(), 0.15, seed=0)([labelled(page) for page in pages])
+    batch = Collator(family_named("bros"), tiny.tokenizer(), 0.15, seed=0)([labelled(page) for page in pages])
     lengths = [len(page.ids) for page in pages]
     links = batch["labels" if head == "spade-linking" else "subsequent_token_labels"].numpy()
     for row, page in enumerate(pages):
@@ -87,8 +87,8 @@ def test_the_loss_of_an_epoch_is_that_of_the_audit(family, head):
     fitted = fit(model, tiny.tokenizer(), pages, Recipe(epochs=1, learning_rate=0.0, batch_size=1), validation=pages)
     losses = []
     for page in pages:
-        inputs = FAMILIES[family].inputs(page.ids[None], np.ones((1, len(page.ids)), int), page.boxes[None], "cpu")
+        inputs = family_named(family).inputs(page.ids[None], np.ones((1, len(page.ids)), int), page.boxes[None], "cpu")
         with torch.inference_mode():
-            hidden = getattr(model, FAMILIES[family].encoder)(**inputs).last_hidden_state
+            hidden = getattr(model, family_named(family).encoder)(**inputs).last_hidden_state
             losses += page_losses(HEADS[head].costs(model, hidden, [page])).tolist()
     assert fitted.history[0].validation_loss == pytest.approx(np.mean(losses), rel=1e-5)

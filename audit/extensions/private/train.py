@@ -43,7 +43,7 @@ from audit.references.provenance import refuse_the_target
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, StatedPrivacy, dump_privacy, weights_sha256
-from audit.targets.opening import open_model
+from audit.targets.opening import open_model, trainer_of
 
 OpenLearner = Callable[..., Learner]
 
@@ -145,7 +145,7 @@ def refuse_audited(start: CheckpointFolder, audited: CheckpointFolder, corpus: C
     Raises:
         TargetError: the start holds the audited model's weights, or the same but for rounding.
     """
-    if corpus.manifest.task.kind == "intent-slots":
+    if trainer_of(corpus.manifest.task.kind) is not None:
         return
     refuse_the_target("pretrained", start, audited)
 

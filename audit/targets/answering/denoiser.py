@@ -35,6 +35,7 @@ from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,
+    NOWHERE,
     PageImages,
     SampleRow,
     load_fast_tokenizer,
@@ -43,11 +44,10 @@ from audit.targets.answering.layout import (
     side_lengths,
     tokens_of_words,
 )
+from audit.targets.answering.loading import known_families
 from audit.targets.answering.pages import AskedPage, page_of
 from audit.targets.answering.parts import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
-from audit.targets.answering.vt5 import VT5ForConditionalGeneration
-from audit.targets.answering.vt5_reader import NOWHERE
 from audit.targets.answering.wording import special_tokens
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model
@@ -63,11 +63,6 @@ DENOISING = "denoising"
 """The task on the card of such a model."""
 MAX_TOKENS = 512
 """The longest page that is read (ours): that of T5's and VT5's training. Both would take longer ones."""
-_CLASSES: dict[str, tuple[str, Any]] = {
-    "t5": ("T5", transformers.T5ForConditionalGeneration),
-    "docaudit-vt5": ("VT5", VT5ForConditionalGeneration),
-}
-"""By the `model_type` of a configuration: the family's name, and what its checkpoints are loaded as."""
 
 
 class Denoiser:
@@ -222,8 +217,14 @@ def is_denoiser(folder: AnyFolder) -> bool:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
     raw = open_checkpoint(folder).config
-    kind = str(raw.get("model_type"))
-    return kind in _CLASSES and _CLASSES[kind][1].__name__ in (raw.get("architectures") or [])
+    known = _classes().get(str(raw.get("model_type")))
+    return known is not None and known[1].__name__ in (raw.get("architectures") or [])
+
+
+def _classes() -> dict[str, tuple[str, Any]]:
+    """By the `model_type` of a configuration: the family's name, and what its checkpoints are loaded as."""
+    others = {kind: (one.name, one.model_class) for kind, one in known_families().items() if one.denoises}
+    return {"t5": ("T5", transformers.T5ForConditionalGeneration), **others}
 
 
 def has_sentinels(folder: AnyFolder) -> bool:
@@ -247,7 +248,7 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
         TargetError: it cannot be loaded, or its tokenizer has no sentinels.
     """
     folder = open_checkpoint(folder)
-    name, model_class = _CLASSES[str(folder.config["model_type"])]
+    name, model_class = _classes()[str(folder.config["model_type"])]
     model = load_whole_model(folder, model_class)
     config = model.config
     tokenizer = load_fast_tokenizer(folder, config)

@@ -22,6 +22,8 @@ from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""
+NOWHERE: Box = (0, 0, 0, 0)
+"""Of the end token and of padding, as in VT5's and UDOP's code."""
 ROWS_KEPT = 64
 """Rows that a reader keeps without their sample's own tokens (ours): candidates for one place share all others."""
 

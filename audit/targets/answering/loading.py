@@ -21,17 +21,17 @@ from transformers.models.auto.modeling_auto import (
 from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
-from audit.targets.answering import donut, pix2struct, seeing, udop, vt5_reader, words_reader
+from audit.targets.answering import donut, pix2struct, seeing, udop, words_reader
 from audit.targets.answering.generation import lifted, open_ends, set_start
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.answering.vt5 import VT5ForConditionalGeneration
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.checkpoint.resident import place
 from audit.targets.encoders.page_images import OpenImage
+from audit.targets.table import TABLE
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 _ADVICE = "save the processor that the model was trained with beside it"
@@ -50,12 +50,16 @@ class AnsweringFamily:
         reader_of: makes its reader.
         general: its models are read through whatever processor they have: `reader_of` takes a system turn as `system`,
             and a model is asked once when it is loaded, so that one that does not fit its processor is refused.
+        denoises: whether its models put back hidden spans as T5 does (`audit.targets.answering.denoiser`).
+        parses: whether its models may be taught another prompt than a question's.
     """
 
     name: str
     model_class: type[Any]
     reader_of: ReaderOf
     general: bool = False
+    denoises: bool = False
+    parses: bool = True
 
 
 FAMILIES: dict[str, AnsweringFamily] = {
@@ -63,39 +67,31 @@ FAMILIES: dict[str, AnsweringFamily] = {
         "Donut / vision encoder-decoder", transformers.VisionEncoderDecoderModel, donut.reader_of
     ),
     "pix2struct": AnsweringFamily("Pix2Struct", transformers.Pix2StructForConditionalGeneration, pix2struct.reader_of),
-    "docaudit-vt5": AnsweringFamily("VT5", VT5ForConditionalGeneration, vt5_reader.reader_of),
-    "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop.reader_of),
+    "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop.reader_of, parses=False),
 }
 """By the `model_type` of a configuration; a new family is a line here and a file beside this one. All other models that
 transformers knows as image-text-to-text are read through their own processor."""
-SEEING = {
-    "qwen2_vl": "Qwen2-VL",
-    "qwen2_5_vl": "Qwen2.5-VL",
-    "qwen3_vl": "Qwen3-VL",
-    "smolvlm": "SmolVLM",
-    "idefics2": "Idefics2",
-    "idefics3": "Idefics3",
-    "internvl": "InternVL",
-    "llava": "LLaVA",
-    "llava_next": "LLaVA-NeXT",
-    "llava_onevision": "LLaVA-OneVision",
-    "paligemma": "PaliGemma",
-    "gemma3": "Gemma 3",
-    "florence2": "Florence-2",
-    "got_ocr2": "GOT-OCR2",
-    "mistral3": "Pixtral / Mistral 3",
-    "mllama": "Llama 3.2 Vision",
-    "blip-2": "BLIP-2",
-    "kosmos-2.5": "Kosmos-2.5",
-}
-"""By `model_type`, the image-text-to-text families of which tests load and ask a checkpoint."""
-READING = ("Llama", "Qwen", "Mistral", "Phi", "Gemma", "GPT-2", "T5", "mT5", "BART", "LED", "Pegasus", "mBART")
-"""The families of text alone of which tests load and ask a checkpoint."""
-KNOWN = (
-    f"{', '.join([*(family.name for family in FAMILIES.values()), *SEEING.values(), *READING])}, and other models that"
-    " transformers loads with AutoModelForImageTextToText, AutoModelForCausalLM or AutoModelForSeq2SeqLM"
-)
-"""What answers questions, in words for a hint."""
+
+
+def known_families() -> dict[str, AnsweringFamily]:
+    """`FAMILIES` and those of installed extensions, by `model_type`."""
+    added = plugins.load("docaudit.targets")
+    return {**FAMILIES, **{kind: one for kind, one in added.items() if isinstance(one, AnsweringFamily)}}
+
+
+def known_answering() -> str:
+    """What answers questions, in words for a hint."""
+    named = ", ".join(
+        [
+            *(family.name for family in known_families().values()),
+            *TABLE["answering"]["seeing"].values(),
+            *TABLE["answering"]["reading"],
+        ]
+    )
+    return (
+        f"{named}, and other models that transformers loads with AutoModelForImageTextToText, AutoModelForCausalLM or"
+        " AutoModelForSeq2SeqLM"
+    )
 
 
 def is_answering(folder: AnyFolder) -> bool:
@@ -137,7 +133,7 @@ def load_answering(
     if family is None:
         raise TargetError(
             f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
-            f"docaudit knows {KNOWN}",
+            f"docaudit knows {known_answering()}",
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
@@ -169,8 +165,7 @@ def load_answering(
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     """The family of a raw configuration; None when its models do not answer questions."""
     kind = str(raw.get("model_type"))
-    added = plugins.load("docaudit.targets").get(kind)
-    family = added if isinstance(added, AnsweringFamily) else FAMILIES.get(kind)
+    family = known_families().get(kind)
     class_name = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
     if family is not None:
         class_name = family.model_class.__name__
@@ -192,19 +187,6 @@ _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
     (MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, words_reader.decoder_reader),
 )
 """Models of text: those that read a page as words, by the classes that transformers has for them."""
-_OF_OTHER_INPUT = (
-    "audio",
-    "speech",
-    "asr",
-    "voxtral",
-    "seamless",
-    "transcribe",
-    "flamingo",
-    "whisper",
-    "music",
-    "moshi",
-)
-"""Parts of the names of models that transformers lists there too, and that read no text alone."""
 
 
 def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
@@ -212,7 +194,7 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
 
     A configuration that names no class is taken for one unless the family has masked language models too.
     """
-    if any(part in kind for part in _OF_OTHER_INPUT):
+    if any(part in kind for part in TABLE["answering"]["other_input"]):
         return None
     named = raw.get("architectures") or []
     for classes, model_class, reader_of in _TEXT_FAMILIES:

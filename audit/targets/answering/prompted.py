@@ -13,24 +13,13 @@ import torch
 from audit.targets.answering.processed import ProcessorReader
 from audit.targets.answering.reader import Inputs, Sample
 from audit.targets.answering.wording import QUESTION, continued, tokens_of
-
-EXAMPLES = {
-    "paligemma": f"<image>answer en {QUESTION}",
-    "florence2": f"<DocVQA>{QUESTION}",
-    "got_ocr2": f"<|im_start|>user\\n<img><imgpad></img>\\n{QUESTION}<|im_end|><|im_start|>assistant\\n",
-    "blip-2": f"Question: {QUESTION} Answer:",
-    "instructblip": QUESTION,
-    "kosmos-2.5": f"<md>USER: {QUESTION} ASSISTANT:",
-    "kosmos-2": f"<grounding> Question: {QUESTION} Answer:",
-    "git": QUESTION,
-    "blip": QUESTION,
-}
-"""By `model_type`: how models without a chat template are usually asked, as TOML has it (model cards and papers)."""
+from audit.targets.table import TABLE
 
 
 def example_of(kind: str, mark: str | None) -> str:
     """A prompt for a model of this `model_type`, for whose processor `mark` stands for the image."""
-    return EXAMPLES.get(kind) or f"{mark or ''}Question: {QUESTION} Answer:"
+    named: str | None = TABLE["answering"]["prompts"].get(kind)
+    return named or f"{mark or ''}Question: {QUESTION} Answer:"
 
 
 class PromptReader(ProcessorReader):

@@ -10,9 +10,7 @@ from audit.targets.answering.parts import processor_of
 from audit.targets.answering.processed import ProcessorReader, ends_of, mark_of, positions_of
 from audit.targets.answering.prompted import PromptReader, example_of
 from audit.targets.checkpoint.folder import CheckpointFolder
-
-_UNSCORED = {"mllama": 8}
-"""By `model_type`, tokens that a model reads but never gives, as its own code has it; the image's mark is one."""
+from audit.targets.table import TABLE
 
 
 def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None) -> ProcessorReader:
@@ -28,7 +26,9 @@ def reader_of(folder: CheckpointFolder, config: Any, prompt: str | None, system:
     Raises:
         TargetError: its processor cannot be used, or has no chat template and there is no prompt.
     """
-    n_embedded = config.get_text_config(decoder=True).vocab_size + _UNSCORED.get(str(config.model_type), 0)
+    n_embedded = config.get_text_config(decoder=True).vocab_size + TABLE["answering"]["unscored"].get(
+        str(config.model_type), 0
+    )
     processor = processor_of(folder, n_embedded)
     tokenizer, mark = processor.tokenizer, mark_of(processor)
     ends, positions = ends_of(folder, config, tokenizer), positions_of(config)

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from audit.targets.table import TABLE
+
 LONGEST_ANSWER = 128
 """Tokens an answer may have, its end included (ours: the longest address of SROIE has 60, in BERT's vocabulary)."""
 QUESTION = "{question}"
 """Stands for the question in a prompt."""
 
-OWN_VOCABULARIES = frozenset(
-    ("pegasus", "pegasus_x", "bigbird_pegasus", "mbart", "m2m_100", "nllb-moe", "marian", "fsmt")
-)
-"""Families of encoder-decoders of text with whose tokens there is no masked language model: those of Pegasus and of
-translation are their own, mBART's are XLM-RoBERTa's and marks of languages."""
-ROBERTAS = frozenset(("bart", "led"))
-"""Families with RoBERTa's tokens, and longer pages."""
+OWN_VOCABULARIES = frozenset(TABLE["answering"]["own_vocabularies"])
+ROBERTAS = frozenset(TABLE["answering"]["robertas"])
 
 
 def plain(tokenizer: Any, text: str) -> str:

@@ -20,7 +20,7 @@ from audit.targets.checkpoint.resident import place
 from audit.targets.checkpoint.tokenizer import check_vocabulary, load_tokenizer
 from audit.targets.checkpoint.weights import read_model
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import Family, family_of
+from audit.targets.encoders.families import Family, family_named, family_of
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
@@ -187,14 +187,8 @@ def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
     """
-    sight = _known(config).sight_of(config)
+    sight = family_named(config.model_type).sight_of(config)
     return None if sight is None else PageImageReader(images, sight.as_processed(open_checkpoint(folder).path))
-
-
-def _known(config: Any) -> Family:
-    family = family_of(config.model_type)
-    assert family is not None, "the configuration was opened as one of a known family"
-    return family
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
@@ -204,7 +198,7 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
         TargetError: one of them takes no page worth the name.
     """
     limit = tokenizer.model_max_length
-    family = _known(config)
+    family = family_named(config.model_type)
     sight = family.sight_of(config)
     longest = longest_row(family.n_positions(config), 0 if sight is None else sight.n_appended)
     # Tokenizers without a limit say 1e30.

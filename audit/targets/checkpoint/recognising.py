@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from audit import plugins
 from audit.corpus.documents import Task, TaskKind
 from audit.corpus.validation import label_problems
 from audit.errors import TargetError
@@ -40,7 +41,6 @@ ADAPTERS: Mapping[str, TaskKind] = {
 }
 """By the task type of a PEFT adapter."""
 LABELLED: tuple[TaskKind, ...] = ("token-classification", "spade-extraction", "document-classification", "intent-slots")
-INTENT_SLOTS = "docaudit-nlu"
 _PLACEHOLDER = re.compile(r"LABEL_\d+")
 
 
@@ -71,8 +71,10 @@ def recognise_task(folder: Path) -> RecognisedTask:
         kind = next((kind for ending, kind in HEADS.items() if architecture.endswith(ending)), None)
         if kind is not None:
             return RecognisedTask(Task(kind, _labels(config, kind)), architecture)
-    if config.get("model_type") == INTENT_SLOTS:
-        return RecognisedTask(Task("intent-slots", _labels(config, "intent-slots")), INTENT_SLOTS)
+    model_type = str(config.get("model_type"))
+    task: TaskKind | None = getattr(plugins.load("docaudit.targets").get(model_type), "task", None)
+    if task is not None:
+        return RecognisedTask(Task(task, _labels(config, task)), model_type)
     adapter = str(_settings(folder / "adapter_config.json").get("task_type"))
     if adapter in ADAPTERS:
         return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -21,6 +21,7 @@ from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
 from audit.targets.encoders.heads import HEADS, HeadName, sum_of_losses
+from audit.targets.encoders.labelling import unknown_labels
 from audit.targets.encoders.losses import TokenLosses
 from audit.targets.encoders.own_head import own_scores
 from audit.targets.interface import (
@@ -117,6 +118,10 @@ class EncoderTarget:
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `Target.token_strings`."""
         return str(self.encoder.tokenizer.decode(list(ids))).strip()
+
+    def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:
+        """Give, by the id of a document, the labels that the model lacks; see `unknown_labels`."""
+        return unknown_labels(self.encoder.task, self.labels, documents)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
         """See `Target.ask`.

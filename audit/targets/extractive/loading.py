@@ -32,6 +32,7 @@ from audit.targets.extractive.layers import head_of
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.extractive.windows import Inputs, SpanReader
 from audit.targets.interface import Answer
+from audit.targets.table import TABLE
 
 TASK = "extractive-qa"
 HEADS: dict[str, str] = {
@@ -39,17 +40,6 @@ HEADS: dict[str, str] = {
     **MODEL_FOR_DOCUMENT_QUESTION_ANSWERING_MAPPING_NAMES,
 }
 """The class of a model with the head, by the `model_type` of its configuration: all that transformers has."""
-UNREADABLE = {
-    "layoutlmv2": "its image branch is part of detectron2, which docaudit does not run",
-    "lxmert": "it reads regions of photographs that a detector found, not words of a page",
-    "markuplm": "it reads the nodes of web pages, not words of a page",
-    "splinter": "its questions hold a token of their own, which docaudit does not know",
-    "reformer": "its rows must have one fixed length",
-    "canine": "it reads characters, and has no fast tokenizer",
-}
-"""Models with such a head whose pages docaudit cannot lay out, and the reason."""
-CHUNKED = ("longformer", "led", "big_bird", "bigbird_pegasus")
-"""Models that compute attention in chunks of all rows of a batch."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings")
 _USUAL_TOKENS = 512
 """The longest row of a model that names none (ours)."""
@@ -122,8 +112,9 @@ def load_extractive(
 
 
 def _class_of(folder: CheckpointFolder, kind: str) -> Any:
-    if kind in UNREADABLE:
-        raise TargetError(f"{folder}: {HEADS[kind]} cannot be audited: {UNREADABLE[kind]}")
+    if kind in TABLE["extractive"]["unreadable"]:
+        why = TABLE["extractive"]["unreadable"][kind]
+        raise TargetError(f"{folder}: {HEADS[kind]} cannot be audited: {why}")
     if kind not in HEADS:
         raise TargetError(
             f"{folder}: {kind!r} is no model that points at answers",
@@ -168,7 +159,7 @@ def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
         n_types=max(1, int(getattr(config, "type_vocab_size", 0) or 2)),
         pad_id=int(pad_id),
         n_appended=patches,
-        alone=config.model_type in CHUNKED,
+        alone=config.model_type in TABLE["extractive"]["chunked"],
     )
 
 

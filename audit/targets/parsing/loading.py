@@ -8,7 +8,7 @@ from typing import Any
 from transformers import GenerationConfig
 
 from audit.errors import TargetError
-from audit.targets.answering.loading import load_answering
+from audit.targets.answering.loading import known_families, load_answering
 from audit.targets.answering.parts import VOCABULARIES
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
@@ -22,8 +22,6 @@ from audit.targets.parsing.target import ParsingTarget
 LONGEST_OUTPUT = 4096
 """Tokens of the longest output where neither recipe nor checkpoint names one (ours): a densely written page."""
 _POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
-_ONLY_ASKED = ("udop", "docaudit-vt5")
-"""Families whose readers know no other prompt than a question's."""
 _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
 _UNSET_LENGTH = 20
@@ -56,7 +54,8 @@ def load_parsing(
         TargetError: see `load_answering`; or nothing says what the model is given.
     """
     folder = open_checkpoint(folder)
-    if folder.config.get("model_type") in _ONLY_ASKED:
+    family = known_families().get(str(folder.config.get("model_type")))
+    if family is not None and not family.parses:
         raise TargetError(
             f"{folder}: docaudit asks {folder.config['model_type']} questions only, and task.kind is parsing",
             'set [task] kind = "question-answering" in manifest.toml, and give documents questions',

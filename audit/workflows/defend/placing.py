@@ -21,7 +21,7 @@ from audit.references.retrain import start_of
 from audit.report.files import remove
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.environment import device_named
-from audit.targets.opening import open_model
+from audit.targets.opening import open_model, trainer_of
 from audit.workflows.folders import hold_evidence
 from audit.workflows.options import ScanOptions
 
@@ -42,7 +42,7 @@ def check(defense: Defense, options: ScanOptions) -> None:
 
 def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
     """Refuse to train on from the audited model: it would keep what it remembers, whatever the countermeasure."""
-    if corpus.manifest.task.kind == "intent-slots":
+    if trainer_of(corpus.manifest.task.kind) is not None:
         return  # its sizes alone are taken
     if open_model(start, corpus).beginning.weights & open_model(model_dir, corpus, start).weights:
         raise TargetError(
@@ -60,7 +60,7 @@ def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Pa
     if defense.keeps_adapter and is_adapter(options.model_dir) and (given is None or not is_adapter(given)):
         _refuse_elsewhere(corpus, options.model_dir, given)
         return options.model_dir
-    if corpus.manifest.task.kind == "intent-slots" and given is None and corpus.manifest.references.pretrained is None:
+    if given is None and corpus.manifest.references.pretrained is None and trainer_of(corpus.manifest.task.kind):
         given = options.model_dir
     return start_of(corpus, given)
 

@@ -7,15 +7,13 @@ from audit.errors import TargetError
 from audit.extensions.private.interface import Learner
 from audit.extensions.private.learners.answering import AnsweringLearner
 from audit.extensions.private.learners.encoder import EncoderLearner
-from audit.extensions.private.learners.nlu import NluLearner, fresh_nlu
 from audit.references.extractive import trains_pointing
-from audit.references.nlu import NluRecipe
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for, under_head
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.quantised import refuse_training
 from audit.targets.encoders.labelling import unknown_labels
-from audit.targets.opening import answering_of
+from audit.targets.opening import answering_of, trainer_of
 
 
 def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = "cpu") -> Learner:
@@ -44,8 +42,10 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
         target = answering_of(start, corpus, device)
         target.check(corpus)
         return AnsweringLearner(target, corpus, start.path)
-    if isinstance(recipe, NluRecipe):
-        return NluLearner(*fresh_nlu(start, corpus, seed), device)
+    other = trainer_of(corpus.manifest.task.kind)
+    if other is not None and other.open_learner is not None:
+        learner: Learner = other.open_learner(start, corpus, seed, device)
+        return learner
     model, encoder = under_head(start, corpus, seed)
     encoder.check_vocabulary(corpus.documents)
     strange = unknown_labels(encoder.task, encoder.labels, corpus.of("member"))

@@ -3,19 +3,24 @@
 A small convolutional network makes a feature map of the page, RoIAlign takes the part under each token's box, and its
 projection is added to the token's word embedding (Dentan et al. 2024, section 2.1; methods.md#reconstruction). All that
 follows (positions, boxes, layers, heads) is the text-and-layout model's own.
+
+Annotations stay objects here (no `from __future__ import annotations`): transformers checks settings against them.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
+from huggingface_hub.dataclasses import strict
 from torch import nn
 from transformers import (
+    AutoConfig,
+    BrosConfig,
     BrosForTokenClassification,
     BrosModel,
     BrosSpadeEEForTokenClassification,
     BrosSpadeELForTokenClassification,
+    LayoutLMConfig,
     LayoutLMForMaskedLM,
     LayoutLMForTokenClassification,
     LayoutLMModel,
@@ -23,8 +28,13 @@ from transformers import (
     initialization,
 )
 
+from audit.errors import TargetError
+from audit.references.starting import starting_model
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.encoders.bros_mlm import BrosForMaskedLM
-from audit.targets.encoders.image_branch_config import BrosImageConfig, LayoutLMImageConfig
+from audit.targets.encoders.families import Family, family_of, shares, thousandths
+from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.page_images import ImageInput
 from audit.targets.encoders.spade import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 
 BINS = 3
@@ -32,6 +42,29 @@ BINS = 3
 POINTS = 2
 """Each bin is the mean of 2 x 2 points, regularly placed (He et al. 2017, section 3: "RoIAlign")."""
 GROUPS = 8
+
+
+@strict
+class LayoutLMImageConfig(LayoutLMConfig):  # type: ignore[misc]
+    """LayoutLM's configuration; the side of the square picture in pixels; the channels after each halving of it."""
+
+    model_type = "docaudit-layoutlm-image"
+    image_size: int = 256
+    image_channels: list[int] | tuple[int, ...] = (32, 64, 128)
+
+
+@strict
+class BrosImageConfig(BrosConfig):  # type: ignore[misc]
+    """BROS's configuration; the side of the square picture in pixels; the channels after each halving of it."""
+
+    model_type = "docaudit-bros-image"
+    image_size: int = 256
+    image_channels: list[int] | tuple[int, ...] = (32, 64, 128)
+
+
+for _config in (LayoutLMImageConfig, BrosImageConfig):
+    # So that AutoTokenizer, too, knows a checkpoint of this type.
+    AutoConfig.register(_config.model_type, _config)
 
 
 def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
@@ -212,3 +245,62 @@ class BrosImageSpadeForExtraction(_SeesBros, BrosSpadeEEForTokenClassification):
 
 class BrosImageSpadeForLinking(_SeesBros, BrosSpadeELForTokenClassification):  # type: ignore[misc]
     """Bimodal BROS, SPADE entity linking."""
+
+
+def _sight(config: Any) -> ImageInput:
+    return ImageInput((config.image_size, config.image_size), "visual_embeds")
+
+
+LAYOUTLM = Family(
+    "LayoutLM with images",
+    "layoutlm",
+    {
+        "mlm": LayoutLMImageForMaskedLM,
+        "token-classification": LayoutLMImageForTokenClassification,
+        "spade-extraction": LayoutLMImageSpadeForExtraction,
+        "spade-linking": LayoutLMImageSpadeForLinking,
+    },
+    thousandths,
+    _sight,
+    "cls",
+)
+BROS = Family(
+    "BROS with images",
+    "bros",
+    {
+        "mlm": BrosImageForMaskedLM,
+        "token-classification": BrosImageForTokenClassification,
+        "spade-extraction": BrosImageSpadeForExtraction,
+        "spade-linking": BrosImageSpadeForLinking,
+    },
+    shares,
+    _sight,
+    "cls",
+)
+
+
+def start_with_images(
+    folder: AnyFolder, head: HeadName, *, seed: int = 0, labels: Sequence[str] = (), **settings: Any
+) -> Any:
+    """Open a LayoutLM or BROS with a fresh image branch under a head; a checkpoint that has one keeps it.
+
+    Args:
+        folder: a checkpoint, with any head or none.
+        head: see `starting_model`.
+        seed: what is fresh follows from it.
+        labels: see `starting_model`.
+        **settings: of the branch: `image_size`, `image_channels`.
+
+    Raises:
+        TargetError: see `starting_model`; or the family has no image branch.
+    """
+    folder = open_checkpoint(folder)
+    kind = str(folder.config.get("model_type"))
+    if kind in ("layoutlm", "bros"):
+        return starting_model(
+            folder, head, labels=labels, into=f"docaudit-{kind}-image", settings=settings, fresh=("visual",), seed=seed
+        )
+    model, family = starting_model(folder, head, labels=labels, seed=seed), family_of(kind)
+    if family is not None and family.sight_of(model.config) is None:
+        raise TargetError(f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS")
+    return model

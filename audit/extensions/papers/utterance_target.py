@@ -1,20 +1,25 @@
-"""NLU models as targets."""
+"""The model of utterances as a target, and its loading."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
+from safetensors import safe_open
 
-from audit.arrays import Floats
+from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_model import NluConfig, NluModel, NluOutput, steady_product
+from audit.extensions.papers.vocabulary import UNKNOWN_ID, Vocabulary
 from audit.targets.batching import padded_rows
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import frozen
 from audit.targets.encoders.forward import DTYPES
@@ -28,10 +33,6 @@ from audit.targets.interface import (
     TrainingLoss,
     type_asked,
 )
-from audit.targets.nlu.model import NluModel, NluOutput
-from audit.targets.nlu.products import steady_product
-from audit.targets.nlu.rows import UtteranceBatch, alike, completed, truth_of
-from audit.targets.nlu.vocabulary import UNKNOWN_ID, Vocabulary
 
 A = TypeVar("A")
 BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
@@ -39,6 +40,52 @@ BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
 UNKNOWN_SHARE = 0.2
 """A vocabulary that lacks more than this share of the members' words is refused (ours): a model knows the words it was
 trained on, but for rare ones that a recipe may leave out."""
+FAMILY = "BiLSTM-CRF"
+TASK = "intent-slots"
+
+
+@dataclass(frozen=True)
+class UtteranceBatch:
+    """Utterances of one length, with what the loss reads.
+
+    Attributes:
+        ids: (n, n_tokens).
+        labels: (n, n_tokens).
+        intents: (n,).
+    """
+
+    ids: Ints
+    labels: Ints
+    intents: Ints
+
+
+def alike(keys: Sequence[Any]) -> Iterator[list[int]]:
+    """The indices of equal keys, group by group, in order of their first one."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for index, key in enumerate(keys):
+        groups[key].append(index)
+    yield from groups.values()
+
+
+def truth_of(query: CompletionLoss | RelaxedLoss) -> tuple[Ints, int]:
+    """The tags and the intent of a query's utterance.
+
+    Raises:
+        ValueError: it has none.
+    """
+    page = query.page
+    if page.labels is None or page.intent is None:
+        raise ValueError("the training loss reads tags and an intent, and this utterance has none")
+    return page.labels, page.intent
+
+
+def completed(query: CompletionLoss) -> tuple[Ints, Ints, Ints]:
+    """Ids (n, n_tokens), labels (n, n_tokens) and intents (n,) of a query's utterance with each completion."""
+    labels, intent = truth_of(query)
+    n = len(query.completions)
+    ids = np.tile(query.page.ids, (n, 1))
+    ids[:, list(query.positions)] = query.completions
+    return ids, np.tile(labels, (n, 1)), np.full(n, intent)
 
 
 class NluTarget:
@@ -59,7 +106,6 @@ class NluTarget:
     """
 
     lowered = 0
-    """How often batches were halved because memory ran out: never, the models are small."""
 
     def __init__(
         self, model: NluModel, vocabulary: Vocabulary, card: TargetCard, batch_rows: int | None = None
@@ -168,7 +214,9 @@ class NluTarget:
         answer: Any = {
             TagProbabilities: self._tag_probabilities,
             BestIntent: self._best_intent,
-            TrainingLoss: self._training_loss,
+            TrainingLoss: lambda asked: self._completion_loss(
+                [CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in asked]
+            ),
             CompletionLoss: self._completion_loss,
             RelaxedLoss: self._relaxed_loss,
         }[kind]
@@ -176,12 +224,10 @@ class NluTarget:
             return cast("list[A]", answer(queries))
 
     def _best_intent(self, queries: Sequence[BestIntent]) -> list[int]:
-        answers = [0] * len(queries)
+        best: dict[int, int] = {}
         for rows, output in self._by_length([query.page for query in queries]):
-            best = output.intent_logits.cpu().numpy().argmax(axis=1)
-            for row, intent in zip(rows, best[: len(rows)].tolist(), strict=True):
-                answers[row] = intent
-        return answers
+            best |= zip(rows, output.intent_logits.cpu().numpy().argmax(axis=1).tolist(), strict=False)
+        return [best[row] for row in range(len(queries))]
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
         answers: list[Floats] = [np.empty(0)] * len(queries)
@@ -198,11 +244,6 @@ class NluTarget:
                 own = rows[part]
                 inputs = self._table[torch.from_numpy(np.stack([pages[row].ids for row in own])).to(self._table.device)]
                 yield own, self._run(inputs)
-
-    def _training_loss(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
-        return self._completion_loss(
-            [CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in queries]
-        )
 
     def _completion_loss(self, queries: Sequence[CompletionLoss]) -> list[Floats]:
         """One row a completion; the rows of all queries of one length make one stream."""
@@ -288,3 +329,69 @@ class NluTarget:
     def _n_rows(self, n: int) -> int:
         """The rows that a batch of `n` is filled up to."""
         return padded_rows(n) if self.card.device == "cpu" else max(n, self.batch_rows)
+
+
+def is_nlu(folder: AnyFolder) -> bool:
+    """True for a checkpoint whose configuration is that of an NLU model.
+
+    Raises:
+        TargetError: the folder is no checkpoint, or is unsafe to load.
+    """
+    return open_checkpoint(folder).config.get("model_type") == NluConfig.model_type
+
+
+def load_nlu(
+    folder: AnyFolder, *, device: str = "cpu", labels: Sequence[str] = (), batch_rows: int | None = None
+) -> NluTarget:
+    """Load an NLU model as a target.
+
+    Args:
+        folder: what `fit_nlu` wrote.
+        device: "cpu", "cuda" or "mps".
+        labels: the tags that the manifest names, if any; they must be the model's, in any order.
+        batch_rows: see `NluTarget`.
+
+    Raises:
+        TargetError: the folder holds no NLU model, or lacks weights or words, or its tags are not `labels`.
+    """
+    folder = open_checkpoint(folder)
+    if not is_nlu(folder):
+        raise TargetError(f"{folder}: no NLU model", f"its config.json must say model_type {NluConfig.model_type!r}")
+    model = load_whole_model(folder, NluModel)
+    vocabulary = Vocabulary.load(folder.path)
+    config = model.config
+    if len(vocabulary.words) != config.vocab_size:
+        raise TargetError(f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}")
+    if config.max_tokens < 1:
+        raise TargetError(f"{folder}: the model reads no word", "correct max_tokens in config.json")
+    _check_whole(model, folder)
+    own = [str(config.id2label.get(index)) for index in range(config.num_labels)]
+    if labels and sorted(labels) != sorted(own):
+        raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
+    layer = ", character layer" if config.n_characters else ""
+    card = folder.card(
+        model,
+        family=FAMILY,
+        task=TASK,
+        architecture=f"{FAMILY}, intent and slots{layer}",
+        vocabulary=config.vocab_size,
+        max_tokens=config.max_tokens,
+        device=device,
+    )
+    return NluTarget(model.to(device), vocabulary, card, batch_rows)
+
+
+def _check_whole(model: NluModel, folder: CheckpointFolder) -> None:
+    """Refuse weights that the configuration leaves out, and characters that the character layer cannot look up."""
+    stored: set[str] = set()
+    for path in folder.path.glob("*.safetensors"):
+        with safe_open(path, framework="pt") as weights:
+            stored.update(weights.keys())
+    left_over = sorted(stored - model.state_dict().keys())
+    if left_over:
+        raise TargetError(f"{folder}: config.json describes less than the weights have, no {left_over[0]}")
+    if model.characters is None:
+        return
+    numbers: torch.Tensor = model.spellings
+    if bool((numbers < 0).any()) or bool((numbers >= model.config.n_characters).any()):
+        raise TargetError(f"{folder}: the table of words' characters names characters that the model lacks")

@@ -17,19 +17,18 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats, Ints
-from audit.corpus.documents import Document
+from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_model import NluConfig, NluModel
+from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
+from audit.extensions.papers.vocabulary import Vocabulary
 from audit.references.reproducible import reproducible
 from audit.references.trainer import store
-from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.trainer_state import TRAINER_STATE
-from audit.targets.nlu.config import NluConfig
-from audit.targets.nlu.loading import load_nlu
-from audit.targets.nlu.model import NluModel
-from audit.targets.nlu.target import NluTarget
-from audit.targets.nlu.vocabulary import Vocabulary
+from audit.targets.opening import Opener
 
 LARGEST_GRADIENT = 5.0
 """Gradients longer than this are shortened to it, as in Ma & Hovy (2016, section 3.2)."""
@@ -321,3 +320,18 @@ def _mean_loss(model: NluModel, material: Sequence[_Utterances]) -> float:
         )
         losses += [model(*part).losses for part in rows]
     return float(torch.cat(losses).double().mean())
+
+
+def _open(folder: CheckpointFolder, corpus: Corpus, device: str, batch_rows: int | None) -> NluTarget:
+    return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
+
+
+def _open_learner(start: CheckpointFolder, corpus: Corpus, seed: int, device: str) -> Any:
+    from audit.extensions.papers.utterance_learner import NluLearner, fresh_nlu
+
+    return NluLearner(*fresh_nlu(start, corpus, seed), device)
+
+
+OPENER = Opener(
+    is_nlu, _open, "intent-slots", "that name intents and slots: BiLSTM-CRF", NluRecipe, fit_like, _open_learner
+)

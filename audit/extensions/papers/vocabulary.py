@@ -1,4 +1,4 @@
-"""The words that an NLU model knows, one token each, and their file beside the weights."""
+"""The words that a model of utterances knows, one token each, and their file beside the weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -31,12 +32,12 @@ class Vocabulary:
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, words: Iterable[str]) -> Vocabulary:
+    def of(cls, words: Iterable[str]) -> Self:
         """The vocabulary of these words, sorted, each once."""
         return cls((UNKNOWN, *sorted({*words} - {UNKNOWN})))
 
     @classmethod
-    def load(cls, folder: Path) -> Vocabulary:
+    def load(cls, folder: Path) -> Self:
         """Read `vocabulary.json` of a checkpoint.
 
         Raises:

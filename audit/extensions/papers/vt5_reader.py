@@ -9,8 +9,10 @@ from typing import Any
 from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
+from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.targets.answering.layout import (
     BOX_SCALE,
+    NOWHERE,
     ROWS_KEPT,
     PageImages,
     SampleRow,
@@ -24,9 +26,9 @@ from audit.targets.answering.layout import (
     side_lengths,
     tokens_of_words,
 )
+from audit.targets.answering.loading import AnsweringFamily
 from audit.targets.answering.parts import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample
-from audit.targets.answering.vt5_config import VT5Config
 from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
@@ -37,8 +39,6 @@ PROMPT = f"question: {QUESTION}  context: {WORDS}"
 """As in the authors' code. Several spaces read as one, as T5's own tokenizer has it; fast versions of it differ."""
 WHOLE_PAGE: Box = (0, 0, BOX_SCALE, BOX_SCALE)
 """Of the prompt's tokens, as in the authors' code: a question belongs to no place on the page."""
-NOWHERE: Box = (0, 0, 0, 0)
-"""Of the end token and of padding, as in the authors' code."""
 
 
 class VT5Reader:
@@ -138,3 +138,6 @@ def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = 
     visual: Any = config.visual
     images = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
     return VT5Reader(load_fast_tokenizer(folder, config), config, PROMPT if prompt is None else prompt, images)
+
+
+FAMILY = AnsweringFamily("VT5", VT5ForConditionalGeneration, reader_of, denoises=True, parses=False)

@@ -1,4 +1,4 @@
-"""Models that name intents and slots, made anew: their words, tags and intents are those of public utterances."""
+"""Models of utterances for private training: their words, tags and intents are those of public utterances."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ import torch
 from audit.arrays import Ints
 from audit.corpus.documents import Corpus, Document
 from audit.errors import ManifestError
+from audit.extensions.papers.utterance_model import NluConfig, NluModel
+from audit.extensions.papers.utterance_target import UNKNOWN_SHARE, load_nlu
+from audit.extensions.papers.vocabulary import UNKNOWN_ID, Vocabulary
 from audit.extensions.private.interface import Batch, Learner
 from audit.references.trainer import store
 from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.checkpoint.libraries import quiet
-from audit.targets.nlu.config import NluConfig
-from audit.targets.nlu.loading import load_nlu
-from audit.targets.nlu.model import NluModel
-from audit.targets.nlu.target import UNKNOWN_SHARE
-from audit.targets.nlu.vocabulary import UNKNOWN_ID, Vocabulary
 
 _SIZES = (
     "embedding_size",

@@ -9,21 +9,166 @@ Where the papers are silent (all ours): the sentence's vector is the last state 
 dropout stands before the first BiLSTM and after the last one; words that the vocabulary lacks show no characters.
 
 There is no padding: the utterances of a batch have the same number of words.
-"""
 
-from __future__ import annotations
+Annotations stay objects here (no `from __future__ import annotations`): transformers checks settings against them.
+"""
 
 from dataclasses import dataclass
 from typing import cast
 
 import torch
+from huggingface_hub.dataclasses import strict
 from torch import nn
-from transformers import PreTrainedModel, initialization
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel, initialization
 from transformers.modeling_outputs import ModelOutput
 
-from audit.targets.nlu.config import NluConfig
-from audit.targets.nlu.crf import LinearChainCrf
-from audit.targets.nlu.products import SteadyLinear
+from audit.targets.batching import STEP
+
+
+@strict
+class NluConfig(PretrainedConfig):  # type: ignore[misc]
+    """What an `NluModel` is made of. The tags are `id2label`, in the order of its outputs.
+
+    Sizes that Ma & Hovy (2016) give are theirs (30 filters of window 3 over 30-dimensional characters); the others are
+    ours.
+
+    Attributes:
+        vocab_size: words, the unknown one included.
+        embedding_size: of a word's vector.
+        hidden_size: of one direction of a BiLSTM layer.
+        n_layers: BiLSTM layers; 2 in Parikh et al. 2022.
+        n_characters: known characters and the blank; 0: no character layer.
+        longest_word: characters of a word that the character layer reads; the rest is cut.
+        character_size: of a character's vector.
+        character_filters: outputs of the convolution over a word's characters.
+        character_window: characters that a filter sees; odd.
+        input_dropout: on what goes into the first BiLSTM: word vector and character vector.
+        state_dropout: on the last BiLSTM's states and on the sentence's vector, before the dense layers.
+        intents: their names, in the order of the model's outputs.
+        max_tokens: the longest utterance; longer ones are cut to a window.
+    """
+
+    model_type = "docaudit-nlu"
+    vocab_size: int = 1
+    embedding_size: int = 50
+    hidden_size: int = 48
+    n_layers: int = 2
+    n_characters: int = 0
+    longest_word: int = 20
+    character_size: int = 30
+    character_filters: int = 30
+    character_window: int = 3
+    input_dropout: float = 0.0
+    state_dropout: float = 0.0
+    intents: list[str] | tuple[str, ...] = ()
+    max_tokens: int = 256
+
+    @property
+    def input_size(self) -> int:
+        """Of what goes into the first BiLSTM for one token."""
+        return self.embedding_size + (self.character_filters if self.n_characters else 0)
+
+
+AutoConfig.register(NluConfig.model_type, NluConfig)
+
+
+def steady_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """`left @ right` for (..., k) and (k, m), with k and m filled up to multiples of `STEP`; rows are the caller's."""
+    k, m = right.shape
+    if k % STEP or m % STEP:
+        left = nn.functional.pad(left, (0, -k % STEP))
+        right = nn.functional.pad(right, (0, -m % STEP, 0, -k % STEP))
+    return (left @ right)[..., :m]
+
+
+class SteadyLinear(nn.Linear):
+    """A dense layer that computes as `steady_product` does, once it is trained."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """See `nn.Linear`."""
+        if self.training:
+            return super().forward(input)
+        return steady_product(input, self.weight.T) + self.bias
+
+
+class LinearChainCrf(nn.Module):
+    """Scores sequences of tags: what each token says of its tag, and how well each tag follows the one before.
+
+    Sums of exponentials over tags are matrix products of exponentials, each row taken relative to its largest entry:
+    what underflows there is below a sum's last bit, as long as no transition falls under -80 or so.
+
+    Args:
+        n_tags: L.
+    """
+
+    def __init__(self, n_tags: int) -> None:
+        super().__init__()
+        self.transitions = nn.Parameter(torch.zeros(n_tags, n_tags))
+        """Score of the second tag (column) after the first (row)."""
+        self.starts = nn.Parameter(torch.zeros(n_tags))
+        self.ends = nn.Parameter(torch.zeros(n_tags))
+
+    def score(self, emissions: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+        """The score of one sequence of tags for each sentence: (n,).
+
+        Args:
+            emissions: (n, n_tokens, L) what each token says of its tag.
+            tags: (n, n_tokens) the sequences.
+        """
+        emitted = emissions.gather(-1, tags[..., None])[..., 0].sum(dim=1)
+        followed = self.transitions[tags[:, :-1], tags[:, 1:]].sum(dim=1)
+        total: torch.Tensor = emitted + followed + self.starts[tags[:, 0]] + self.ends[tags[:, -1]]
+        return total
+
+    def log_partition(self, emissions: torch.Tensor) -> torch.Tensor:
+        """Log of the sum of exp(score) over all sequences of tags, for each sentence: (n,).
+
+        Args:
+            emissions: (n, n_tokens, L).
+        """
+        return torch.logsumexp(self._forward_scores(emissions)[-1] + self.ends, dim=-1)
+
+    def costs(self, emissions: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+        """Negative log-likelihood of one sequence of tags for each sentence: (n,), nats.
+
+        Args:
+            emissions: (n, n_tokens, L).
+            tags: (n, n_tokens).
+        """
+        return self.log_partition(emissions) - self.score(emissions, tags)
+
+    def marginals(self, emissions: torch.Tensor) -> torch.Tensor:
+        """The probability of each tag for each token, by forward-backward: (n, n_tokens, L), rows sum to 1.
+
+        Args:
+            emissions: (n, n_tokens, L).
+        """
+        before = torch.stack(self._forward_scores(emissions), dim=1)
+        return torch.softmax(before + torch.stack(self._backward_scores(emissions), dim=1), dim=-1)
+
+    def _forward_scores(self, emissions: torch.Tensor) -> list[torch.Tensor]:
+        """For each token, the log-sum over all beginnings that end in each tag there: (n, L)."""
+        steps = emissions.unbind(dim=1)
+        scores = [self.starts + steps[0]]
+        following = self.transitions.exp()
+        for step in steps[1:]:
+            scores.append(self._log_product(scores[-1], following) + step)
+        return scores
+
+    def _backward_scores(self, emissions: torch.Tensor) -> list[torch.Tensor]:
+        """For each token, the log-sum over all continuations after each tag there: (n, L)."""
+        steps = emissions.unbind(dim=1)
+        scores = [self.ends.expand_as(steps[0])]
+        preceding = self.transitions.exp().T
+        for step in reversed(steps[1:]):
+            scores.append(self._log_product(scores[-1] + step, preceding))
+        return scores[::-1]
+
+    def _log_product(self, scores: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+        """log(exp(scores) @ factors) for (n, L) and (L, L)."""
+        largest = scores.detach().amax(dim=-1, keepdim=True)
+        product = torch.matmul if self.training else steady_product
+        return product((scores - largest).exp(), factors).log() + largest
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Models and data sets of single papers; each registers through an entry point."""

@@ -1,0 +1,9 @@
+"""The table of families, `families.toml`: data that transformers' own tables lack."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
