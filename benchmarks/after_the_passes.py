@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 
 from audit.corpus import features, manifest
-from audit.report import canvas, figures, remembered
+from audit.report import canvas, figures
 from audit.report.pdf import pdf
 from audit.stats import resampling
 from audit.targets.environment import instructions, threads
@@ -68,7 +68,6 @@ def compare_figures() -> dict[str, Any]:
     series = tuple(figures.Series(label, (point,) * len(rows)) for label in ("with the model", "without the model"))
 
     def page() -> bytes:
-        remembered.forget()
         panels = [figures.Panel(title, series) for title in ("Recovered word for word", "Never seen")]
         return pdf(PAGE.format("".join(figures.by_category(f"figure{number}", rows, panels) for number in range(4))))
 

@@ -123,14 +123,10 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undrawn() -> Iterator[None]:
     """Reports without the drawing of PDF and diagrams, most of a small scan's time, for tests of something else."""
-    from audit.report import remembered
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7\n")
         patch.setattr("audit.report.figures.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>')
-        remembered.forget()
         yield
-    remembered.forget()
 
 
 @pytest.fixture(scope="module")

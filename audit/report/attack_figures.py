@@ -1,4 +1,4 @@
-"""The figures of an attack: its specifications, filled from its result."""
+"""Fill the figures of an attack from its result."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from audit.attacks.reporting import (
     Figure,
     HistogramFigure,
     OverlapFigure,
+    OverlapRow,
     PagesFigure,
 )
-from audit.measurements import Curve, Estimate, Unresolved
+from audit.measurements import Curve, Estimate
 from audit.record import Completed
-from audit.report import diagram, drawn_pages, figures
+from audit.report import figures, numbers
 from audit.report.attack_text import ResultIndex
+from audit.report.jinja import environment
 
 PAGES = PagesFigure(
     kept="word that stayed",
@@ -39,6 +41,15 @@ class DrawnFigure:
     svg: Markup
     caption: str
     spec: Figure
+
+
+@dataclass(frozen=True)
+class OverlapCell:
+    """A part of the questions: the number as printed, its interval or nothing, and its share in per cent."""
+
+    printed: str
+    between: str
+    percent: float
 
 
 def draw(specs: Sequence[Figure], result: Completed, drawn: int) -> tuple[DrawnFigure, ...]:
@@ -70,85 +81,99 @@ def unspecified(result: Completed, specs: Sequence[Figure]) -> list[Figure]:
 
 
 def _figure(spec: Figure, result: Completed, name: str) -> str:
-    """One figure as SVG; empty when the record has nothing for it."""
+    """Draw one figure as HTML; empty when the record has nothing for it."""
     match spec:
         case HistogramFigure():
-            return _distribution(spec, result, name)
+            histogram = next((item for item in result.histograms if item.name == spec.histogram), None)
+            if histogram is None or not any(sum(counts) for counts in histogram.counts.values()):
+                return ""
+            return figures.distribution(name, histogram, spec.labels, spec.height)
         case CurveFigure():
-            return _curves(spec, result, name)
+            curves = {curve.name: curve for curve in result.curves if any(curve.series.values())}
+            panels = [_curve_panel(curves[one.curve], one, spec.series) for one in spec.panels if one.curve in curves]
+            return figures.lines(name, panels, spec.height) if panels else ""
         case PagesFigure():
-            return drawn_pages.draw(name, result.pages, spec)
+            return figures.pages(name, result.pages, spec) if result.pages else ""
         case OverlapFigure():
-            return diagram.draw(name, diagram.overlaps(spec.rows, ResultIndex(result)), spec.labels)
+            return _overlap(spec, ResultIndex(result))
         case CategoryFigure():
             return _by_category(spec, result, name)
 
 
-def _distribution(spec: HistogramFigure, result: Completed, name: str) -> str:
-    histogram = next((item for item in result.histograms if item.name == spec.histogram), None)
-    if histogram is None or not any(sum(counts) for counts in histogram.counts.values()):
-        return ""
-    return figures.distribution(name, histogram, spec.labels, spec.height or figures.BARS_HEIGHT)
-
-
-def _curves(spec: CurveFigure, result: Completed, name: str) -> str:
-    """One panel a curve; its series in the specified order, so that each has the same look in every panel."""
-    by_name = {curve.name: curve for curve in result.curves if any(curve.series.values())}
-    panels = [_curve_panel(by_name[panel.curve], panel, spec.series) for panel in spec.panels if panel.curve in by_name]
-    return figures.lines(name, panels, spec.height or figures.LINES_HEIGHT) if panels else ""
-
-
 def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> figures.LinePanel:
-    lines = []
-    for series in dict.fromkeys([*labels, *curve.series]):
-        points = curve.series.get(series, ())
-        lines.append(
-            figures.FigureLine(
-                labels.get(series, series),
-                tuple(spec.x_scale * point.x for point in points),
-                tuple(figures.Point(point.value, point.low, point.high) for point in points),
-            )
+    """Make a panel of a curve; its series in the specified order, so that each has the same look in every panel."""
+    lines = [
+        figures.FigureLine(
+            labels.get(series, series),
+            tuple(spec.x_scale * point.x for point in curve.series.get(series, ())),
+            tuple(figures.Point(point.value, point.low, point.high) for point in curve.series.get(series, ())),
         )
-    return figures.LinePanel(
-        title=spec.title,
-        axis=curve.axis if spec.axis is None else spec.axis,
-        quantity=curve.quantity if spec.quantity is None else spec.quantity,
-        lines=tuple(lines),
-        form=spec.form,
-        diagonal=spec.diagonal,
-    )
+        for series in dict.fromkeys([*labels, *curve.series])
+    ]
+    axis = curve.axis if spec.axis is None else spec.axis
+    quantity = curve.quantity if spec.quantity is None else spec.quantity
+    return figures.LinePanel(spec.title, axis, quantity, tuple(lines), spec.form, diagonal=spec.diagonal)
 
 
 def _by_category(spec: CategoryFigure, result: Completed, name: str) -> str:
     index = ResultIndex(result)
     metrics = [series.metric for panel in spec.panels for series in panel.series]
-    categories = [
-        category for category in result.categories if any(index.get(f"{metric}.{category}") for metric in metrics)
-    ]
-    if not categories:
+    rows = [one for one in result.categories if any(index.get(f"{metric}.{one}") for metric in metrics)]
+    if not rows:
         return ""
-    panels = [
-        figures.Panel(
-            panel.title,
-            tuple(
-                figures.Series(
-                    series.label,
-                    tuple(
-                        as_point(index.get(f"{series.metric}.{category}"), panel.complement) for category in categories
-                    ),
-                )
-                for series in panel.series
-            ),
-        )
-        for panel in spec.panels
-    ]
-    return figures.by_category(name, [CATEGORY_LABELS.get(one, one) for one in categories], panels)
+    panels = []
+    for panel in spec.panels:
+        points = {
+            series.label: tuple(figures.Point.of(index.get(f"{series.metric}.{row}"), panel.complement) for row in rows)
+            for series in panel.series
+        }
+        panels.append(figures.Panel(panel.title, tuple(figures.Series(label, own) for label, own in points.items())))
+    return figures.by_category(name, [CATEGORY_LABELS.get(one, one) for one in rows], panels)
 
 
-def as_point(item: Estimate | Unresolved | None, complement: bool = False) -> figures.Point | None:
-    """Return a measurement for drawing; `complement` turns a distance d into 1 - d."""
-    if not isinstance(item, Estimate):
-        return None
-    if complement:
-        return figures.Point(1 - item.value, 1 - item.high, 1 - item.low)
-    return figures.Point(item.value, item.low, item.high)
+def _overlap(spec: OverlapFigure, index: ResultIndex) -> str:
+    """Compare what two models answer, a column for each set of questions whose four numbers are measured."""
+    columns, heads = [], []
+    for row in spec.rows:
+        names = (row.first, row.second, row.only_first, row.only_second)
+        items = [item for item in map(index.get, names) if item is not None]
+        if len(items) == len(names) and len({item.n for item in items}) == 1:
+            heads.append((row.label, f"{items[0].n:,} {items[0].unit}", _net(row, index)))
+            columns.append(_overlap_cells(*items))
+    if not columns:
+        return ""
+    rows = [(part, spec.labels[part], [column[part] for column in columns]) for part in columns[0]]
+    macros = environment().get_template("_macros.html").module
+    return str(macros.overlap(heads, rows))  # type: ignore[attr-defined]
+
+
+def _overlap_cells(
+    first: Estimate, second: Estimate, only_first: Estimate, only_second: Estimate
+) -> dict[str, OverlapCell]:
+    """Both shares, and the questions that only the first model answers, both, only the second, neither."""
+    return {
+        "first": _measured(first),
+        "second": _measured(second),
+        "only_first": _measured(only_first),
+        "both": _derived(max(0.0, first.value - only_first.value), first.n),
+        "only_second": _measured(only_second),
+        "neither": _derived(max(0.0, 1.0 - first.value - only_second.value), first.n),
+    }
+
+
+def _net(row: OverlapRow, index: ResultIndex) -> str:
+    net = index.get(row.net)
+    return f"net {numbers.show(net.value, 'points')} ({numbers.between(net, 'points')})" if net else ""
+
+
+def _measured(item: Estimate) -> OverlapCell:
+    hits = numbers.exact_count(item)
+    share, between = numbers.show(item.value, "share"), numbers.interval(item, "share")
+    printed, behind = (share, between) if hits is None else (f"{hits:,}", f"{share}; {between}")
+    return OverlapCell(printed, behind, 100 * item.value)
+
+
+def _derived(value: float, n: int) -> OverlapCell:
+    """Return what follows from two measured shares: a count of questions, when it is a whole number."""
+    hits = numbers.count_of(min(1.0, value), n)
+    return OverlapCell(numbers.show(value, "share") if hits is None else f"{hits:,}", "", 100 * value)

@@ -16,8 +16,7 @@ from audit.defenses.measured import KINDS, Comparison, Effect, LimitUse
 from audit.measurements import Estimate
 from audit.report import compact, numbers
 from audit.report.defense_battery import difference_text
-from audit.report.figures import Point
-from audit.report.front_figure import FrontPoint, front
+from audit.report.figures import FrontPoint, Point, front
 from audit.report.labels import UTILITY, report_of
 
 AS_IT_WAS = "As it was"

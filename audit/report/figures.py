@@ -1,7 +1,4 @@
-"""Figures as SVG to put into the page: colour-blind-safe (Okabe and Ito 2008), readable in grey by shape and lightness.
-
-The output depends on the data alone (see `canvas`).
-"""
+"""Draw figures with matplotlib as SVG: colour-blind-safe, and readable in grey by shape and lightness."""
 
 from __future__ import annotations
 
@@ -11,32 +8,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from audit.attacks.reporting import Form
-from audit.measurements import Histogram
-from audit.report import alternatives
-from audit.report.canvas import FAINT, FONT_SIZE, RC, as_svg, blank_figure
-from audit.report.drawing import INK
-from audit.report.remembered import drawn_once
+from audit.attacks.reporting import Form, PagesFigure
+from audit.measurements import DrawnPage, Estimate, Histogram, Unresolved
+from audit.report.canvas import FAINT, FONT_SIZE, INK, RC, STYLES, add_legend, as_svg, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-STYLES: tuple[dict[str, Any], ...] = (
-    {"color": "#0072B2", "marker": "o", "fill": True, "line": "-"},
-    {"color": "#D55E00", "marker": "s", "fill": False, "line": "--"},
-    {"color": "#6b7785", "marker": "D", "fill": True, "line": ":"},
-    {"color": "#009E73", "marker": "^", "fill": False, "line": "-."},
-    {"color": "#CC79A7", "marker": "v", "fill": True, "line": (0, (5, 1, 1, 1, 1, 1))},
-    {"color": "#8a6d00", "marker": "P", "fill": False, "line": (0, (1, 1))},
-)
-"""One for each series: hue, marker, filled or open, and the line's dashes."""
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
-BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
-"""Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for (chosen here)."""
-LEGEND = 92
-"""Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
+BARS_HEIGHT, LINES_HEIGHT, PAGES_HEIGHT = 2.2, 2.5, 2.6
+"""Inches: a figure of bars, a row of panels with lines, and a row of pages, where nothing else is asked for."""
+MOST_PAGES = 4
+"""Pages that are drawn, in one row (chosen here: enough to show what an attack does to a page)."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +30,15 @@ class Point:
     value: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, item: Estimate | Unresolved | None, complement: bool = False) -> Point | None:
+        """Return a measurement for drawing; `complement` turns a distance d into 1 - d."""
+        if not isinstance(item, Estimate):
+            return None
+        if complement:
+            return cls(1 - item.value, 1 - item.high, 1 - item.low)
+        return cls(item.value, item.low, item.high)
 
 
 @dataclass(frozen=True)
@@ -89,9 +82,24 @@ class LinePanel:
     diagonal: bool = False
 
 
-@drawn_once
+@dataclass(frozen=True)
+class FrontPoint:
+    """One countermeasure.
+
+    Attributes:
+        useful: its usefulness, as a share.
+        value, reach: the worst limit used up, by the numbers and by the ends of their intervals; 1 is the limit.
+    """
+
+    label: str
+    useful: Point
+    value: float
+    reach: float
+    on_front: bool
+
+
 def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
-    """Dots with intervals, one row a category, panels side by side; values are fractions, shown as percent.
+    """Draw dots with intervals, one row a category, panels side by side; values are fractions, shown as percent.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
@@ -107,43 +115,52 @@ def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
             _draw_rows(axis, rows, panel)
         axes[0].set_yticks(range(len(rows)), rows)
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
-        _legend(figure, axes[0])
-        return as_svg(figure, name, alternatives.of_rows(rows, panels))
+        add_legend(figure, axes[0])
+        return as_svg(figure, name, f"Dots with intervals, in per cent. {_rows_in_words(rows, panels)}")
+
+
+def _rows_in_words(rows: Sequence[str], panels: Sequence[Panel]) -> str:
+    read = [
+        (panel, one, [f"{row} {100 * point.value:.0f}" for row, point in zip(rows, one.points, strict=True) if point])
+        for panel in panels
+        for one in panel.series
+    ]
+    return " ".join(f"{panel.title}, {one.label}: {', '.join(values) or 'nothing'}." for panel, one, values in read)
 
 
 def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
     step = 0.52 / max(1, len(panel.series) - 1)
     for index, (series, style) in enumerate(zip(panel.series, STYLES, strict=False)):
         shown = [(row, point) for row, point in enumerate(series.points) if point is not None]
-        values = [100 * point.value for _, point in shown]
         below = [100 * max(0.0, point.value - point.low) for _, point in shown]
         over = [100 * max(0.0, point.high - point.value) for _, point in shown]
         axis.errorbar(
-            values,
+            [100 * point.value for _, point in shown],
             [row - 0.26 + step * index for row, _ in shown],
             xerr=[below, over],
             linestyle="none",
-            marker=style["marker"],
             markersize=4.2,
-            color=style["color"],
-            markerfacecolor=style["color"] if style["fill"] else "white",
             elinewidth=1.1,
             capsize=2,
             label=series.label,
+            **_marked(style),
         )
     for row in range(1, len(rows)):
         axis.axhline(row - 0.5, color=FAINT, linewidth=0.5)
     axis.set_xlim(-2, 102)
     axis.set_xlabel("per cent")
-    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
-    axis.grid(axis="x", color=FAINT, linewidth=0.5)
-    axis.set_axisbelow(True)
-    axis.tick_params(length=0)
+    axis.set_title(panel.title)
+    axis.grid(axis="x")
 
 
-@drawn_once
-def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], height: float = BARS_HEIGHT) -> str:
-    """Bars of a distribution: a panel for the part of a series' name before ", ", a kind of bar for the rest.
+def _marked(style: Mapping[str, Any]) -> dict[str, Any]:
+    """The marker of a style."""
+    fill = style["color"] if style["fill"] else "white"
+    return {"marker": style["marker"], "color": style["color"], "markerfacecolor": fill}
+
+
+def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], height: float | None = None) -> str:
+    """Draw a distribution: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
@@ -154,72 +171,64 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
     import matplotlib as mpl
 
     split = {key: tuple(key.split(", ", 1)) if ", " in key else ("", key) for key in histogram.counts}
-    titles = list(dict.fromkeys(panel for panel, _ in split.values()))
+    titles = {
+        panel: f"{labels.get(panel, panel)} (n = {' / '.join(_totals(histogram, panel, split))})"
+        for panel, _ in split.values()
+    }
     kinds = list(dict.fromkeys(kind for _, kind in split.values()))
     with mpl.rc_context(RC):
-        figure = blank_figure(height)
+        figure = blank_figure(height or BARS_HEIGHT)
         axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-        for axis, title in zip(axes, titles, strict=True):
-            drawn = {split[key][1]: counts for key, counts in histogram.counts.items() if split[key][0] == title}
-            totals = list(dict.fromkeys(f"{sum(counts):,}" for counts in drawn.values()))
-            _draw_bars(axis, histogram.edges, drawn, kinds, labels)
-            axis.set_title(
-                f"{labels.get(title, title)} (n = {' / '.join(totals)})",
-                loc="left",
-                fontsize="medium",
-                fontweight="bold",
-            )
+        for axis, (panel, title) in zip(axes, titles.items(), strict=True):
+            drawn = {kinds.index(split[key][1]): key for key in histogram.counts if split[key][0] == panel}
+            for index, key in drawn.items():
+                _draw_bars(axis, histogram, key, index, len(kinds), labels.get(kinds[index], kinds[index]))
+            axis.set_title(title)
             axis.set_xlabel(histogram.quantity)
+            axis.grid(axis="y")
         axes[0].set_ylabel("per cent")
-        _legend(figure, axes[0])
-        return as_svg(figure, name, alternatives.of_bars(histogram, labels))
+        add_legend(figure, axes[0])
+        parts = [*titles.values(), *(labels.get(kind, kind) for kind in kinds)]
+        return as_svg(figure, name, f"Bars of a distribution of {histogram.quantity}: {'; '.join(parts)}.")
 
 
-def _draw_bars(
-    axis: Axes,
-    edges: Sequence[float],
-    drawn: dict[str, tuple[int, ...]],
-    kinds: Sequence[str],
-    labels: Mapping[str, str],
-) -> None:
-    for kind, counts in drawn.items():
-        index = kinds.index(kind)
-        fill, edge = BARS[index % len(BARS)]
-        total = sum(counts) or 1
-        widths = [(right - left) * 0.86 / len(kinds) for left, right in pairwise(edges)]
-        starts = [left + (right - left) * 0.07 for left, right in pairwise(edges)]
-        axis.bar(
-            [start + width * index for start, width in zip(starts, widths, strict=True)],
-            [100 * count / total for count in counts],
-            widths,
-            align="edge",
-            color=fill,
-            edgecolor=edge,
-            linewidth=0.7,
-            label=labels.get(kind, kind),
-        )
-    axis.grid(axis="y", color=FAINT, linewidth=0.5)
-    axis.set_axisbelow(True)
-    axis.tick_params(length=0)
+def _totals(histogram: Histogram, panel: str, split: Mapping[str, tuple[str, ...]]) -> list[str]:
+    own = [counts for key, counts in histogram.counts.items() if split[key][0] == panel]
+    return list(dict.fromkeys(f"{sum(counts):,}" for counts in own))
 
 
-@drawn_once
-def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT, size: float = FONT_SIZE) -> str:
-    """Lines with a light band for their pointwise intervals, two panels in a row.
+def _draw_bars(axis: Axes, histogram: Histogram, key: str, index: int, n_kinds: int, label: str) -> None:
+    fill, edge = BARS[index % len(BARS)]
+    counts = histogram.counts[key]
+    widths = [(right - left) * 0.86 / n_kinds for left, right in pairwise(histogram.edges)]
+    starts = [left + (right - left) * 0.07 for left, right in pairwise(histogram.edges)]
+    axis.bar(
+        [start + width * index for start, width in zip(starts, widths, strict=True)],
+        [100 * count / (sum(counts) or 1) for count in counts],
+        widths,
+        align="edge",
+        color=fill,
+        edgecolor=edge,
+        linewidth=0.7,
+        label=label,
+    )
+
+
+def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -> str:
+    """Draw lines with a light band for their pointwise intervals, two panels in a row.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
         panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
         height: of one row of panels, in inches.
-        size: of all text, in points.
     """
     import matplotlib as mpl
 
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    with mpl.rc_context({**RC, "font.size": size}):
-        figure = blank_figure(0.3 + height * rows)
+    with mpl.rc_context(RC):
+        figure = blank_figure(0.3 + (height or LINES_HEIGHT) * rows)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(axis, panel, labels)
@@ -229,8 +238,9 @@ def lines(name: str, panels: Sequence[LinePanel], height: float = LINES_HEIGHT, 
             axis.set_xlabel(panel.axis if index + columns >= len(panels) else "")
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
-        _legend(figure, *axes[: len(panels)])
-        return as_svg(figure, name, alternatives.of_lines(panels))
+        add_legend(figure, *axes[: len(panels)])
+        told = "; ".join(filter(None, (*labels, *(" ".join(panel.title.split()) for panel in panels))))
+        return as_svg(figure, name, f"Lines with bands for their intervals, across: {panels[0].axis}. {told}.")
 
 
 def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
@@ -248,17 +258,15 @@ def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
             [scale * point.value for point in points],
             linestyle=style["line"],
             linewidth=1.3,
-            marker=style["marker"],
             markersize=3.2,
-            color=style["color"],
-            markerfacecolor=style["color"] if style["fill"] else "white",
             label=line.label if line.label in labels else None,
+            **_marked(style),
         )
     _line_axes(axis, panel, scale)
 
 
 def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
-    """The range of what was measured with 0 in it; what means "no difference", and the limit, as lines across."""
+    """Show the range of what was measured with 0 in it, "no difference" and the limit as lines across."""
     points = [point for line in panel.lines for point in line.points if point is not None]
     marks = [0.0] if panel.limit is None else [0.0, panel.limit]
     bottom = scale * min(marks + [point.low for point in points])
@@ -272,35 +280,81 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
         axis.set_xlim(-2, 102)
     if panel.limit is not None:
         axis.axhline(scale * panel.limit, color=INK, linewidth=1.2, linestyle=(0, (6, 2)))
-        axis.annotate(
-            "limit",
-            (1, scale * panel.limit),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="right",
-        )
-    axis.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
+        _name_limit(axis, scale * panel.limit)
+    axis.set_title(panel.title)
     axis.set_ylabel(panel.quantity)
-    axis.grid(color=FAINT, linewidth=0.5)
-    axis.set_axisbelow(True)
-    axis.tick_params(length=0)
+    axis.grid(visible=True)
 
 
-def _legend(figure: Figure, *axes: Axes) -> None:
-    """One entry for each label of these axes, above all panels; none where nothing is labelled."""
-    entries: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            entries.setdefault(label, handle)
-    if not entries:
-        return
-    figure.legend(
-        entries.values(),
-        entries.keys(),
-        loc="outside upper left",
-        ncols=len(entries) if sum(map(len, entries)) <= LEGEND else -(-len(entries) // 2),
-        frameon=False,
-        handletextpad=0.5,
-        columnspacing=1.6,
-    )
+def _name_limit(axis: Axes, height: float) -> None:
+    axis.annotate("limit", (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+
+
+def front(name: str, points: Sequence[FrontPoint], measure: str) -> str:
+    """Draw leak against usefulness, a mark for each countermeasure; the line joins those that no other beats in both.
+
+    Args:
+        name: unique in the report; prefixes every id of the SVG.
+        points: at least two.
+        measure: what usefulness is, as the axis has it.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context(RC):
+        figure = blank_figure(3.0)
+        axis = figure.subplots()
+        for point, style in zip(points, STYLES * len(points), strict=False):
+            across, reach = 100 * point.useful.value, 100 * point.reach
+            axis.plot([across, across], [100 * point.value, reach], color=style["color"], linewidth=1.0)
+            sides = [[100 * (point.useful.value - point.useful.low)], [100 * (point.useful.high - point.useful.value)]]
+            marked = {**_marked(style), "markersize": 5, "elinewidth": 0.8}
+            axis.errorbar([across], [reach], xerr=sides, linestyle="none", label=point.label, **marked)
+        joined = sorted((100 * one.useful.value, 100 * one.reach) for one in points if one.on_front)
+        axis.plot(*zip(*joined, strict=True), color=INK, linewidth=0.9, linestyle=":", zorder=1)
+        axis.axhline(100, color=INK, linewidth=1.1)
+        _name_limit(axis, 100)
+        axis.set_ylim(bottom=0)
+        axis.grid(visible=True)
+        axis.set_xlabel(f"{measure}, per cent")
+        axis.set_ylabel("worst limit used up, per cent")
+        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        told = [
+            f"{one.label}: {100 * one.useful.value:.0f} per cent, worst limit used up {100 * one.reach:.0f} per cent"
+            f"{' (on the front)' if one.on_front else ''}"
+            for one in points
+        ]
+        return as_svg(figure, name, f"{measure} across, worst limit used up upwards. {'. '.join(told)}.")
+
+
+def pages(name: str, shown: Sequence[DrawnPage], labels: PagesFigure) -> str:
+    """Draw the first attacked pages as boxes of words, kept and removed, never their text.
+
+    A word that was taken away is black with a frame around it, one that stayed is a light box without one.
+
+    Args:
+        name: unique in the report; prefixes every id of the SVG.
+        shown: as the record holds them, at least one.
+        labels: of kept and removed words.
+    """
+    import matplotlib as mpl
+    from matplotlib.collections import PolyCollection
+
+    shown = shown[:MOST_PAGES]
+    looks = ((labels.removed, True, INK, INK), (labels.kept, False, "#cfd6dd", "none"))
+    with mpl.rc_context({**RC, "axes.spines.top": True, "axes.spines.right": True, "axes.titleweight": "normal"}):
+        figure = blank_figure(PAGES_HEIGHT)
+        axes = figure.subplots(1, MOST_PAGES, squeeze=False)[0]
+        for axis, page in zip(axes, shown, strict=False):
+            for label, gone, fill, edge in looks:
+                boxes = [box for box, removed in zip(page.boxes, page.removed, strict=True) if removed == gone]
+                corners = [((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in boxes]
+                look: dict[str, Any] = {"facecolor": fill, "edgecolor": edge, "zorder": 1 + gone}
+                axis.add_collection(PolyCollection(corners, label=label, **look))
+            axis.set(xlim=(0, 1), ylim=(1, 0), xticks=(), yticks=(), box_aspect=page.ratio)
+            axis.set_title(f"Page {page.document}: {sum(page.removed):,} of {len(page.boxes):,} words", size=FONT_SIZE)
+        for axis in axes[len(shown) :]:
+            axis.set_visible(False)
+        add_legend(figure, axes[0])
+        counts = [(one.document, f"{len(one.boxes):,} words", sum(one.removed)) for one in shown]
+        told = [f"page {document}, {words}, {removed:,} {labels.removed}" for document, words, removed in counts]
+        return as_svg(figure, name, f"Pages as boxes, one for each word: {'; '.join(told)}.")

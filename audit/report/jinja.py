@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import jinja2
 from markupsafe import Markup, escape
@@ -12,14 +13,13 @@ from markupsafe import Markup, escape
 from audit.attacks.reporting import CATEGORY_LABELS, sentence_case
 from audit.errors import RenderError
 from audit.report import numbers
-from audit.report.remembered import CompiledTemplates
 from audit.resources import folder
 
 LINK = r"arXiv:(\d{4}\.\d{4,5})|(https://[^\s<>)]*[^\s<>).,;])"
 """An arXiv id, or an address without the punctuation behind it."""
-_compiled = CompiledTemplates()
 
 
+@cache
 def environment() -> jinja2.Environment:
     """Return Jinja over `templates/`: everything is escaped, and an undefined name is an error."""
     made = jinja2.Environment(
@@ -28,7 +28,6 @@ def environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=_compiled,
     )
     made.filters.update(
         show=numbers.show,

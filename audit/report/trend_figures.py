@@ -12,7 +12,6 @@ from audit.attacks.reporting import AttackReport
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit
 from audit.report import figures
-from audit.report.attack_figures import as_point
 from audit.report.labels import UTILITY
 from audit.report.sweep_page import Stop
 
@@ -20,8 +19,6 @@ MOST_PANELS = 12
 """Panels of one figure (chosen here): what a page holds at this size of type."""
 PAGE_HEIGHT, ROW_HEIGHT = 8.8, 1.9
 """Inches: of the panels on one page, and of one row of them where there are few (chosen here)."""
-FONT_SIZE = 9.0
-"""Points: the smallest type of the report."""
 TITLE_WIDTH = 38
 """Letters of a line of a panel's title."""
 
@@ -39,7 +36,7 @@ def draw_panels(panels: Sequence[figures.LinePanel]) -> list[Markup]:
 
 def _draw(number: int, panels: Sequence[figures.LinePanel]) -> Markup:
     rows = -(-len(panels) // 2)
-    return Markup(figures.lines(f"trend{number}", panels, min(ROW_HEIGHT, PAGE_HEIGHT / rows), FONT_SIZE))
+    return Markup(figures.lines(f"trend{number}", panels, min(ROW_HEIGHT, PAGE_HEIGHT / rows)))
 
 
 def panels_of(
@@ -90,7 +87,7 @@ def _panel(
     quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
     positions = tuple(stop.x for stop in stops)
     drawn = tuple(
-        figures.FigureLine(label, positions, tuple(as_point(find(stop, name=metric)) for stop in stops))
+        figures.FigureLine(label, positions, tuple(figures.Point.of(find(stop, name=metric)) for stop in stops))
         for label, metric in names.items()
     )
     wrapped = textwrap.fill(title[:1].upper() + title[1:], TITLE_WIDTH)

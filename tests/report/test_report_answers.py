@@ -16,8 +16,8 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.reporting import OverlapFigure, PagesFigure
 from audit.measurements import ALPHAS, Bound, DrawnPage, Estimate, Unresolved
 from audit.record import Completed
-from audit.report import compact, diagram, drawn_pages
-from audit.report.attack_text import ResultIndex
+from audit.report import compact, figures
+from audit.report.attack_figures import draw
 from audit.report.files import write
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
@@ -42,13 +42,6 @@ def overlap_figure() -> OverlapFigure:
     spec = Memorisation.report.figures[0]
     assert isinstance(spec, OverlapFigure)
     return spec
-
-
-def drawing(page: str) -> str:
-    """The first drawing of plain SVG."""
-    found = re.search(r'<svg id="[^"]*" class="drawing".*?</svg>', page, flags=re.DOTALL)
-    assert found is not None
-    return found[0]
 
 
 def test_every_context_and_class_of_the_attack_has_its_row() -> None:
@@ -87,49 +80,32 @@ def test_a_number_that_could_not_be_resolved_is_said_on_page_one() -> None:
     )
 
 
-def test_the_diagram_says_how_many_each_model_answers_and_the_pair_of_never_seen_documents(
+def test_the_comparison_says_how_many_each_model_answers_and_the_pair_of_never_seen_documents(
     pages: dict[str, str],
 ) -> None:
-    drawn = drawing(pages["leaky"])
-    said = Seen(drawn).words
-    for words in (
-        "Documents declared as trained on: 150 questions",
-        "net 42 points (36 to 48)",
-        "E, answered by the audited model: 89 (59 %; 51 to 67 %)",
-        "G, answered by the baseline: 26 (17 %; 12 to 24 %)",
-        "Documents declared as never seen: 150 questions",
-        "E, answered by the audited model: 26 (17 %; 12 to 24 %)",
-    ):
-        assert words in [text.replace("\u00a0", " ") for text in said]
+    (table,) = [table for table in tables(pages["leaky"]) if "E, answered by the audited model" in str(table)]
+    heads, first, second, *parts = table
+    assert heads[1:] == [
+        "Documents declared as trained on: 150 questions net 42 points (36 to 48)",
+        "Documents declared as never seen: 150 questions net 0 points (−5.9 to 5.9)",
+    ]
+    assert first[1:] == ["89 (59 %; 51 to 67 %)", "26 (17 %; 12 to 24 %)"]
+    assert second[1] == "26 (17 %; 12 to 24 %)"
     # Of 150: 69 only the model, 20 both, 6 only the baseline, 55 neither; of the others 6, 20, 6, 118.
-    assert [text for text in said if text.isdigit()] == ["69", "20", "6", "55", "6", "20", "6", "118"]
-    (label,) = re.findall(r'aria-label="([^"]*)"', drawn)
-    assert "only the audited model 69, both 20, only the baseline 6, neither 55; net" in label
+    counts = [[cell.split()[0] for cell in row[1:]] for row in parts]
+    assert counts == [["69", "6"], ["20", "20"], ["6", "6"], ["55", "118"]]
+    widths = re.findall(r'<div class="part only_first" style="width: ([\d.]+)%">', pages["leaky"])
+    assert widths[:2] == ["46.0", "4.0"], "all bars at one scale"
 
 
-def test_the_lengths_of_the_diagram_are_true_at_one_scale() -> None:
-    numbers = ResultIndex(answers.memorisation())
-    spec = overlap_figure()
-    drawn = diagram.draw("d", diagram.overlaps(spec.rows, numbers), spec.labels)
-    bars = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="17" fill="([^"]+)"', drawn)
-    starts, widths = [float(bar[0]) for bar in bars], [float(bar[1]) for bar in bars]
-    per_question = [width / count for width, count in zip(widths, (69, 20, 6, 6, 20, 6), strict=True)]
-    assert max(per_question) == pytest.approx(min(per_question), rel=0.01)
-    assert starts[1] == starts[4]  # the shared parts begin at one place
-    assert starts[0] + widths[0] == pytest.approx(starts[1], abs=0.02)
-    assert len({fill for _, _, fill in bars}) == 3
-
-
-def test_the_diagram_holds_empty_sets_fractions_and_leaves_out_what_was_not_measured() -> None:
-    spec = overlap_figure()
-
+def test_the_comparison_holds_empty_sets_fractions_and_leaves_out_what_was_not_measured() -> None:
     def drawn(*items: Estimate) -> str:
-        result = dataclasses.replace(answers.memorisation(), measurements=items)
-        return diagram.draw("d", diagram.overlaps(spec.rows, ResultIndex(result)), spec.labels)
+        result = dataclasses.replace(answers.memorisation(), measurements=items, histograms=(), curves=(), pages=())
+        return "".join(one.svg for one in draw([overlap_figure()], result, 0))
 
     names = ("extracted.member", "baseline_extracted.member", "memorised.member", "forgotten.member")
     nothing = drawn(*(examples.share(name, 0, 40) for name in names))
-    assert [text for text in Seen(nothing).words if text.isdigit()] == ["0", "0", "0", "40"]
+    assert [text for text in Seen(nothing).words if text.isdigit()] == ["0", "0", "0", "0", "0", "40"]
     # Three baselines: their answers are averaged, so that sets are no whole numbers of questions.
     halves = drawn(
         *(examples.mean(name, value, 0.01, 40) for name, value in zip(names, (0.5, 0.21, 0.33, 0.04), strict=True))
@@ -140,7 +116,7 @@ def test_the_diagram_holds_empty_sets_fractions_and_leaves_out_what_was_not_meas
 
 
 def test_the_table_of_contexts_says_what_the_record_says(pages: dict[str, str]) -> None:
-    contexts = tables(pages["leaky"])[0]
+    contexts = next(table for table in tables(pages["leaky"]) if "|E|" in table[0])
     assert contexts[0][1:] == ["|E|", "|G|", "|M|", "Net (points)", "Net, drawn"]
     by_label = {row[0].partition(" n =")[0]: row for row in contexts[1:]}
     assert len(by_label) == 1 + len(answers.CONTEXTS)
@@ -160,7 +136,7 @@ def test_the_table_of_contexts_says_what_the_record_says(pages: dict[str, str]) 
 def test_a_context_that_was_not_tried_has_no_row_and_its_numbers_are_not_listed_again(pages: dict[str, str]) -> None:
     result = answers.memorisation()
     few = tuple(item for item in result.measurements if "shift" not in item.name)
-    rows = [row[0] for row in tables(page_of(dataclasses.replace(result, measurements=few)))[0]]
+    rows = [row[0] for row in tables(page_of(dataclasses.replace(result, measurements=few)))[1]]
     assert not any("shifted" in label for label in rows)
     listed = re.findall(r"<code>([\w.]+)</code>", pages["leaky"])
     assert "net.unique" in listed
@@ -185,22 +161,16 @@ def test_pages_are_boxes_with_the_removed_ones_marked_by_more_than_colour(pages:
         7, 1.4, ((0.1, 0.1, 0.3, 0.12), (0.4, 0.1, 0.6, 0.12), (0.9, 0.9, 1.4, 0.92)), (False, True, False)
     )
     labels = PagesFigure("word that stayed", "word that was taken away", "a caption")
-    drawn = drawn_pages.draw("p", [page], labels)
+    drawn = figures.pages("p", [page], labels)
     seen = Seen(drawn)
     assert "Page 7: 1 of 3 words" in seen.text
     assert (
         "aria-label",
         "Pages as boxes, one for each word: page 7, 3 words, 1 word that was taken away.",
     ) in seen.attributes
-    # Two kept boxes in one path; the removed one filled and, by itself, framed (each once more in the legend).
-    paths = re.findall(r'<path d="([^"]*)" fill="([^"]*)"', drawn)
-    assert [(d.count("M"), fill != "none") for d, fill in paths] == [
-        *((1, True), (1, False), (1, True)),
-        *((2, True), (1, True), (1, False)),
-    ]
-    assert drawn_pages.draw("p", [], labels) == ""
-    tall = dataclasses.replace(page, ratio=9.0)
-    assert f"{drawn_pages.TALLEST:g}" in drawn_pages.draw("p", [tall], labels)
+    # The removed box is dark and, by itself, framed; each look stands in the legend too.
+    assert drawn.count("fill: #1d2733; stroke: #1d2733") == 2
+    assert drawn.count("fill: #cfd6dd") == 3
     assert pages["leaky"].count("Page 4: ") == 1
     assert "Page 5: " not in pages["leaky"]
 
@@ -281,21 +251,15 @@ def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None
 
 
 def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:
-    hostile = [
-        diagram.draw("d", [_overlap(HOSTILE)], dict.fromkeys((*diagram.PARTS, "first", "second"), HOSTILE)),
-        drawn_pages.draw("p", [answers.page(1)], PagesFigure(HOSTILE, HOSTILE, "")),
-    ]
+    spec = dataclasses.replace(overlap_figure(), labels=dict.fromkeys(overlap_figure().labels, HOSTILE))
+    (overlap,) = draw([spec], answers.memorisation(), 0)
+    hostile = [overlap.svg, figures.pages("p", [answers.page(1)], PagesFigure(HOSTILE, HOSTILE, ""))]
     result = dataclasses.replace(answers.memorisation(), confounded=HOSTILE, parameters={HOSTILE: HOSTILE})
     for page in (*hostile, page_of(result)):
         seen = Seen(page)
         assert seen.tags.count("script") == (1 if page.startswith("<!DOCTYPE") else 0)  # its own
         assert HOSTILE in seen.text
         assert not [value for name, value in seen.attributes if name.startswith("on")]
-
-
-def _overlap(label: str) -> diagram.Overlap:
-    share = diagram.Share(0.25, "10")
-    return diagram.Overlap(label, label, share, share, dict.fromkeys(diagram.PARTS, share), label)
 
 
 def test_the_decision_report_holds_the_numbers_of_the_diagram(tmp_path: object) -> None:
@@ -310,8 +274,8 @@ def test_the_decision_report_holds_the_numbers_of_the_diagram(tmp_path: object) 
     assert "May this model be deployed" in first
     found = next(page for page in rest if "Figure 1." in page)
     for words in (
-        "E, answered by the audited model: 89",
-        "G, answered by the baseline: 26",
+        "E, answered by the audited model 89",
+        "G, answered by the baseline 26",
         "net 42 points",
         "69",
         "118",

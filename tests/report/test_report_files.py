@@ -18,7 +18,6 @@ from pypdf import PdfReader
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
 from audit.record import Failed, Inapplicable, Skipped
-from audit.report import remembered
 from audit.report.files import write
 from audit.report.recommend import recommend
 from audit.report.revealed import write_revealed
@@ -106,7 +105,6 @@ def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_
     kept = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        remembered.forget()
         assert write(odd, verdict, policy, tmp_path / name) == ()
         kept.append([(tmp_path / name / file).read_bytes() for file in ("report.html", "report.pdf")])
     assert kept[0] == kept[1]

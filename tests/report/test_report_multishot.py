@@ -12,7 +12,7 @@ from test_report_html import Seen
 
 from audit.measurements import Curve, CurvePoint, Measurement, Unresolved
 from audit.record import Completed
-from audit.report import figures, remembered
+from audit.report import figures
 from audit.report.html import html
 
 TITLE = "Several attempts at every value (multi-shot)"
@@ -125,7 +125,6 @@ def test_the_words_on_several_attempts_never_say_more_than_the_numbers() -> None
 def test_the_curves_are_drawn_once_in_one_look_and_the_same_each_time() -> None:
     result = dataclasses.replace(examples.reconstruction(0.6), categories=())
     page = page_of(result, drawn=True)
-    remembered.forget()
     assert page == page_of(result, drawn=True)
     assert "Figure 2. " in Seen(page).text
     assert "Figure 3." not in Seen(page).text

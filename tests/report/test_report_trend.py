@@ -24,7 +24,7 @@ from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
-from audit.report import canvas, remembered, trend, trend_figures
+from audit.report import canvas, trend
 from audit.report.labels import report_of
 from audit.report.numbers import NBSP
 from audit.report.pdf import pdf
@@ -130,7 +130,7 @@ def test_many_checkpoints_stay_legible(tmp_path: Path) -> None:
         sheet.extract_text(visitor_text=note)
     assert min(sizes) >= 9
     # Those in figures too: of 9 points where the figure is as wide as it was made, and it is drawn wider.
-    assert trend_figures.FONT_SIZE >= 9
+    assert canvas.FONT_SIZE >= 9
     assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {72 * canvas.WIDTH}
     assert 72 * canvas.WIDTH <= (210 - 2 * 16) / 25.4 * 72
 
@@ -226,7 +226,6 @@ def test_the_same_records_give_the_same_files_and_nothing_is_loaded(tmp_path: Pa
     kept = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        remembered.forget()
         trend.write(examples.training(0.0, 0.4), "epoch", tmp_path / name)
         kept.append([(tmp_path / name / file).read_bytes() for file in ("trend.html", "trend.pdf")])
     assert kept[0] == kept[1]
