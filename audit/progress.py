@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
@@ -13,37 +13,23 @@ T = TypeVar("T")
 class Progress(Protocol):
     """Told how far a long run is; the command line draws it, tests are silent."""
 
-    def stage(self, name: str, total: int) -> None:
-        """A stage of `total` steps begins; the one before it is over."""
+    def stage(self, name: str, total: int = 0) -> None:
+        """Begin a stage of `total` steps, 0 where nobody counts them; the one before it is over."""
         ...
 
     def advance(self, steps: int = 1) -> None:
-        """So many steps are done."""
-        ...
-
-    def plan(self, title: str, parts: Mapping[str, float]) -> None:
-        """A run of these parts begins, each with a first guess of its seconds; without parts the run is over."""
-        ...
-
-    def part(self, name: str) -> None:
-        """A part of the run begins; those planned before it are over."""
+        """Count steps that are done."""
         ...
 
 
 class Silent:
     """A `Progress` that says nothing."""
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
-
-    def plan(self, title: str, parts: Mapping[str, float]) -> None:
-        """See `Progress.plan`."""
-
-    def part(self, name: str) -> None:
-        """See `Progress.part`."""
 
 
 SILENT: Progress = Silent()

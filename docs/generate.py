@@ -11,7 +11,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 
 from audit import policy as policies
@@ -77,10 +76,8 @@ def _commands() -> Iterator[str]:
     yield f"Generated from the command line's own help; `docaudit COMMAND --help` prints the same. {EXIT_HELP}"
     yield ""
     for name, command in sorted(_leaves(typer.main.get_command(app), "docaudit")):
-        # What is registered stands in choices and help as soon as a command is called.
-        command.make_context(name, [], resilient_parsing=True)
-        arguments = [item for item in command.params if isinstance(item, click.Argument)]
-        options = [item for item in command.params if isinstance(item, click.Option) and item.name != "help"]
+        arguments = [item for item in command.params if item.param_type_name == "argument"]
+        options = [item for item in command.params if item.param_type_name == "option" and item.name != "help"]
         signature = " ".join([name, *(_shown(item) for item in arguments), "[OPTIONS]"])
         yield from (f"## {name}", "", f"`{signature}`", "")
         yield from (_paragraphs(command.help or ""), "")
@@ -91,8 +88,8 @@ def _commands() -> Iterator[str]:
         yield from _table(("option", "meaning", "default"), rows)
 
 
-def _leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
+def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if not hasattr(command, "commands"):
         yield name, command
         return
     for child, inner in command.commands.items():
@@ -103,32 +100,26 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def _shown(argument: click.Argument) -> str:
-    return str(argument.metavar or (argument.name or "").upper())
+def _shown(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
 
 
-def _flags(option: click.Option) -> str:
-    """The option, its other spellings, and what it takes."""
+def _flags(option: Any) -> str:
+    """Name the option, its other spellings, and what it takes."""
     names = "`, `".join(option.opts)
     if option.is_flag:
         return names
-    if option.metavar:
-        return f"{names} {option.metavar}"
-    kind = option.type
-    if isinstance(kind, click.Choice):
-        return f"{names} {'|'.join(map(str, kind.choices))}"
-    return f"{names} {kind.name.removesuffix(' range').upper()}"
+    kind = option.metavar or option.display_type(None).strip("<>")
+    return f"{names} {kind if option.metavar or '|' in kind else kind.removesuffix(' range').upper()}"
 
 
-def _meaning(option: click.Option) -> str:
-    """The help of an option, and the range of a number."""
-    kind, text = option.type, option.help or ""
-    if isinstance(kind, (click.IntRange, click.FloatRange)) and kind.min is not None:
-        text += f" From {kind.min:,}{f' to {kind.max:,}' if kind.max is not None else ''}."
-    return text.strip()
+def _meaning(option: Any) -> str:
+    """Give the help of an option, and the range of a number."""
+    ends = option._get_number_range_help_str()
+    return f"{option.help or ''}{f' Range: {ends}.' if ends else ''}".strip()
 
 
-def _default(option: click.Option) -> str:
+def _default(option: Any) -> str:
     if isinstance(option.show_default, str):
         return option.show_default
     value: Any = option.default

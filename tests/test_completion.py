@@ -27,7 +27,6 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ("line", "offered"),
     [
         ("docaudit insp", ["inspect"]),
-        ("docaudit gate --pl", ["--plain"]),
         ("docaudit scan --policy ", ["default", "strict"]),
         ("docaudit gate --policy s", ["strict"]),
         ("docaudit scan --only memo", ["memorisation"]),

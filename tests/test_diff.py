@@ -599,7 +599,7 @@ def test_json_is_what_its_schema_says(shown, tmp_path):
 
 def test_a_file_takes_the_comparison_and_standard_output_stays_empty(tmp_path):
     place = saved(tmp_path / "a", scan(reconstruction(0.1)))
-    result = docaudit("diff", place, place, "--format", "markdown", "--output", tmp_path / "diff.md")
+    result = docaudit("diff", place, place, "--format", f"markdown={tmp_path / 'diff.md'}")
     assert (result.exit_code, result.stdout) == (0, "")
     assert (tmp_path / "diff.md").read_text().startswith("### docaudit: 0 worse, 0 better")
 

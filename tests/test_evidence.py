@@ -54,10 +54,12 @@ def scanned(scan, tmp_path):
     """A scan whose evidence is kept elsewhere, with the values; the modes are not those of a careful shell."""
     before = os.umask(0)
     try:
-        output = scan(tmp_path / "out", "--reveal", "--evidence", tmp_path / "deep" / "kept")
+        out, kept = tmp_path / "out", tmp_path / "deep" / "kept"
+        scan(out, "--evidence", kept)
+        output = docaudit("report", out, "--reveal", "--evidence", kept).output
     finally:
         os.umask(before)
-    return tmp_path / "out", tmp_path / "deep" / "kept", output
+    return out, kept, output
 
 
 def test_evidence_goes_where_it_is_told_and_nowhere_else(scanned):

@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
-import click
 import example_records
 import numpy as np
 import pytest
@@ -446,7 +445,7 @@ def test_families_without_a_masked_head_are_told_which_text_model_to_give(family
 
 def commands(group, path=()):
     for name, command in group.commands.items():
-        if isinstance(command, click.Group):
+        if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
         else:
             yield (*path, name)
@@ -459,9 +458,8 @@ def test_help_texts_are_whole(path, monkeypatch):
     for name in path:
         command = command.commands[name]
     shown = flat(docaudit(*path, "--help").output)
-    assert "{" not in shown
     for text in (command.help, *(param.help for param in command.params if getattr(param, "help", None))):
-        for sentence in flat(text).split(". ") if text and "{" not in text else ():
+        for sentence in flat(text).split(". ") if text else ():
             assert sentence.rstrip(".") in shown
 
 
@@ -469,4 +467,4 @@ def test_the_help_of_a_scan_names_its_attacks(monkeypatch):
     monkeypatch.setenv("COLUMNS", "4000")
     shown = docaudit("scan", "--help").output
     assert "reconstruction, memorisation" in flat(shown)
-    assert "[quick|standard|full]" in docaudit("defend", "--help").output
+    assert "quick|standard|full" in docaudit("defend", "--help").output

@@ -76,26 +76,25 @@ def test_a_scan_with_one_large_model_in_memory_at_a_time_finds_the_same(
 def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(
     asked: Path, tmp_path: Path
 ) -> None:
-    record, _ = scan(asked, tmp_path / "out", "--weights", "bfloat16")
+    record, _ = scan(asked, tmp_path / "out", "--dtype", "bfloat16")
     # Every attack runs to its end, training on a page included.
     completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
     assert completed == {"memorisation", "membership"}
     assert record.target.dtype == "bfloat16"
     assert {card.card.dtype for card in record.references} == {"bfloat16"}
-    planned = docaudit("plan", asked / "data", "--model", asked / "model", "--weights", "bfloat16")
+    planned = docaudit("plan", asked / "data", "--model", asked / "model", "--dtype", "bfloat16")
     assert planned.exit_code == 0, planned.output
 
 
 def test_encoders_and_workers_of_ray_keep_their_format(asked: Path, tmp_path: Path) -> None:
     model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
-    options = ScanOptions(model, data, tmp_path / "out", weights="bfloat16")
-    with pytest.raises(UsageError, match="keeps float32 weights"):
-        open_scan(options)
+    options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
+    assert open_scan(options).target.card.dtype == "float32"
     with pytest.raises(UsageError, match="no such number format"):
-        open_scan(replace(options, weights="int8"))
+        open_scan(replace(options, dtype="int8"))
     pytest.importorskip("ray")
     with pytest.raises(UsageError, match="elsewhere load models by themselves"):
-        open_scan(replace(options, engine="ray"))
+        open_scan(replace(options, model_dir=asked / "model", data_dir=asked / "data", engine="ray"))
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def test_a_reference_that_no_attack_takes_is_named(place):
 
 
 def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(place, scanned):
-    more = ("--out", place / "rows", "--budget", "quick", "--batch-rows", 16)
+    more = ("--out", place / "rows", "--budget", "quick", "--batch-size", 16)
     docaudit("scan", place / "model", place / "data", *more)
     assert replace(records.read(place / "rows"), timing=scanned.timing) == scanned
 
@@ -155,7 +155,7 @@ def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
 
 
 def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):
-    result = docaudit("scan", place / "model", place / "data", "--batch-rows", 5, "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", "--batch-size", 5, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "multiple of 16" in result.output
 

@@ -52,14 +52,14 @@ def test_a_closed_standard_output_is_told_in_a_sentence(violated):
 
 
 def test_what_is_written_into_a_file_alone_needs_no_standard_output(violated, tmp_path):
-    found = docaudit(">&-", "gate", violated, "--format", "json", "--output", str(tmp_path / "verdict.json"), "--quiet")
+    found = docaudit(">&-", "gate", violated, "--format", f"json={tmp_path / 'verdict.json'}", "--quiet")
     assert (found.returncode, found.stderr) == (10, "")
     assert (tmp_path / "verdict.json").read_text().endswith("}\n")
 
 
 @pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2> /dev/full", marks=full)])
 def test_without_standard_error_the_exit_code_is_the_verdicts(violated, redirected):
-    found = docaudit(redirected, "gate", violated, "--format", "json", "--verbose")
+    found = docaudit(redirected, "gate", violated, "--format", "json")
     assert found.returncode == 10
     assert '"violated"' in found.stdout
     assert docaudit(redirected, "gate", "nowhere").returncode == 2
@@ -70,7 +70,7 @@ def test_a_reader_of_the_help_may_leave():
 
 
 def test_a_missing_package_is_named_without_a_traceback(capsys):
-    with pytest.raises(typer.Exit) as ended, show_errors(debug=False):
+    with pytest.raises(typer.Exit) as ended, show_errors():
         import_missing("scipy.stats")
     told = capsys.readouterr().err
     assert ended.value.exit_code == 1
@@ -79,7 +79,7 @@ def test_a_missing_package_is_named_without_a_traceback(capsys):
 
 
 def test_a_module_of_docaudits_own_that_is_missing_is_a_bug():
-    with pytest.raises(ModuleNotFoundError), show_errors(debug=False):
+    with pytest.raises(ModuleNotFoundError), show_errors():
         import_missing("audit.nothing")
 
 
@@ -93,7 +93,7 @@ def test_a_module_of_docaudits_own_that_is_missing_is_a_bug():
     ids=lambda error: type(error).__name__,
 )
 def test_too_little_memory_is_told_without_a_traceback(error, capsys):
-    with pytest.raises(typer.Exit) as ended, show_errors(debug=False):
+    with pytest.raises(typer.Exit) as ended, show_errors():
         raise error
     told = capsys.readouterr().err
     assert ended.value.exit_code == 1
@@ -102,7 +102,7 @@ def test_too_little_memory_is_told_without_a_traceback(error, capsys):
 
 @pytest.mark.parametrize("error", [ImportError("cannot import name"), RuntimeError("shapes differ")])
 def test_other_errors_of_libraries_are_bugs(error):
-    with pytest.raises(type(error)), show_errors(debug=False):
+    with pytest.raises(type(error)), show_errors():
         raise error
 
 

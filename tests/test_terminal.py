@@ -12,7 +12,6 @@ import typer
 
 from audit.attacks import BATTERY
 from audit.cli import app, console
-from audit.cli.console import layout, terminal
 from audit.defenses.registry import DEFENSES
 from audit.errors import UsageError
 from audit.measurements import Estimate
@@ -77,22 +76,32 @@ def test_no_name_is_broken_in_any_table(width, monkeypatch, capsys):
     assert max(map(len, lines_of(shown))) <= width
 
 
-def test_columns_become_lines_where_they_would_break_a_name():
+def test_columns_become_lines_where_they_would_break_a_name(monkeypatch, capsys):
     columns, rows = ("attack", "metric"), [("provider_membership", "balanced_accuracy")]
-    assert layout.column_widths(columns, rows, 38, 2) == [19, 17]
-    assert layout.column_widths(columns, rows, 37, 2) is None
-
-
-def test_a_sentence_is_folded_before_a_name_takes_another_layout():
-    rows = [("provider_membership", "61 providers in and 4 out of training can be asked about")]
-    assert layout.column_widths(("attack", "state"), rows, 60, 2) == [19, 39]
+    for width, fits in {"38": True, "37": False}.items():
+        monkeypatch.setenv("COLUMNS", width)
+        assert console.show_table("", columns, rows) is fits
+    assert lines_of(capsys.readouterr().out) == [
+        "attack               metric",
+        "provider_membership  balanced_accuracy",
+        "",
+        "provider_membership",
+        "  metric: balanced_accuracy",
+        "",
+    ]
 
 
 def test_rows_as_lines_say_what_the_columns_say(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "30")
-    groups = [layout.Group("group", [("balanced_accuracy", "<= 0.65", 39, "passed")])]
-    layout.print_groups("", ("name", "limit", "n", "outcome"), groups, lead=3)
-    assert lines_of(capsys.readouterr().out) == ["group", "  balanced_accuracy  passed", "    limit: <= 0.65; n: 39"]
+    rows = ["group", ("balanced_accuracy", "<= 0.65", 39, "passed")]
+    console.show_table("", ("name", "limit", "n", "outcome"), rows)
+    assert lines_of(capsys.readouterr().out) == [
+        "group",
+        "  balanced_accuracy",
+        "    limit: <= 0.65; n: 39;",
+        "    outcome: passed",
+        "",
+    ]
 
 
 def test_the_answer_and_the_first_action_stand_under_the_verdict(monkeypatch, capsys):
@@ -166,9 +175,7 @@ def test_inapplicable_limits_are_one_line_together(monkeypatch, capsys):
     assert not any("inapplicable" in line for line in shown)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb"), ("--plain", ""), ("pipe", "")]
-)
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb"), ("pipe", "")])
 def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     for other in ("NO_COLOR", "CI", "FORCE_COLOR"):
         monkeypatch.delenv(other, raising=False)
@@ -176,13 +183,9 @@ def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdout.isatty", lambda: name != "pipe", raising=False)
     if name.isupper():
         monkeypatch.setenv(name, value)
-    terminal.set_plain(name == "--plain")
-    try:
-        record, verdict, _ = example_records.violated()
-        console.show_verdict(verdict, None, record)
-        shown = capsys.readouterr().out
-    finally:
-        terminal.set_plain(False)
+    record, verdict, _ = example_records.violated()
+    console.show_verdict(verdict, None, record)
+    shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert not re.search("[\u2500-\u259f]", shown)
 

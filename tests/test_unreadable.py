@@ -46,10 +46,9 @@ def run(*words):
     [
         ("gate", "scan", "--policy", "FILE"),
         ("scan", "no-model", "data", "--attack-parameters", "FILE"),
-        ("scan", "no-model", "data", "--about", "FILE"),
         ("inspect", "data"),
     ],
-    ids=("policy", "attack parameters", "sheet", "manifest"),
+    ids=("policy", "attack parameters", "manifest"),
 )
 @pytest.mark.parametrize("kind", [*UNREADABLE, "a pipe"])
 def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):

@@ -41,9 +41,9 @@ def run(*words):
 @pytest.mark.parametrize(
     "command",
     [
-        ("gate", "new", "--format", "json", "--output"),
-        ("gate", "nothing-there", "--format", "json", "--output"),
-        ("diff", "nothing-there", "new", "--output"),
+        ("gate", "new", "--format", "json="),
+        ("gate", "nothing-there", "--format", "json="),
+        ("diff", "nothing-there", "new", "--format", "text="),
         ("attest", "new", "--out"),
         ("plan", "no-data", "--out"),
     ],
@@ -51,9 +51,9 @@ def run(*words):
 )
 @pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
 def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
-    done = run(*command, place)
+    done = run(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else run(*command, place)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert f"error: {command[-1]}" in done.stderr
+    assert f"error: {'--format' if command[-1][-1] == '=' else command[-1]}" in done.stderr
     assert "hint: name a file" in done.stderr
     assert "nothing-there" not in done.stderr
     assert (work / "file").read_text() == "of somebody"
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
 )
 @pytest.mark.parametrize("place", ["shut", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_loaded(work, command, place):
-    done = run(*command, place)
+    done = run(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else run(*command, place)
     assert done.exit_code == 2
     assert f"error: {command[-1]} {place}: no file can be written there" in done.stderr
     assert "no-data" not in done.stderr
@@ -152,10 +152,10 @@ def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatc
 
 
 def test_a_new_folder_is_made_when_there_is_something_to_write(work):
-    done = run("diff", "old", "new", "--output", "made/for/it.txt")
+    done = run("diff", "old", "new", "--format", "text=made/for/it.txt")
     assert done.exit_code == 0
     assert (work / "made/for/it.txt").read_text().startswith("OLD")
-    assert run("diff", "nothing-there", "new", "--output", "not/made.txt").exit_code == 2
+    assert run("diff", "nothing-there", "new", "--format", "text=not/made.txt").exit_code == 2
     assert not (work / "not").exists()
 
 

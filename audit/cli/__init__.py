@@ -19,41 +19,30 @@ _COMPLETING = "_DOCAUDIT_COMPLETE"
 
 
 def main() -> None:
-    """The `docaudit` command."""
+    """Run the `docaudit` command."""
     called = sys.argv[1] if sys.argv[1:] and _COMPLETING not in os.environ else None
-    _look_less_for_garbage(called)
-    # Nothing docaudit does needs the network: libraries must not try.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Its records are checked by pydantic alone; to look for plugins reads the metadata of every installed package.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from audit.cli import stopping
-
-    with stopping.ended_by_signals():
-        _run(called)
-
-
-def _run(called: str | None) -> None:
-    from audit.cli import console
-    from audit.cli.commands import make_app
-    from audit.errors import DocauditError
-
-    console.guard_streams()
-    try:
-        make_app(called)()
-    except DocauditError as error:  # of what Typer prints itself, as the help
-        console.show_error(error)
-        sys.exit(error.exit_code)
-
-
-def _look_less_for_garbage(called: str | None) -> None:
-    """Spare the searches for garbage among what imports made, which stays: a fifth of the time of `gate`."""
     if called == "gate":
-        # It is over before there is garbage to speak of. What is frozen is not searched once more at the end.
+        # It is over before there is garbage to speak of: searches for it take a fifth of its time.
         gc.disable()
         atexit.register(gc.freeze)
     else:
         gc.set_threshold(50_000)
+    # Nothing docaudit does needs the network: libraries must not try.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Records are checked by pydantic alone; to look for plugins reads the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from audit.cli import console, stopping
+    from audit.cli.commands import make_app
+    from audit.errors import DocauditError
+
+    with stopping.ended_by_signals():
+        console.guard_streams()
+        try:
+            make_app(called)()
+        except DocauditError as error:  # of what Typer prints itself, as the help
+            console.show_error(error)
+            sys.exit(error.exit_code)
 
 
 def __getattr__(name: str) -> Any:

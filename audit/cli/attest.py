@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, show_errors
 
 
 def attest(
@@ -23,19 +22,17 @@ def attest(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where it goes.", show_default="beside the record")
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Write a statement of the verdict that names model, data set, record, policy and reports by their sha256.
 
     An in-toto test result, in a DSSE envelope when it is signed. The policy is the one that the record declares.
     docaudit verify compares it with the files.
     """
-    with show_errors(debug):
-        from audit.workflows import attest as workflow
+    from audit.workflows import attest as workflow
 
-        with console.Reporter():
-            written = workflow.attest(folder, key, out)
-        signed = "not signed" if written.key is None else f"signed by key {written.key[: console.SHOWN_DIGITS]}"
-        console.say(f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}")
-        if written.key is None:
-            console.warn("without --key whoever can change these files can write the statement anew")
+    with console.Reporter():
+        written = workflow.attest(folder, key, out)
+    signed = "not signed" if written.key is None else f"signed by key {written.key[: console.SHOWN_DIGITS]}"
+    console.say(f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}")
+    if written.key is None:
+        console.warn("without --key whoever can change these files can write the statement anew")

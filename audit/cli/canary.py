@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, ProseCommand, Seed, show_errors
+from audit.cli.options import DataDir, Seed, show_errors
 
 if TYPE_CHECKING:
     from audit.corpus.canaries.insertion import InsertReport
@@ -24,7 +24,8 @@ def _canary() -> None:
     """Made-up secrets put among the training documents, to see whether a model gives them away."""
 
 
-@app.command(cls=ProseCommand)
+@app.command()
+@show_errors()
 def insert(
     data_dir: DataDir,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)],
@@ -66,7 +67,6 @@ def insert(
         ),
     ] = False,
     seed: Seed = 0,
-    debug: Debug = False,
 ) -> None:
     """Write a copy of a data set with canaries among its member documents, to train the model on that is audited.
 
@@ -75,29 +75,28 @@ def insert(
     utterances and text become documents of their own; data sets of questions ask for the secret, which no page prints.
     DATA_DIR stays as it is.
     """
-    with show_errors(debug):
-        from audit.corpus import manifest
-        from audit.corpus.canaries import insertion
+    from audit.corpus import manifest
+    from audit.corpus.canaries import insertion
 
-        with console.Reporter():
-            corpus = manifest.load(data_dir)
-            asks = corpus.manifest.task.kind == "question-answering"
-            report = insertion.insert(
-                corpus,
-                out,
-                pattern=pattern or (("pin", "names", "mixed") if asks else ("pin",)),
-                count=count,
-                repeat=repeat or ((1, 4, 16) if asks else (10,)),
-                length=length,
-                seed=seed,
-                printed=printed or not asks,
-            )
-        console.say(*_describe(report, data_dir, out))
-        if report.n_included in (0, count):
-            console.warn(
-                "all coins fell the same way: with no canary on the other side nothing can be compared; "
-                "give a larger --count"
-            )
+    with console.Reporter():
+        corpus = manifest.load(data_dir)
+        asks = corpus.manifest.task.kind == "question-answering"
+        report = insertion.insert(
+            corpus,
+            out,
+            pattern=pattern or (("pin", "names", "mixed") if asks else ("pin",)),
+            count=count,
+            repeat=repeat or ((1, 4, 16) if asks else (10,)),
+            length=length,
+            seed=seed,
+            printed=printed or not asks,
+        )
+    console.say(*_describe(report, data_dir, out))
+    if report.n_included in (0, count):
+        console.warn(
+            "all coins fell the same way: with no canary on the other side nothing can be compared; "
+            "give a larger --count"
+        )
 
 
 def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:

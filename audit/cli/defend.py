@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import click
 import typer
-from click.shell_completion import CompletionItem
 
 from audit.cli import console
 from audit.cli.options import (
     Budget,
-    Debug,
-    DefenseCommand,
     Device,
     Evidence,
     PolicyName,
@@ -23,7 +19,8 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
-from audit.errors import UsageError
+from audit.defenses.registry import DEFENSES, data_defenses, query_defenses, training_defenses
+from audit.errors import UsageError, listed
 from audit.files import check_folder
 
 if TYPE_CHECKING:
@@ -39,25 +36,47 @@ DP = "Differential privacy (dp)"
 """The panel of the options that private training alone takes."""
 
 
-class _Names(click.Choice[str]):
-    """Registered names joined by commas; with --all what stands in their place is no name but MODEL_DIR."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """See `click.ParamType.convert`."""
-        if ctx is not None and ctx.params.get("every"):
-            return str(value)
-        return ",".join(str(super(_Names, self).convert(name, param, ctx)) for name in str(value).split(","))
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`; behind a comma the next name."""
-        before, comma, last = incomplete.rpartition(",")
-        return [CompletionItem(f"{before}{comma}{name}") for name in self.choices if name.startswith(last)]
+def _complete(incomplete: str) -> list[str]:
+    """Complete the last of several names."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in DEFENSES if name.startswith(last)]
 
 
-class DefendCommand(DefenseCommand):
-    """`docaudit defend`, which takes several countermeasures at once."""
+def _chosen(names: Sequence[str]) -> list[Defense]:
+    """Return the countermeasures of these names; all of them without names.
 
-    choice = _Names
+    Raises:
+        UsageError: there is no such countermeasure.
+    """
+    for name in names:
+        if name not in DEFENSES:
+            raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(DEFENSES)}")
+    return [DEFENSES[name] for name in names or DEFENSES]
+
+
+def _trained(baselines_like: bool) -> list[str]:
+    """List the countermeasures that train, with the model that each trains."""
+    return [
+        f"{name}: {defense.description}"
+        for name, defense in training_defenses().items()
+        if defense.baselines_like == baselines_like
+    ]
+
+
+REWRITTEN = [*data_defenses()]
+KINDS = " ".join(
+    [
+        f"{listed([*query_defenses()], 'and')} change the question while the model is used.",
+        f"Others train a model again: {'; '.join(_trained(True))}; each beside baselines trained the same way.",
+        *(f"{one}, beside the references as they are." for one in _trained(False)),
+        *(
+            f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker who "
+            "knows of it."
+            for name, defense in data_defenses().items()
+        ),
+    ]
+)
+EPILOG = KINDS
 
 
 def _dp(help_text: str, *names: str, **more: Any) -> Any:
@@ -69,12 +88,19 @@ def defend(
     countermeasure: Annotated[
         str,
         typer.Argument(
-            metavar="COUNTERMEASURE", help="One, or several joined by commas; none with --all.", show_default=False
+            metavar="COUNTERMEASURE",
+            help=f"One of {listed([*DEFENSES], 'and')}, or several joined by commas; none with --all.",
+            autocompletion=_complete,
+            show_default=False,
         ),
     ],
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL_DIR DATA_DIR", help="{data_alone}", show_default=False),
+        typer.Argument(
+            metavar="MODEL_DIR DATA_DIR",
+            help=f"{listed(REWRITTEN, 'and')} {'take' if REWRITTEN[1:] else 'takes'} DATA_DIR alone.",
+            show_default=False,
+        ),
     ],
     every: Annotated[
         bool,
@@ -89,7 +115,6 @@ def defend(
     budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
     seed: Seed = 0,
     device: Device = "auto",
-    debug: Debug = False,
     unit: Annotated[Literal["document", "provider"] | None, _dp("Whoever is protected as a whole.")] = None,
     epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
     to_policy: Annotated[
@@ -116,13 +141,9 @@ def defend(
         bool | None, _dp("Seeded noise, for tests: there is no guarantee then.", "--reproducible")
     ] = None,
 ) -> None:
-    """Measure countermeasures: what the model gives away without and with each, by every attack, and what it costs.
-
-    {kinds}
-    """
-    with show_errors(debug):
+    """Measure countermeasures: what the model gives away without and with each, by every attack, and what it costs."""
+    with show_errors():
         from audit.defenses.interface import DataDefense
-        from audit.defenses.registry import DEFENSES
         from audit.extensions.private.options import DpOptions
         from audit.workflows.options import ScanOptions
 
@@ -147,7 +168,7 @@ def defend(
         }
         named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         names = () if every else tuple(dict.fromkeys(countermeasure.split(",")))
-        chosen = [DEFENSES[name] for name in names or DEFENSES]
+        chosen = _chosen(names)
         _refuse_options(named, chosen)
         check_folder("--out", out)
         if len(names) == 1 and isinstance(chosen[0], DataDefense):
@@ -177,8 +198,8 @@ def _refuse_options(given: dict[str, Any], chosen: Sequence[Defense]) -> None:
 
     if given and not any(isinstance(defense, TakesPrivacyOptions) for defense in chosen):
         names = ", ".join(f"--{'train' if name == 'trained' else name.replace('_', '-')}" for name in given)
-        listed = ", ".join(defense.name for defense in chosen)
-        raise UsageError(f"{names}: options of differential privacy, not of {listed}", "docaudit defend dp")
+        others = ", ".join(defense.name for defense in chosen)
+        raise UsageError(f"{names}: options of differential privacy, not of {others}", "docaudit defend dp")
 
 
 def _evade(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast
 
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, PolicyName, show_errors
+from audit.cli.options import PolicyName
 from audit.errors import UsageError
 
-DIFF_HELP = (
+EPILOG = (
     "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong usage or "
     "input, or scans that differ in more than the model; 1 docaudit failed."
 )
+
+FORMATS = ("text", "json", "markdown")
 
 
 def _evidence(name: str) -> Any:
@@ -30,35 +32,36 @@ def diff(
     ],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The same of the later scan.", show_default=False)],
     policy: PolicyName = "default",
-    output_format: Annotated[
-        Literal["text", "json", "markdown"], typer.Option("--format", help="Of the comparison.")
-    ] = "text",
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it goes.", show_default="standard output")
-    ] = None,
+        str,
+        typer.Option(
+            "--format", metavar="NAME[=FILE]", help="text, json or markdown, on standard output or in a file."
+        ),
+    ] = "text",
     old_evidence: Annotated[Path | None, _evidence("--old-evidence")] = None,
     new_evidence: Annotated[Path | None, _evidence("--new-evidence")] = None,
-    debug: Debug = False,
 ) -> None:
     """Compare two scans of the same data: each number better, worse, or cannot be told. Needs no model and no GPU.
 
     Numbers are those that the policy limits, that sum attacks up, and usefulness. Scans that still have their evidence/
     are compared unit by unit. Scans of other data, or with another seed, budget or parameters, are refused.
     """
-    with show_errors(debug):
-        from audit.files import check_file, write_output
-        from audit.report.scan_diff.formats import render
-        from audit.workflows.diff import diff_scans
+    from audit.files import check_file, write_output
+    from audit.report.scan_diff.formats import render
+    from audit.workflows.diff import diff_scans
 
-        if output is not None:
-            check_file("--output", output)
-        for option, folder in (("--old-evidence", old_evidence), ("--new-evidence", new_evidence)):
-            if folder is not None and not folder.is_dir():
-                raise UsageError(f"{option} {folder}: no such folder", "name the one that was given to docaudit scan")
-        with console.Reporter() as progress:
-            found = diff_scans(old, new, policy, progress, old_evidence=old_evidence, new_evidence=new_evidence)
-        text = render(found, output_format, console.width())
-        if output is None:
-            console.write(text)
-        else:
-            write_output(output, text.encode())
+    name, separator, file = output.partition("=")
+    if name not in FORMATS:
+        raise UsageError(f"--format {output}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE")
+    if separator:
+        check_file("--format", Path(file))
+    for option, folder in (("--old-evidence", old_evidence), ("--new-evidence", new_evidence)):
+        if folder is not None and not folder.is_dir():
+            raise UsageError(f"{option} {folder}: no such folder", "name the one that was given to docaudit scan")
+    with console.Reporter() as progress:
+        found = diff_scans(old, new, policy, progress, old_evidence=old_evidence, new_evidence=new_evidence)
+    text = render(found, cast("Any", name), console.width())
+    if separator:
+        write_output(Path(file), text.encode())
+    else:
+        console.write(text)

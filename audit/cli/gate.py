@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataOfRecord, Debug, ModelOfRecord, PolicyName, show_errors
-from audit.cli.verdicts import Formats, NoExitCode, OutputPaths, Quiet, SarifAnchor, Verbose, choose, clearing, show
+from audit.cli.options import EXIT_HELP, DataOfRecord, ModelOfRecord, PolicyName
+from audit.cli.verdicts import Formats, Quiet, choose, clearing, show
+
+EPILOG = EXIT_HELP
 
 
 def gate(
@@ -41,50 +43,35 @@ def gate(
         ),
     ] = None,
     formats: Formats = None,
-    outputs: OutputPaths = None,
-    sarif_anchor: SarifAnchor = None,
-    no_exit_code: NoExitCode = False,
     quiet: Quiet = False,
-    verbose: Verbose = False,
-    debug: Debug = False,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
 
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
-    with show_errors(debug):
-        from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, warn_unscanned
+    from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, warn_unscanned
 
-        shown = choose(
-            formats,
-            outputs,
-            policy,
-            data,
-            sarif_anchor,
-            quiet=quiet,
-            verbose=verbose,
-            no_exit_code=no_exit_code,
-        )
-        with clearing(shown, record_path, Path(policy), *([baseline] if baseline else [])):
-            with console.Reporter(quiet=quiet) as progress:
-                signed = UNSIGNED if pub is None else check_signature(record_path, pub)
-                if baseline is None:
-                    record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
-                else:
-                    from audit.workflows.against_baseline import gate_against_baseline
+    outputs = choose(formats, quiet=quiet)
+    with clearing(outputs, record_path, Path(policy), *([baseline] if baseline else [])):
+        with console.Reporter(quiet=quiet) as progress:
+            signed = UNSIGNED if pub is None else check_signature(record_path, pub)
+            if baseline is None:
+                record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
+            else:
+                from audit.workflows.against_baseline import gate_against_baseline
 
-                    record, verdict, _ = gate_against_baseline(
-                        record_path, policy, baseline, model, data, no_model=no_model, progress=progress
-                    )
-            verdict = mark_pass(verdict, signed)
-            if model is not None:
-                console.warn(*warn_unscanned(model))
+                record, verdict, _ = gate_against_baseline(
+                    record_path, policy, baseline, model, data, no_model=no_model, progress=progress
+                )
+        verdict = mark_pass(verdict, signed)
+        if model is not None:
+            console.warn(*warn_unscanned(model))
 
-            def in_words() -> None:
-                console.show_subject(record)
-                given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
-                paths = {name: str(path) for name, path in given.items() if path is not None}
-                console.show_verdict(verdict, record=record, decides_exit=shown.exit_code, paths=paths)
+        def in_words() -> None:
+            console.show_subject(record)
+            given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
+            paths = {name: str(path) for name, path in given.items() if path is not None}
+            console.show_verdict(verdict, record=record, paths=paths)
 
-            code = show(shown, record, verdict, in_words)
+        code = show(outputs, record, verdict, in_words, policy, data)
     raise typer.Exit(code)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -14,8 +14,6 @@ from audit.cli.import_tables import show_import, show_next
 from audit.cli.options import (
     Assigned,
     Assignment,
-    Debug,
-    FilledCommand,
     Seed,
     ask_assigned,
     on_terminal,
@@ -23,47 +21,43 @@ from audit.cli.options import (
     show_errors,
 )
 from audit.errors import UsageError, listed
+from audit.importers import registry
 
 if TYPE_CHECKING:
-    from audit.corpus.documents import Split, TaskKind
-    from audit.importers.interface import Rule, SourceOptions
+    from audit.corpus.documents import Split
+    from audit.importers.interface import Rule, Source, SourceOptions
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
 
 
-class ImportCommand(FilledCommand):
-    """The import command, with the registered formats in its choices and its help."""
+def _formats(recognised: bool) -> str:
+    """List the formats with their descriptions."""
+    return "; ".join(
+        f"{name} ({source.description})" for name, source in registry.FORMATS.items() if source.recognises == recognised
+    )
 
-    def choices(self) -> Mapping[str, Sequence[str]]:
-        """See `FilledCommand.choices`."""
-        from audit.importers import registry
 
-        tasks = dict.fromkeys(task for source in registry.FORMATS.values() for task in registry.choices(source))
-        return {"source_format": tuple(registry.FORMATS), "task": tuple(tasks)}
+def _named(fits: Callable[[Source], object]) -> str:
+    return ", ".join(registry.names_of(fits))
 
-    def fillings(self) -> Mapping[str, str]:
-        """See `FilledCommand.fillings`."""
-        from audit.importers import registry
 
-        formats = {
-            recognised: [
-                f"{name} ({source.description})"
-                for name, source in registry.FORMATS.items()
-                if source.recognises == recognised
-            ]
-            for recognised in (False, True)
-        }
-        takes = {
-            "with_tasks": registry.choices,
-            "with_questions": registry.may_ask,
-            "with_parts": registry.has_parts,
-            "with_providers": registry.names_providers,
-            "recognising": registry.recognises,
-        }
-        tasks = listed(self.choices()["task"], "or")
-        named = {word: ", ".join(registry.names_of(fits)) for word, fits in takes.items()}
-        return {"formats": "; ".join(formats[False]), "recognised": "; ".join(formats[True]), "tasks": tasks, **named}
+def _complete_format(incomplete: str) -> list[str]:
+    return [name for name in registry.FORMATS if name.startswith(incomplete)]
+
+
+def _source(name: str) -> Source:
+    """Return the format of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in registry.FORMATS:
+        raise UsageError(f"no format is called {name!r}", f"one of {', '.join(registry.FORMATS)}")
+    return registry.FORMATS[name]
+
+
+TASKS = [*dict.fromkeys(task for source in registry.FORMATS.values() for task in registry.choices(source))]
 
 
 def import_data(
@@ -71,8 +65,9 @@ def import_data(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="Data sets of research: {formats}. Recognised formats, whose task, columns and boxes are read off "
-            "what is there: {recognised}.",
+            help=f"Data sets of research: {_formats(False)}. Recognised formats, whose task, columns and boxes are "
+            f"read off what is there: {_formats(True)}.",
+            autocompletion=_complete_format,
             show_default=False,
         ),
     ],
@@ -126,8 +121,8 @@ def import_data(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="{with_tasks}: what your model was trained to do: {tasks}.",
-            show_default="token-classification; {recognising}: as found",
+            help=f"{_named(registry.choices)}: what your model was trained to do: {listed(TASKS, 'or')}.",
+            show_default=f"token-classification; {_named(registry.recognises)}: as found",
         ),
     ] = None,
     labels: Annotated[
@@ -158,23 +153,27 @@ def import_data(
     ] = None,
     questions: Annotated[
         bool,
-        typer.Option("--questions", help="{with_questions}: ask for each field, for a model that answers questions."),
+        typer.Option(
+            "--questions", help=f"{_named(registry.may_ask)}: ask for each field, for a model that answers questions."
+        ),
     ] = False,
     official: Annotated[
         bool,
         typer.Option(
             "--official",
-            help="{with_parts}: your model was trained on the training part. --member and --public are "
-            "then shares of its documents, --heldout of the others.",
+            help=f"{_named(registry.has_parts)}: your model was trained on the training part. --member and --public "
+            "are then shares of its documents, --heldout of the others.",
         ),
     ] = False,
     by_provider: Annotated[
         bool,
         typer.Option(
             "--by-provider",
-            help="{with_providers}: draw providers, to audit whether one was trained on. Of one that is in, half of "
-            "the documents are member and half are kept aside as heldout; of one that is out, half are heldout and the "
-            "others in no split. --member, --heldout and --public are then shares of the providers: in, out, public. "
+            help=f"{_named(registry.names_providers)}: draw providers, to audit whether one was trained on. Of one "
+            "that is in, half of the documents are member and half are kept aside as heldout; of one that is out, half "
+            "are heldout and the others in no split. --member, --heldout and --public are then "
+            "shares of the "
+            "providers: in, out, public. "
             "Providers with a single document are public; where they alone are more than --public, the others are "
             "divided as --member to --heldout.",
         ),
@@ -187,15 +186,14 @@ def import_data(
             show_default="half of them",
         ),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
-    with show_errors(debug):
-        from audit.importers.registry import FORMATS, check_options
-
-        source = FORMATS[source_format]
+    with show_errors():
+        source = _source(source_format)
+        if task is not None and task not in TASKS:
+            raise UsageError(f"no task is called {task!r}", f"one of {', '.join(TASKS)}")
         said = {"--labels": labels, "--provider-column": provider_column, "--boxes": boxes}
-        check_options(
+        registry.check_options(
             source,
             task=task,
             questions=questions,
@@ -210,7 +208,7 @@ def import_data(
             given = replace(given, assigned=ask_assigned())
         shares = given.shares(member, public, by_provider=by_provider)
         rule = given.rule(by_provider=by_provider, kept_aside=kept_aside)
-        learns = "question-answering" if questions else cast("TaskKind | None", task)
+        learns = cast("Any", "question-answering" if questions else task)
         options = _options(labels, provider_column, boxes, given.assigned)
         with console.Reporter():
             report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)

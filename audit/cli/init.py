@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
@@ -12,37 +11,20 @@ import typer
 from audit.cli import console
 from audit.cli.options import (
     Assigned,
-    Debug,
-    FilledCommand,
     Seed,
     ask_assigned,
     choose,
     on_terminal,
     say_unstated,
-    show_errors,
 )
+from audit.corpus.documents import Task, TaskKind
 from audit.errors import TargetError, UsageError, listed
 
 if TYPE_CHECKING:
-    from audit.corpus.documents import Task
     from audit.workflows.init import Answers, GroupMeaning, Initialised, PageFolder
 
 MAX_TODO = 8
 """Lines of what is still to be filled in (ours)."""
-
-
-class InitCommand(FilledCommand):
-    """The init command, with the tasks in its choices."""
-
-    def choices(self) -> Mapping[str, Sequence[str]]:
-        """See `FilledCommand.choices`."""
-        from audit.corpus.documents import TaskKind
-
-        return {"task": get_args(TaskKind)}
-
-    def fillings(self) -> Mapping[str, str]:
-        """See `FilledCommand.fillings`."""
-        return {"tasks": listed(self.choices()["task"], "or")}
 
 
 def init(
@@ -54,9 +36,11 @@ def init(
         Path | None, typer.Option(metavar="MODEL_DIR", help="Your model: its task and labels are read from it.")
     ] = None,
     task: Annotated[
-        str | None,
+        TaskKind | None,
         typer.Option(
-            metavar="KIND", help="What your model was trained to do: {tasks}.", show_default="as the model says"
+            metavar="KIND",
+            help=f"What your model was trained to do: {listed(get_args(TaskKind), 'or')}.",
+            show_default="as the model says",
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="The data set's name.", show_default="the folder's")] = None,
@@ -96,34 +80,31 @@ def init(
     ignore_format: Annotated[
         bool, typer.Option("--ignore-format", help="Take it as plain pages although it looks like a known format.")
     ] = False,
-    debug: Debug = False,
 ) -> None:
     """Write manifest.toml and documents.jsonl for a folder of page images or texts.
 
     Folders called train and test say the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
     its words, fields, questions or class. Pages are left as they are. On a terminal it asks for what is not given.
     """
-    with show_errors(debug):
-        from audit.corpus.documents import Task, TaskKind
-        from audit.workflows.init import Answers, initialise, open_folder
+    from audit.workflows.init import Answers, initialise, open_folder
 
-        with console.Reporter():
-            found = open_folder(folder, ignore_format=ignore_format)
-        answers = Answers(None, name, members, heldout, folders, mask, seed, assigned)
-        if task is not None:
-            answers = replace(answers, task=Task(cast("TaskKind", task)))
-        if model is not None:
-            answers = replace(answers, task=_task_of(model, found, answers.task))
-        asks = not yes and on_terminal()
-        answers = _ask(found, answers, model) if asks else answers
-        _refuse_invention(found, answers, model)
-        if not yes and not asks:
-            _refuse_silence(found, answers)
-        with console.Reporter():
-            made = initialise(found, answers)
-        _show(made, folder, model)
-        if answers.assigned is None and not made.drawn:
-            say_unstated(folder / "manifest.toml")
+    with console.Reporter():
+        found = open_folder(folder, ignore_format=ignore_format)
+    answers = Answers(None, name, members, heldout, folders, mask, seed, assigned)
+    if task is not None:
+        answers = replace(answers, task=Task(task))
+    if model is not None:
+        answers = replace(answers, task=_task_of(model, found, answers.task))
+    asks = not yes and on_terminal()
+    answers = _ask(found, answers, model) if asks else answers
+    _refuse_invention(found, answers, model)
+    if not yes and not asks:
+        _refuse_silence(found, answers)
+    with console.Reporter():
+        made = initialise(found, answers)
+    _show(made, folder, model)
+    if answers.assigned is None and not made.drawn:
+        say_unstated(folder / "manifest.toml")
 
 
 def _task_of(model: Path, found: PageFolder, stated: Task | None) -> Task:
@@ -167,7 +148,6 @@ def _refuse_invention(folder: PageFolder, answers: Answers, model: Path | None) 
 
 def _ask(folder: PageFolder, answers: Answers, model: Path | None) -> Answers:
     """Ask for what was not given."""
-    from audit.corpus.documents import Task, TaskKind
     from audit.workflows.init import usual_meaning
 
     console.say(f"{len(folder.pages)} pages in {folder.root}")

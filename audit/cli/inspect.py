@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, named_paths, show_errors
+from audit.cli.options import DataDir, named_paths
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,36 +29,34 @@ def inspect(
         typer.Option(metavar="NAME=PATH", help="With --model: a reference, such as pretrained=BASE of an adapter."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    debug: Debug = False,
 ) -> None:
     """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""
-    with show_errors(debug):
-        from audit.corpus import manifest
-        from audit.corpus.summary import summarise
-        from audit.workflows.inspection import inspect_model, outlook_of_attacks
+    from audit.corpus import manifest
+    from audit.corpus.summary import summarise
+    from audit.workflows.inspection import inspect_model, outlook_of_attacks
 
-        if reference and model is None:
-            raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
-        with console.Reporter():
-            corpus = manifest.load(data_dir)
-            manifest.check_references(corpus)
-            summary = summarise(corpus)
-        if not as_json:
-            _show_summary(summary)
-        with console.Reporter() as progress:
-            progress.part("looking at the attacks" if model is None else "opening the model")
-            inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
-            attacks = outlook_of_attacks(corpus, inspected)
-        if as_json:
-            content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
-            typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
-            return
-        given = "data set" if inspected is None else "data set and model"
-        console.show_table("Attacks", ("attack", f"with this {given}"), attacks)
-        if inspected is not None:
-            console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
-            console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
-            console.say(*inspected.lacking)
+    if reference and model is None:
+        raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
+    with console.Reporter():
+        corpus = manifest.load(data_dir)
+        manifest.check_references(corpus)
+        summary = summarise(corpus)
+    if not as_json:
+        _show_summary(summary)
+    with console.Reporter() as progress:
+        progress.stage("looking at the attacks" if model is None else "opening the model")
+        inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
+        attacks = outlook_of_attacks(corpus, inspected)
+    if as_json:
+        content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
+        typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
+        return
+    given = "data set" if inspected is None else "data set and model"
+    console.show_table("Attacks", ("attack", f"with this {given}"), attacks)
+    if inspected is not None:
+        console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
+        console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
+        console.say(*inspected.lacking)
 
 
 def _show_summary(summary: Summary) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, show_errors
+from audit.cli.options import DataDir
 
 if TYPE_CHECKING:
     from audit.workflows.ocr import WordsAdded
@@ -29,19 +29,17 @@ def ocr(
         ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted run.")] = False,
-    debug: Debug = False,
 ) -> None:
     """Add words and boxes, read by Tesseract, to documents that have an image and no words.
 
     The answers of their questions are then located among the words.
     """
-    with show_errors(debug):
-        from audit.importers.ocr import PageReader
-        from audit.workflows.ocr import add_words
+    from audit.importers.ocr import PageReader
+    from audit.workflows.ocr import add_words
 
-        with console.Reporter() as progress:
-            added = add_words(data_dir, progress, reader=PageReader(language), out=out, fresh=fresh)
-        _show(added, out or data_dir, copied=out is not None)
+    with console.Reporter() as progress:
+        added = add_words(data_dir, progress, reader=PageReader(language), out=out, fresh=fresh)
+    _show(added, out or data_dir, copied=out is not None)
 
 
 def _show(added: WordsAdded, written: Path, *, copied: bool) -> None:

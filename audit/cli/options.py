@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Literal, cast
 
-import click
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from audit.cli import console
-from audit.errors import DocauditError, EngineError, UsageError, listed
+from audit.errors import DocauditError, EngineError, UsageError
 
 EXIT_HELP = (
     "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
     "was written; 130 interrupted and 143 terminated: run the same command again to go on."
 )
 SHIPPED_POLICIES = ("default", "strict")
+DEBUG = "DOCAUDIT_DEBUG"
+"""The environment variable that asks for the traceback of every error."""
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
-DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
-
-
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 """The rules by which documents are chosen for training."""
 RULES: Mapping[Assignment, str] = {
@@ -35,6 +32,14 @@ RULES: Mapping[Assignment, str] = {
     "by-date": "they come from another time",
     "official": "somebody else divided them, or the rule is not known",
 }
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Complete the name of a shipped policy; where there is none the shell names files."""
+    return [name for name in SHIPPED_POLICIES if name.startswith(incomplete)]
+
+
+DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
 Assigned = Annotated[
     Assignment | None,
     typer.Option(
@@ -46,56 +51,6 @@ Assigned = Annotated[
         show_default="asked for on a terminal, else official",
     ),
 ]
-
-
-def on_terminal() -> bool:
-    """Return whether somebody can be asked."""
-    return sys.stdin.isatty()
-
-
-def choose(question: str, choices: Sequence[str], usual: str | None) -> str:
-    """Ask until one of the choices is given."""
-    while True:
-        given = str(typer.prompt(question, default=usual)).strip()
-        if given in choices:
-            return given
-        console.say(f"One of {', '.join(choices)}.")
-
-
-def ask_assigned() -> Assignment:
-    """Ask how the documents of training were chosen."""
-    console.say("How were the documents of training chosen?", *(f"  {rule}: {text}" for rule, text in RULES.items()))
-    return cast("Assignment", choose("Rule", [*RULES], "official"))
-
-
-def say_unstated(manifest: Path) -> None:
-    """Say that nobody stated how the documents of training were chosen, and where to state it."""
-    console.say(
-        f'{manifest} says assigned = "official", as nobody stated how the documents of training were chosen. '
-        'Write "random" there if they were drawn by lot, as train_test_split does (or give --assigned random).'
-    )
-
-
-def complete_policy(incomplete: str) -> list[str]:
-    """The shipped policies that begin so, for a shell; where there is none it names files."""
-    return [name for name in SHIPPED_POLICIES if name.startswith(incomplete)]
-
-
-def complete_attack(incomplete: str) -> list[str]:
-    """The attacks that begin so, for a shell."""
-    from audit.attacks import BATTERY
-    from audit.attacks.description import describe
-
-    return [kind.name for kind in describe(BATTERY) if kind.name.startswith(incomplete)]
-
-
-def complete_query_defense(incomplete: str) -> list[str]:
-    """The countermeasures that a scan can ask behind, for a shell."""
-    from audit.defenses.registry import query_defenses
-
-    return [name for name in query_defenses() if name.startswith(incomplete)]
-
-
 PolicyName = Annotated[
     str,
     typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.", autocompletion=complete_policy),
@@ -107,12 +62,6 @@ ModelOfRecord = Annotated[
 DataOfRecord = Annotated[
     Path | None,
     typer.Option("--data", metavar="DATA_DIR", help="The data set that the record must be of.", show_default=False),
-]
-Reveal = Annotated[
-    bool,
-    typer.Option(
-        "--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."
-    ),
 ]
 Evidence = Annotated[
     Path | None,
@@ -142,11 +91,12 @@ Time = Annotated[
         show_default=False,
     ),
 ]
-Weights = Annotated[
+Dtype = Annotated[
     Literal["auto", "float32", "bfloat16"],
     typer.Option(
-        help="What weights are held in; auto: bfloat16 for a model of over two billion parameters that is stored in "
-        "half precision, else float32."
+        help="Number format of the model. bfloat16: a model that answers holds its weights in it, an encoder computes "
+        "in it if a preflight finds no difference. auto: bfloat16 for encoders on CUDA, and for models of over two "
+        "billion parameters that are stored in half precision."
     ),
 ]
 Engine = Annotated[
@@ -157,8 +107,16 @@ Engine = Annotated[
         "ray:workers=4 on this machine, or ray:address=HOST:PORT on the cluster that it is part of (or address=auto).",
     ),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+References = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference",
+        metavar="NAME=PATH",
+        help="A reference model: auxiliary, pretrained, baselines, splits or embedder; may be repeated. See docaudit "
+        "references.",
+    ),
+]
 Pretrained = Annotated[
     list[str] | None,
     typer.Option(
@@ -169,115 +127,32 @@ Pretrained = Annotated[
 ]
 
 
-def _set_plain(_context: click.Context, _param: click.Parameter, given: bool) -> None:
-    console.set_plain(given)
+def on_terminal() -> bool:
+    """Test whether somebody can be asked."""
+    return sys.stdin.isatty()
 
 
-def _plain_option() -> TyperOption:
-    """The option --plain, which every command has."""
-    return TyperOption(
-        param_decls=["--plain"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_set_plain,
-        help="Print for a log: no colours, no bars, a line of progress every ten seconds. Usual where standard error "
-        "is no terminal, and with NO_COLOR, CI or TERM=dumb.",
+def choose(question: str, choices: Sequence[str], usual: str | None) -> str:
+    """Ask until one of the choices is given."""
+    while True:
+        given = str(typer.prompt(question, default=usual)).strip()
+        if given in choices:
+            return given
+        console.say(f"One of {', '.join(choices)}.")
+
+
+def ask_assigned() -> Assignment:
+    """Ask how the documents of training were chosen."""
+    console.say("How were the documents of training chosen?", *(f"  {rule}: {text}" for rule, text in RULES.items()))
+    return cast("Assignment", choose("Rule", [*RULES], "official"))
+
+
+def say_unstated(manifest: Path) -> None:
+    """Say that nobody stated how the documents of training were chosen, and where to state it."""
+    console.say(
+        f'{manifest} says assigned = "official", as nobody stated how the documents of training were chosen. '
+        'Write "random" there if they were drawn by lot, as train_test_split does (or give --assigned random).'
     )
-
-
-class ProseCommand(TyperCommand):
-    """A command whose help is folded to the terminal, whatever the lines of its docstring; it has --plain."""
-
-    def __init__(
-        self, name: str | None, *, help: str | None = None, params: list[click.Parameter] | None = None, **more: Any
-    ) -> None:
-        paragraphs = inspect.cleandoc(help or "").split("\n\n")
-        told = "\n\n".join(" ".join(part.split()) for part in paragraphs)
-        super().__init__(name, help=told, params=[*(params or ()), _plain_option()], **more)
-
-
-class FilledCommand(ProseCommand):
-    """A command that says what is registered: it asks only when it is called, so that the others start without that.
-
-    Attributes:
-        choice: the type of a parameter with choices.
-    """
-
-    choice: ClassVar[type[click.Choice[str]]] = click.Choice
-
-    def choices(self) -> Mapping[str, Sequence[str]]:
-        """The values that a parameter can take, by the parameter's name."""
-        return {}
-
-    def fillings(self) -> Mapping[str, str]:
-        """The text that the help has in place of each "{NAME}", by NAME."""
-        return {}
-
-    def make_context(self, *given: Any, **more: Any) -> click.Context:
-        """See `click.Command.make_context`."""
-        choices, fillings = self.choices(), self.fillings()
-        for param in self.params:
-            if param.name in choices:
-                param.type = self.choice(choices[param.name])
-            if isinstance(param, TyperArgument | TyperOption):
-                param.help = _fill(param.help, fillings)
-                if isinstance(param.show_default, str):
-                    param.show_default = _fill(param.show_default, fillings) or ""
-        self.help = _fill(self.help, fillings)
-        return super().make_context(*given, **more)
-
-
-def _fill(text: str | None, fillings: Mapping[str, str]) -> str | None:
-    for name, filling in fillings.items():
-        text = text and text.replace(f"{{{name}}}", filling)
-    return text
-
-
-class DefenseCommand(FilledCommand):
-    """A command about countermeasures, with the registered ones in its choices and its help."""
-
-    def choices(self) -> Mapping[str, Sequence[str]]:
-        """See `FilledCommand.choices`."""
-        from audit.defenses.registry import DEFENSES
-
-        return {"countermeasure": tuple(DEFENSES)}
-
-    def fillings(self) -> Mapping[str, str]:
-        """See `FilledCommand.fillings`."""
-        from audit.attacks import BATTERY
-        from audit.attacks.description import describe
-        from audit.defenses import registry
-
-        asked, rewritten = list(registry.query_defenses()), list(registry.data_defenses())
-        kinds = [
-            f"{listed(asked, 'and')} change the question while the model is used.",
-            f"Others train a model again: {'; '.join(_trained(True))}; each beside baselines trained the same way.",
-            *(f"{one}, beside the references as they are." for one in _trained(False)),
-            *(
-                f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker "
-                "who knows of it."
-                for name, defense in registry.data_defenses().items()
-            ),
-        ]
-        return {
-            "attacks": listed([kind.name for kind in describe(BATTERY)], "or"),
-            "kinds": " ".join(kinds),
-            "while_used": listed(asked, "or"),
-            "data_alone": f"{listed(rewritten, 'and')} {'take' if rewritten[1:] else 'takes'} DATA_DIR alone.",
-        }
-
-
-def _trained(baselines_like: bool) -> Iterator[str]:
-    """Countermeasures that train, with the model that each trains."""
-    from audit.defenses import registry
-
-    for name, defense in registry.training_defenses().items():
-        if defense.baselines_like == baselines_like:
-            yield f"{name}: {defense.description}"
-
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str | None) -> float | None:
@@ -288,14 +163,13 @@ def seconds_of(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    number, unit = text[:-1], text[-1:]
     try:
-        seconds = float(number) * _UNITS[unit]
-        if not 0 < seconds < float("inf"):
-            raise ValueError
+        seconds = float(text[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[text[-1:]]
+        if 0 < seconds < float("inf"):
+            return seconds
     except (ValueError, KeyError):
-        raise UsageError(f"--time {text}: no time", "a number with s, m or h, as 30m") from None
-    return seconds
+        pass
+    raise UsageError(f"--time {text}: no time", "a number with s, m or h, as 30m")
 
 
 def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
@@ -306,8 +180,8 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     """
     named: dict[str, list[Path]] = {}
     for pair in pairs or ():
-        name, separator, path = pair.partition("=")
-        if not separator or not name or not path:
+        name, _, path = pair.partition("=")
+        if not name or not path:
             raise UsageError(f"--reference {pair!r}: write NAME=PATH")
         named.setdefault(name, []).append(Path(path))
     return named
@@ -321,37 +195,36 @@ _NO_MEMORY = (
     "bad_alloc",
     "create a primitive",
 )
-"""What libraries say in an error of another kind, while they are loaded or compute."""
-
-
-def _lacks_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or any(said in str(error).lower() for said in _NO_MEMORY)
+"""Parts of messages of errors of other kinds, raised while libraries are loaded or compute."""
 
 
 @contextmanager
-def show_errors(debug: bool) -> Iterator[None]:
-    """Known errors, and packages that are missing, become a line each and their exit code.
+def show_errors() -> Iterator[None]:
+    """Print known errors, missing packages and lack of memory as a line each, and end with their exit code.
 
-    Anything else is a bug and keeps its traceback.
+    Anything else is a bug and keeps its traceback; with `DEBUG` in the environment everything does.
     """
+    debug = bool(os.environ.get(DEBUG))
     try:
         yield
     except DocauditError as error:
         if debug:
             traceback.print_exc()
-        console.show_error(error)
-        raise typer.Exit(error.exit_code) from None
+        shown = error
     except ModuleNotFoundError as error:
         package, _, _ = (error.name or "").partition(".")
         if debug or package in ("", "audit"):
             raise
-        console.show_error(EngineError(f"{package} is not installed", "install docaudit with all that it needs"))
-        raise typer.Exit(EngineError.exit_code) from None
+        shown = EngineError(f"{package} is not installed", "install docaudit with all that it needs")
     except (MemoryError, ImportError, RuntimeError) as error:
-        if debug or not _lacks_memory(error):
+        lacks = isinstance(error, MemoryError) or any(words in str(error).lower() for words in _NO_MEMORY)
+        if debug or not lacks:
             raise
-        console.show_error(EngineError("there is not enough memory", "give it more, or stop what else takes it"))
-        raise typer.Exit(EngineError.exit_code) from None
+        shown = EngineError("there is not enough memory", "give it more, or stop what else takes it")
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted; run the same command again to go on\n")
         raise typer.Exit(130) from None
+    else:
+        return
+    console.show_error(shown)
+    raise typer.Exit(shown.exit_code)

@@ -12,15 +12,13 @@ from audit.cli import console
 from audit.cli.options import (
     Budget,
     DataDir,
-    Debug,
     Device,
     Documents,
+    Dtype,
     PolicyName,
     Time,
-    Weights,
     named_paths,
     seconds_of,
-    show_errors,
 )
 from audit.errors import UsageError
 
@@ -38,7 +36,7 @@ def plan(
         list[str] | None, typer.Option(metavar="NAME=PATH", help="With --model: a reference model; see scan.")
     ] = None,
     device: Device = "auto",
-    weights: Weights = "auto",
+    dtype: Dtype = "auto",
     documents: Documents = None,
     time: Time = None,
     epsilon: Annotated[
@@ -54,7 +52,6 @@ def plan(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the plan there, as JSON.")] = None,
-    debug: Debug = False,
 ) -> None:
     """Say before any model runs which limits a data set can decide, what it is too small for, and what a scan costs.
 
@@ -62,28 +59,27 @@ def plan(
     check), which opens their page images. Exits 0 whatever the data set can decide. Times are those of the trials,
     without training reference models.
     """
-    with show_errors(debug):
-        from audit.cli.plan_tables import show_plan
-        from audit.workflows.plan.audit import plan_audit
+    from audit.cli.plan_tables import show_plan
+    from audit.workflows.plan.audit import plan_audit
 
-        with console.Reporter() as progress:
-            steps = plan_audit(
-                data_dir,
-                policy,
-                budget,
-                model=model,
-                references=named_paths(reference),
-                device=device,
-                weights=weights,
-                epsilons=_numbers(epsilon or ()),
-                unit=unit,
-                documents=documents,
-                seconds=seconds_of(time),
-                out=out,
-                progress=progress,
-            )
-            for planned in progress.follow(steps):
-                show_plan(planned)
+    with console.Reporter() as progress:
+        steps = plan_audit(
+            data_dir,
+            policy,
+            budget,
+            model=model,
+            references=named_paths(reference),
+            device=device,
+            dtype=dtype,
+            epsilons=_numbers(epsilon or ()),
+            unit=unit,
+            documents=documents,
+            seconds=seconds_of(time),
+            out=out,
+            progress=progress,
+        )
+        for planned in progress.follow(steps):
+            show_plan(planned)
 
 
 def _numbers(given: Iterable[str]) -> tuple[float, ...]:

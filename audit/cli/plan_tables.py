@@ -24,7 +24,7 @@ Table = tuple[str, tuple[str, ...], list[tuple[str | tuple[str, str], ...]]]
 
 def show_plan(plan: Plan) -> None:
     """Print the plan of an audit."""
-    console.show_table(*limits_table(plan), gap=1, lead=6)
+    console.show_table(*limits_table(plan))
     console.say(*legend(), "", *reasons(plan), "")
     console.show_table(*costs_table(plan))
     if plan.private is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, Device, named_paths, show_errors
+from audit.cli.options import DataDir, Device, named_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,23 +29,21 @@ def references(
     ] = None,
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    debug: Debug = False,
 ) -> None:
     """List the references that attacks on a model take, those that are there, and the command for each of the others.
 
     References are models that never saw the audited documents. Times of trainings are estimated from one pass of the
     model on this device.
     """
-    with show_errors(debug):
-        from audit.workflows.plan.references import list_references
+    from audit.workflows.plan.references import list_references
 
-        with console.Reporter() as progress:
-            progress.part("opening the model and the data set")
-            found = list_references(data_dir, model_dir, named_paths(reference), device)
-        if as_json:
-            typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
-        else:
-            show_references(found)
+    with console.Reporter() as progress:
+        progress.stage("opening the model and the data set")
+        found = list_references(data_dir, model_dir, named_paths(reference), device)
+    if as_json:
+        typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
+    else:
+        show_references(found)
 
 
 def show_references(found: Sequence[ReferenceNeed]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import Debug, PolicyName, Reveal, show_errors
+from audit.cli.options import PolicyName
 from audit.errors import UsageError
 
 
@@ -26,7 +26,12 @@ def report(
         Path | None,
         typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
     ] = None,
-    reveal: Reveal = False,
+    reveal: Annotated[
+        bool,
+        typer.Option(
+            "--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."
+        ),
+    ] = False,
     evidence: Annotated[
         Path | None,
         typer.Option(
@@ -68,30 +73,28 @@ def report(
             metavar="URL", help="With --model-card: where the record or its report is published.", show_default=False
         ),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
 
     Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
     """
-    with show_errors(debug):
-        from audit.workflows.report import Report, report_records
+    from audit.workflows.report import Report, report_records
 
-        if model_card or source is not None:
-            _check_alone(model_card, len(record_paths), bool(reveal or evidence or defenses or dpia))
-            _write_card(record_paths[0], policy, out, source)
-            return
-        with console.Reporter():
-            written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
-        console.warn(*written.warnings)
-        if isinstance(written, Report):
-            console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
-            console.show_revealed(written.revealed)
-            if written.dpia is not None:
-                console.say(f"Paste from {written.dpia}")
-            return
-        files = [str(path) for path in written.files]
-        console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)
+    if model_card or source is not None:
+        _check_alone(model_card, len(record_paths), bool(reveal or evidence or defenses or dpia))
+        _write_card(record_paths[0], policy, out, source)
+        return
+    with console.Reporter():
+        written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
+    console.warn(*written.warnings)
+    if isinstance(written, Report):
+        console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
+        console.show_revealed(written.revealed)
+        if written.dpia is not None:
+            console.say(f"Paste from {written.dpia}")
+        return
+    files = [str(path) for path in written.files]
+    console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)
 
 
 def _check_alone(model_card: bool, n_records: int, others: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Debug, Device, Engine, Pretrained, Seed, named_paths, show_errors
+from audit.cli.options import DataDir, Device, Engine, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError
 from audit.files import check_folder
 
@@ -23,14 +23,13 @@ def train_baseline(
     reference: Pretrained = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the first one.", show_default="the recipe's")] = None,
     device: Device = "auto",
-    debug: Debug = False,
 ) -> None:
     """Train the generalisation baseline: as the model was trained, on public documents instead of the audited ones.
 
     Epochs, learning rate, batch size and seed are those of the recipe in manifest.toml; the number of samples is that
     of the member documents.
     """
-    with show_errors(debug):
+    with show_errors():
         check_folder("--out", out)
         from audit.workflows.train import train_baselines
 
@@ -49,10 +48,9 @@ def train_splits(
     seed: Seed = 0,
     device: Device = "auto",
     engine: Engine = "local",
-    debug: Debug = False,
 ) -> None:
     """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
-    with show_errors(debug):
+    with show_errors():
         check_folder("--out", out)
         from audit.workflows import train
 

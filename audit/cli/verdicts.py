@@ -1,179 +1,155 @@
-"""Options of the commands that reach a verdict, and how it is shown: as text, or in formats for machines."""
+"""Formats of a verdict: as text, or for machines, on standard output or in files."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 
 from audit.cli import console
-from audit.errors import UsageError
+from audit.errors import RenderError, UsageError
+from audit.files import check_file, write_output
 
 if TYPE_CHECKING:
     from audit.policy import Verdict
     from audit.record import AuditRecord
-    from audit.workflows.outputs import Outputs
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif")
+
+
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
 Formats = Annotated[
     list[str] | None,
     typer.Option(
         "--format",
-        click_type=click.Choice(FORMATS),
-        help="The verdict as text or for machines; may be repeated. One goes to standard output, others need --output.",
+        metavar="NAME[=FILE]",
+        help="The verdict as text, json, markdown, junit or sarif, in a file; may be repeated. One may go to standard "
+        "output.",
+        autocompletion=_complete,
         show_default="text",
     ),
 ]
-OutputPaths = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Where a --format goes: the first --output is of the first --format, and so on; - is standard output.",
-        show_default=False,
-    ),
-]
-SarifAnchor = Annotated[
-    Path | None,
-    typer.Option(
-        "--sarif-anchor",
-        metavar="PATH",
-        help="A file of the repository that SARIF shows findings at, where neither policy nor manifest lies in it.",
-        show_default=False,
-    ),
-]
-NoExitCode = Annotated[bool, typer.Option("--no-exit-code", help="Exit 0 whatever the verdict; errors exit as ever.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress, and no verdict in words unless --format asks for it.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also print why each limit is as it is, on stderr.")]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """How a verdict is to be shown; made before anything runs, so that a wrong option costs nothing.
+class Outputs:
+    """Formats by the file that each goes into, and the one for standard output, if any."""
 
-    Attributes:
-        outputs: the formats, and where each goes.
-        policy: its name or file, as it was given.
-        data: the folder of the data set, if known.
-        anchor: see `SarifAnchor`.
-        verbose: also why each limit is as it is.
-        exit_code: False for 0 whatever the verdict.
-    """
-
-    outputs: Outputs
-    policy: str
-    data: Path | None = None
-    anchor: Path | None = None
-    verbose: bool = False
-    exit_code: bool = True
-
-    @property
-    def as_text(self) -> bool:
-        """Whether standard output takes the verdict in words, so that other lines may stand there too."""
-        return self.outputs.printed == "text"
+    files: dict[Path, str]
+    printed: str | None = None
 
 
-def choose(
-    formats: list[str] | None,
-    paths: list[Path] | None,
-    policy: str,
-    data: Path | None,
-    anchor: Path | None,
-    *,
-    quiet: bool,
-    verbose: bool,
-    no_exit_code: bool,
-) -> Shown:
-    """Read the options; where no format is for standard output, the text is, unless it is to be quiet.
+def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
+    """Read `--format`, before anything runs; where no format is for standard output, text is, unless it is to be quiet.
 
     Raises:
-        UsageError: they contradict each other, or the anchor is no file.
+        UsageError: there is no such format, two are for one place, or a file cannot be written.
     """
-    from audit.workflows.outputs import STANDARD_OUTPUT, pair
-
-    if quiet and verbose:
-        raise UsageError("--quiet and --verbose ask for opposite things", "give one of them")
-    if anchor is not None and not anchor.is_file():
-        raise UsageError(f"--sarif-anchor {anchor}: no file", "name a file of the repository, as README.md")
-    asked, places = [*(formats or [])], [*(paths or [])]
-    if not quiet and len(asked) == len(places) and STANDARD_OUTPUT not in places:
-        asked.append("text")
-    return Shown(pair(asked, places), policy, data, anchor, verbose, not no_exit_code)
+    files: dict[Path, str] = {}
+    printed: str | None = None
+    for given in formats or ():
+        name, separator, file = given.partition("=")
+        if name not in FORMATS:
+            raise UsageError(f"--format {given}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE")
+        if not separator:
+            if printed is not None:
+                raise UsageError(
+                    f"--format {printed} and --format {name} both go to standard output",
+                    f"give one a file: {name}=FILE",
+                )
+            printed = name
+            continue
+        path = Path(file)
+        check_file("--format", path)
+        if path.absolute() in map(Path.absolute, files):
+            raise UsageError(f"--format {given}: two formats for one file", "name a file for each")
+        files[path] = name
+    return Outputs(files, printed or (None if quiet else "text"))
 
 
 @contextmanager
-def clearing(shown: Shown, *inputs: Path) -> Iterator[None]:
+def clearing(outputs: Outputs, *inputs: Path) -> Iterator[None]:
     """Remove the files of an earlier verdict where this command reaches none, so that nobody takes them for its own.
 
     Args:
-        shown: with the files.
-        inputs: that are kept even if a format was to go there.
+        outputs: with the files.
+        inputs: files that stay even if a format was to go there.
     """
     try:
         yield
     except BaseException:
-        kept = {os.path.realpath(path) for path in (*inputs, *(path / "record.json" for path in inputs))}
-        for path in shown.outputs.files:
+        stay = {os.path.realpath(path) for path in (*inputs, *(path / "record.json" for path in inputs))}
+        for path in outputs.files:
             with suppress(OSError):
-                if path.is_file() and os.path.realpath(path) not in kept:
+                if path.is_file() and os.path.realpath(path) not in stay:
                     path.unlink()
         raise
 
 
-def show(shown: Shown, record: AuditRecord, verdict: Verdict, in_words: Callable[[], None]) -> int:
-    """Print and write a verdict, and give the exit code.
+def show(
+    outputs: Outputs,
+    record: AuditRecord,
+    verdict: Verdict,
+    in_words: Callable[[], None],
+    policy: str,
+    data: Path | None,
+) -> int:
+    """Draw all formats, then write the files, each whole or not at all, and print; return the exit code.
+
+    A file of an earlier run is removed where its format cannot hold this verdict.
 
     Args:
-        shown: how.
+        outputs: the formats.
         record: that was judged.
         verdict: on it.
         in_words: prints the verdict as text on standard output.
+        policy: its name or file, as it was given.
+        data: the folder of the data set, if known.
+
+    Raises:
+        EngineError: a file cannot be written.
     """
-    from audit.workflows.outputs import write_outputs
+
+    def draw(name: str) -> str:
+        if name == "text":
+            with redirect_stdout(io.StringIO()) as printed:
+                in_words()
+            return printed.getvalue()
+        from audit.policy import path_of
+        from audit.report.verdicts import Judged, render
+        from audit.report.verdicts.places import find_places
+
+        return render(name, Judged(record, verdict, find_places(path_of(policy), data)))
 
     # Words are printed as they come, in colours where there are some; only a file takes them drawn before.
-    outputs = replace(shown.outputs, printed=None) if shown.as_text else shown.outputs
-    text, warnings = write_outputs(outputs, lambda name: _draw(name, shown, record, verdict, in_words))
-    if shown.as_text:
+    machine = [outputs.printed] if outputs.printed not in (None, "text") else []
+    drawn: dict[str, str] = {}
+    warnings: list[str] = []
+    for name in dict.fromkeys([*outputs.files.values(), *filter(None, machine)]):
+        try:
+            drawn[name] = draw(name)
+        except RenderError as error:
+            warnings += error.lines
+    for path, name in outputs.files.items():
+        if name in drawn:
+            write_output(path, drawn[name].encode())
+        else:
+            path.unlink(missing_ok=True)
+    if outputs.printed == "text":
         in_words()
-    elif text is not None:
-        console.emit(text)
+    elif outputs.printed in drawn:
+        console.emit(drawn[outputs.printed])
     console.warn(*warnings)
-    if shown.verbose:
-        _explain(record, verdict)
-        console.note(*(f"Wrote {path} ({name})" for path, name in shown.outputs.files.items() if path.exists()))
-    return verdict.exit_code if shown.exit_code else 0
-
-
-def _draw(name: str, shown: Shown, record: AuditRecord, verdict: Verdict, in_words: Callable[[], None]) -> str:
-    if name == "text":
-        with redirect_stdout(io.StringIO()) as printed:
-            in_words()
-        return printed.getvalue()
-    from audit.policy import path_of
-    from audit.report.verdicts import Judged, render
-    from audit.report.verdicts.places import find_places
-
-    places = find_places(path_of(shown.policy), shown.data, shown.anchor)
-    return render(name, Judged(record, verdict, places, shown.exit_code))
-
-
-def _explain(record: AuditRecord, verdict: Verdict) -> None:
-    """Print every limit with its reason and its rationale, on standard error."""
-    from audit.report.verdicts import Judged
-    from audit.report.verdicts.judged import compared
-
-    for check in Judged(record, verdict).checks:
-        decision = check.decision
-        console.note(f"{check.attack} {check.metric}: {decision.outcome}: {check.sentence}")
-        console.note(f"  {compared(decision)}")
-        console.note(f"  Why this limit: {' '.join(decision.limit.rationale.split())}")
+    return verdict.exit_code

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataOfRecord, Debug, ModelOfRecord, named_paths, show_errors
+from audit.cli.options import DataOfRecord, ModelOfRecord, named_paths
 from audit.errors import UsageError
 
-VERIFY_HELP = (
+EPILOG = (
     "Exit codes: 0 everything that was compared agrees; 10 something differs; 2 wrong usage or input, or a record that "
     "contradicts itself; 1 docaudit failed."
 )
@@ -51,31 +51,29 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="The parameters of attacks that the scan was given.", show_default=False),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Compare a report folder with its attestation, and say what differs, one line each.
 
     Every file is hashed again, the verdict follows anew from the record under the policy that it declares, and what
     the PDF files embed is compared. With --sample trials are asked again, which needs no trust in whoever signed.
     """
-    with show_errors(debug):
-        from audit.workflows import verify as workflow
+    from audit.workflows import verify as workflow
 
-        if sample is not None and not 0 < sample <= 1:
-            raise UsageError(f"--sample {sample:g}: no share", "a number over 0, up to 1: 0.05 is one trial in twenty")
-        if sample is not None and (model is None or data is None):
-            raise UsageError("--sample asks the model again", "give --model MODEL_DIR and --data DATA_DIR")
-        with console.Reporter():
-            record, found = workflow.verify(folder, pub, model, data, attestation)
-        if sample is not None and model is not None and data is not None and not found.differences:
-            from audit.workflows.asking_again import SampleOptions, ask_again
+    if sample is not None and not 0 < sample <= 1:
+        raise UsageError(f"--sample {sample:g}: no share", "a number over 0, up to 1: 0.05 is one trial in twenty")
+    if sample is not None and (model is None or data is None):
+        raise UsageError("--sample asks the model again", "give --model MODEL_DIR and --data DATA_DIR")
+    with console.Reporter():
+        record, found = workflow.verify(folder, pub, model, data, attestation)
+    if sample is not None and model is not None and data is not None and not found.differences:
+        from audit.workflows.asking_again import SampleOptions, ask_again
 
-            again = SampleOptions(sample, draw, named_paths(reference), attack_parameters)
-            with console.Reporter() as progress:
-                ask_again(folder, record, model, data, again, found, progress)
-        console.show_subject(record)
-        console.say(*(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes))
-        console.say(*(f"DIFFERS: {line}" for line in found.differences))
-        if not found.differences:
-            console.say("Everything that was compared agrees.")
+        again = SampleOptions(sample, draw, named_paths(reference), attack_parameters)
+        with console.Reporter() as progress:
+            ask_again(folder, record, model, data, again, found, progress)
+    console.show_subject(record)
+    console.say(*(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes))
+    console.say(*(f"DIFFERS: {line}" for line in found.differences))
+    if not found.differences:
+        console.say("Everything that was compared agrees.")
     raise typer.Exit(DIFFERS if found.differences else 0)

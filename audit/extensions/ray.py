@@ -317,7 +317,7 @@ class _Pool:
             self.waiting.appendleft(chunk)
             losses, doing = chunk.losses, f"over the same trials, {len(chunk.unfinished)} of them left"
             hint = (
-                "when memory is short, use fewer workers or lower --batch-tokens; the same command goes on where it was"
+                "when memory is short, use fewer workers or a lower --batch-size; the same command goes on where it was"
             )
         if losses >= MAX_LOSSES:
             raise EngineError(f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}", hint)

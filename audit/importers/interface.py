@@ -154,7 +154,7 @@ class Source(ABC):
 
     def _read(self, src: Path, request: ImportRequest) -> SourceContents:
         """As `read`; values nested so deeply that Python gives up are the source's fault."""
-        observer().part("reading the source")
+        observer().stage("reading the source")
         refuse_pipes(src)
         try:
             return self.read(src, request)

@@ -42,7 +42,7 @@ def without_auxiliary(given: Mapping[str, list[GivenFolder]]) -> dict[str, list[
         UsageError: they would train nothing.
     """
     if any(folder.source == "command line" for folder in given.get("auxiliary", ())):
-        raise UsageError("--public and --reference auxiliary=PATH: nothing would be trained", "give one of them")
+        raise UsageError("--reference public and auxiliary=PATH: nothing would be trained", "give one of them")
     if "pretrained" not in given:
-        raise UsageError("--public: nothing to train on these documents", "add --reference pretrained=PATH")
+        raise UsageError("--reference public: nothing to train on these documents", "add --reference pretrained=PATH")
     return {name: folders for name, folders in given.items() if name != "auxiliary"}

@@ -124,13 +124,13 @@ def refuse_audited(public: Corpus, corpus: Corpus) -> None:
         ManifestError: there are none, or some of them are.
     """
     if not public.of("public"):
-        raise ManifestError(f"--public {public.root}: no document of split public")
+        raise ManifestError(f"--reference public={public.root}: no document of split public")
     audited = {_texts(document) for document in corpus.of("member", "heldout") if document.words}
     shared = [document.id for document in public.of("public") if _texts(document) in audited]
     if shared:
         raise ManifestError(
-            f"--public {public.root}: {len(shared)} public documents have the words of a member or held-out document "
-            f"of {corpus.root}, the first is {shared[0]}",
+            f"--reference public={public.root}: {len(shared)} public documents have the words of a member or held-out "
+            f"document of {corpus.root}, the first is {shared[0]}",
             "the public model must not have seen what is audited",
         )
 

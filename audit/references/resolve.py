@@ -163,7 +163,7 @@ def prepare(
     same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
-            f"--public: {target.card.architecture} is attacked without a public model that is trained here"
+            f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
         )
     embedder = load_given_embedder(audited, folders) if "embedder" in needs else None
     if "auxiliary" not in needs or not proposed_to(target):

@@ -18,8 +18,6 @@ from audit.report.pdf import Attachment, pdf
 HTML_NAME = "report.html"
 PDF_NAME = "report.pdf"
 CSV_NAME = "measurements.csv"
-SECONDS_OF_FILES = {f"drawing {HTML_NAME}": 5.0, f"drawing {PDF_NAME}": 3.0}
-"""By part of a run, a first guess of its seconds, on two processor cores (ours)."""
 NAMES = (PDF_NAME, HTML_NAME, CSV_NAME)
 """The files of a report, the one to read first in front."""
 
@@ -52,7 +50,7 @@ def write(
         RenderError: the HTML could not be drawn.
         EngineError: the HTML could not be written.
     """
-    observer().part(f"drawing {HTML_NAME}")
+    observer().stage(f"drawing {HTML_NAME}")
     try:
         annex = html(record, verdict, policy, comparisons=comparisons)
         decision = decision_html(record, verdict, policy, comparisons)
@@ -92,7 +90,7 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
 
 def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:
     """Print HTML; a warning where that fails, which names the page that was written all the same."""
-    observer().part(f"drawing {printed.name}")
+    observer().stage(f"drawing {printed.name}")
     try:
         write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:

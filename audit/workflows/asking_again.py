@@ -103,7 +103,7 @@ def _open(
         seed=record.seed,
         device=record.target.device,
         references=wanted.references,
-        batch_rows=record.environment.batch_rows,
+        batch_size=record.environment.batch_rows,
         attack_parameters=wanted.attack_parameters,
         defense=last if last in query_defenses() else None,
         no_model=not record.target.is_model,

@@ -59,8 +59,7 @@ def check_model(
     whole: Corpus,
     attacks: Sequence[Attack],
     device: str = "cpu",
-    batch_tokens: int | None = None,
-    batch_rows: int | None = None,
+    batch_size: int | None = None,
     guard: QueryDefense | None = None,
 ) -> CheckedModel:
     """Load a model and refuse what no scan takes: the one check of `docaudit inspect`, `plan`, `references` and `scan`.
@@ -70,15 +69,14 @@ def check_model(
         whole: the data set.
         attacks: those that are asked for.
         device: of the model.
-        batch_tokens: see `EncoderTarget`.
-        batch_rows: see `AnsweringTarget`.
+        batch_size: tokens of an encoder, samples of another model in one forward pass.
         guard: the countermeasure that it is asked behind.
 
     Raises:
         TargetError: it cannot be loaded, or is for other documents or another task.
         ManifestError: the documents lack what it reads, or give no attack anything to try.
     """
-    target = target_of(folder, whole, device, batch_tokens, batch_rows)
+    target = target_of(folder, whole, device, batch_size, batch_size)
     check(target, whole)
     copies = find_copies(whole)
     unread = find_unread(target, whole)

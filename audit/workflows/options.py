@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.local import LOCAL, make_engine
@@ -13,25 +12,25 @@ from audit.errors import UsageError
 from audit.files import EVIDENCE
 
 LEAST_SECONDS = 60.0
-"""The shortest time that a scan can be bounded to (ours)."""
+"""The shortest time that a scan can be bounded to."""
+REFERENCES_FOLDER = "references"
+"""The folder of trained references in the evidence."""
 
 
 @dataclass(frozen=True)
 class ScanOptions:
     """The options of a scan; see `docaudit scan --help`.
 
-    `width` (attempts in flight), `batch_tokens` (of an encoder) and `batch_rows` (samples, of a model that answers
-    questions) bound memory and never change a result on a CPU. `references` are folders by name. `public_dir` is
-    another data set whose public documents train the public model; `cache` keeps trained references, in `evidence`
-    when None (a sweep shares one). `engine` is what `make_engine` takes. `attack_parameters` is a file that
-    `parameters.read` takes.
-    `weights` is what weights are held in: "float32", "bfloat16", or "auto": see `load_model`.
-    `dtype` is what the target's encoder computes in: "float32", "bfloat16" (if a preflight finds that it makes no
-    difference), or "auto": bfloat16 on CUDA. `defense` names a countermeasure that the model is asked behind,
+    `width` (attempts in flight) and `batch_size` (tokens of an encoder, samples of a model that answers) bound memory
+    and never change a result on a CPU. `references` are folders by name; "public" is another data set whose public
+    documents train the public model. `cache` keeps trained references, in `evidence` when None (a sweep shares one).
+    `engine` is what `make_engine` takes. `attack_parameters` is a file that
+    `parameters.read` takes. `dtype` is the number format of the model: an encoder computes in "bfloat16" if a preflight
+    finds that it makes no difference, a model that answers holds its weights in it; "auto": bfloat16 for encoders on
+    CUDA, and as `load_model` says for the others. `defense` names a countermeasure that the model is asked behind,
     `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
-    is not read. `about` are entries of the audit sheet that take the place of the manifest's. `documents` bounds the
-    units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
-    evidence goes when it is not kept in `out`.
+    is not read. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
+    attacks. `evidence_dir` is where the evidence goes when it is not kept in `out`.
     """
 
     model_dir: Path
@@ -43,22 +42,18 @@ class ScanOptions:
     device: str = "auto"
     fresh: bool = False
     references: Mapping[str, Sequence[Path]] = field(default_factory=dict)
-    batch_tokens: int | None = None
-    batch_rows: int | None = None
+    batch_size: int | None = None
     width: int = WIDTH
-    public_dir: Path | None = None
     cache: Path | None = None
     engine: str = LOCAL
     attack_parameters: Path | None = None
     dtype: str = "auto"
-    weights: str = "auto"
     defense: str | None = None
     derived_by: tuple[str, ...] = ()
     no_model: bool = False
     documents: int | None = None
     seconds: float | None = None
     evidence_dir: Path | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Path:

@@ -12,12 +12,11 @@ from audit.defenses.measured import Comparison
 from audit.errors import RenderError, UsageError
 from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files
 from audit.policy import Policy, Verdict
-from audit.progress import observer
 from audit.record import AuditRecord, file_of
 from audit.report import dpia as assessments
 from audit.report import model_card as cards
 from audit.report import trend
-from audit.report.files import SECONDS_OF_FILES, remove, write
+from audit.report.files import remove, write
 from audit.report.revealed import NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
@@ -114,9 +113,7 @@ def report_records(
     if reveal and private.is_dir():
         protect(private)
     written = file_of(paths[0]).read_bytes()
-    observer().plan("report", SECONDS_OF_FILES)
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
-    observer().plan("report", {})
     assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
     return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
 
@@ -159,7 +156,7 @@ def write_report(
     verdict: Verdict,
     policy: Policy,
     out: Path,
-    reveal_from: Path | None,
+    reveal_from: Path | None = None,
     comparisons: Sequence[Comparison] = (),
     written: bytes | None = None,
 ) -> list[str]:

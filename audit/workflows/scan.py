@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -38,9 +38,9 @@ from audit.targets.unread import count_questions
 from audit.targets.usefulness import usefulness
 from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes, width_of
-from audit.workflows.expected import CHECKS, REFERENCES, USEFULNESS, expected_seconds, measuring
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import now
+from audit.workflows.options import REFERENCES_FOLDER
 from audit.workflows.plan.outlook import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
@@ -63,17 +63,9 @@ class Labelled:
     progress: Progress
     label: str
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
         self.progress.stage(f"{self.label}: {name}", total)
-
-    def plan(self, title: str, parts: Mapping[str, float]) -> None:
-        """See `Progress.plan`."""
-        self.progress.plan(f"{self.label}: {title}", parts)
-
-    def part(self, name: str) -> None:
-        """See `Progress.part`."""
-        self.progress.part(name)
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
@@ -81,14 +73,13 @@ class Labelled:
 
 
 def audit_checkpoint(
-    opened: ScanSetup, policy: Policy, reveal: bool, progress: Progress, tell: Callable[[str], None] = lambda _: None
+    opened: ScanSetup, policy: Policy, progress: Progress, tell: Callable[[str], None] = lambda _: None
 ) -> ScanResult:
     """Run one scan, judge it and write all its files into its folder.
 
     Args:
         opened: the scan.
         policy: what it is judged by.
-        reveal: also write the values that were recovered, into `evidence/`.
         progress: of every trial.
         tell: told what a bounded scan can decide, before any trial.
 
@@ -101,17 +92,15 @@ def audit_checkpoint(
         if options.documents is not None or options.seconds is not None:
             for line in outlook(opened, policy, bound.opened.part):
                 tell(line)
-        progress.plan("scan", expected_seconds(bound))
         record = run_scan(opened, progress, bound, policy)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
-            warnings = write_report(record, verdict, policy, out, options.evidence if reveal else None)
+            warnings = write_report(record, verdict, policy, out)
         except EngineError as error:
             warnings = error.lines
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")
-        progress.plan("scan", {})
     return ScanResult(record, verdict, tuple(warnings))
 
 
@@ -138,7 +127,7 @@ def run_scan(
     bound.origin.policy = None if declared is None else declared.sha256
     opened = bound.opened
     options, target, corpus = opened.options, opened.target, opened.corpus
-    progress.part(USEFULNESS)
+    progress.stage("usefulness")
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
     references = cache(lambda: _fill(opened, progress))
@@ -178,14 +167,14 @@ def run_scan(
         dp=opened.dp,
         bounds=bound.card(),
         policy=declared,
-        audit=replace(opened.corpus.manifest.audit, **options.about),
+        audit=opened.corpus.manifest.audit,
     )
     write_owner(record, options.evidence)
     return settle(record, () if policy is None else policy.limits)
 
 
 def _check_scan(opened: ScanSetup, filled: LoadedReferences, progress: Progress) -> ScanChecks:
-    progress.part(CHECKS)
+    progress.stage("checks of the scan")
     if opened.copies.heldout_confounded is not None:
         # Its copies in training explain what the checks would see.
         return ScanChecks(untested=(f"checks of the scan: {opened.copies.heldout_confounded}",))
@@ -220,15 +209,15 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
         opened.prepared,
         references_to_fill(opened),
         opened.target,
-        cache=options.cache or options.evidence / REFERENCES,
+        cache=options.cache or options.evidence / REFERENCES_FOLDER,
         seed=options.seed,
         progress=progress,
-        batch_tokens=options.batch_tokens,
+        batch_tokens=opened.batch_tokens,
     )
 
 
 def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
-    progress.part(REFERENCES)
+    progress.stage("references")
     return fill_references(opened, progress)
 
 
@@ -276,12 +265,11 @@ def _measure(
         reason, provide = attack.no_trials(case)
         return Skipped(attack.name, attack.metrics, reason, provide, by_data=_lacks(attack, case) is not None)
     trials = opened.sampled(everything)
-    progress.part(attack.name)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     proof = read_proof(options.model_dir, opened.corpus)
     case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
     trials, outcomes = collect(bound, attack, checkpoint, filled, trials, progress)
-    progress.part(measuring(attack.name))
+    progress.stage(f"{attack.name}: measuring")
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))

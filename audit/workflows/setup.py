@@ -37,7 +37,7 @@ from audit.targets.opening import Checkpoint, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
 from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, wrap_target
 from audit.workflows.options import ScanOptions, check_work
-from audit.workflows.weights import hold_weights, refuse_rounded, warn_of_recipes, warn_of_size
+from audit.workflows.weights import hold_weights, warn_of_recipes, warn_of_size
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,11 @@ class ScanSetup:
         documents = tuple(one for one in corpus.documents if one.split != "heldout" or one.id in kept)
         return dataclasses.replace(corpus, documents=documents)
 
+    @property
+    def batch_tokens(self) -> int | None:
+        """Tokens of a forward pass of an encoder at most, as the options say."""
+        return self.options.batch_size if isinstance(self.target, EncoderTarget) else None
+
     def defended(self, target: Checkpoint) -> Target:
         """The target as the world would see it: behind the countermeasure, when there is one."""
         return wrap_target(self.defense, target)
@@ -118,11 +123,6 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
-    if device == "cpu" and options.batch_rows is not None and options.batch_rows > 1 and options.batch_rows % STEP:
-        raise UsageError(
-            f"--batch-rows {options.batch_rows}: on a CPU 1 or a multiple of {STEP}",
-            "with other numbers an answer would depend on the questions beside it, in its last bits",
-        )
     whole = load_corpus(options.data_dir)
     folder = _open_target(options, whole)
     if folder.adapter is not None and options.engine != LOCAL:
@@ -130,21 +130,30 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             f"--engine {options.engine}: {folder} is an adapter, which workers are not sent",
             "merge it into its base, save that, and scan it; or scan with --engine local",
         )
-    folder = hold_weights(folder, options.weights, options.engine)
+    folder = hold_weights(folder, options.dtype, on_workers=options.engine != LOCAL)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
-    model = check_model(folder, whole, attacks, device, options.batch_tokens, options.batch_rows, guard)
-    refuse_rounded(model.target, options.weights)
+    model = check_model(folder, whole, attacks, device, options.batch_size, guard)
     target, corpus, copies, applicable = model.target, model.corpus, model.copies, model.applicable
-    if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_tokens is None:
+    n_rows = 1 if isinstance(target, EncoderTarget) else options.batch_size or 1
+    if device == "cpu" and n_rows > 1 and n_rows % STEP:
+        raise UsageError(
+            f"--batch-size {n_rows}: on a CPU 1 or a multiple of {STEP}",
+            "with other numbers an answer would depend on the questions beside it, in its last bits",
+        )
+    if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_size is None:
         _find_batch_size(target, corpus)
-    public = load_corpus(options.public_dir) if options.public_dir is not None else None
+    given_folders = dict(options.references)
+    others = given_folders.pop("public", [])
+    if len(others) > 1:
+        raise UsageError(f"--reference public: {len(others)} data sets", "there is one of it")
+    public = load_corpus(others[0]) if others else None
     prepared = prepare(
         usable_references(attacks, target),
         target,
         folder,
         corpus,
-        options.references,
-        options.batch_tokens,
+        given_folders,
+        options.batch_size if isinstance(target, EncoderTarget) else None,
         public,
     )
     promised, doubts = stated_guarantee(folder)
@@ -224,7 +233,9 @@ def _warn_of_unused(
     if "auxiliary" in taken or folder.adapter is not None:
         taken.add("pretrained")  # what the auxiliary is trained from, and an adapter's base
     return tuple(
-        f"--reference {name}: no attack on this model takes it" for name in options.references if name not in taken
+        f"--reference {name}: no attack on this model takes it"
+        for name in options.references
+        if name not in (*taken, "public")
     )
 
 

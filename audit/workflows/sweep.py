@@ -20,14 +20,13 @@ from audit.record import AuditRecord, Completed
 from audit.report import trend
 from audit.report.sweep_page import answer
 from audit.targets.checkpoint.trainer_state import training_progress
-from audit.workflows.expected import REFERENCES
 from audit.workflows.folders import claim_folder
-from audit.workflows.options import ScanOptions
+from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
 from audit.workflows.scan import Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
-_OURS = (EVIDENCE, REFERENCES)
+_OURS = (EVIDENCE, REFERENCES_FOLDER)
 """Folders of a sweep beside those of its checkpoints, where evidence goes elsewhere among them too."""
 
 
@@ -108,7 +107,7 @@ def _positions(folders: Sequence[Path]) -> tuple[str, list[float]]:
 
 
 def sweep_checkpoints(
-    sweep: Sweep, options: ScanOptions, policy: Policy, reveal: bool, progress: Progress
+    sweep: Sweep, options: ScanOptions, policy: Policy, progress: Progress
 ) -> Iterator[str | CheckpointAudit]:
     """Scan every checkpoint into a folder of its name, one after the other.
 
@@ -119,7 +118,6 @@ def sweep_checkpoints(
         sweep: see `find_checkpoints`.
         options: of all scans; `model_dir` is not read, `out` is the folder above theirs, which is held all the while.
         policy: what they are judged by.
-        reveal: also write the values that were recovered.
         progress: of every trial.
 
     Yields:
@@ -143,7 +141,7 @@ def sweep_checkpoints(
         for number, checkpoint in enumerate(sweep.checkpoints, start=1):
             labelled = Labelled(progress, f"{checkpoint.name} ({number} of {len(sweep.checkpoints)})")
             try:
-                yield from _audit(checkpoint, options, policy, reveal, claim, labelled)
+                yield from _audit(checkpoint, options, policy, claim, labelled)
             except TargetError as error:
                 problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
                 yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
@@ -163,16 +161,15 @@ def _audit(
     checkpoint: Checkpoint,
     options: ScanOptions,
     policy: Policy,
-    reveal: bool,
     claim: Callable[[], None],
     progress: Progress,
 ) -> Iterator[str | CheckpointAudit]:
     """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     own = options.below(checkpoint.name)
-    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=options.evidence / REFERENCES))
+    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=options.evidence / REFERENCES_FOLDER))
     claim()
     yield from opened.warnings
-    result = audit_checkpoint(opened, policy, reveal, progress)
+    result = audit_checkpoint(opened, policy, progress)
     yield from result.warnings
     yield CheckpointAudit(checkpoint, result.record, result.verdict)
 

@@ -33,7 +33,7 @@ def open_text_scan(options: ScanOptions) -> ScanSetup:
     refused = {
         "--engine": options.engine != LOCAL,
         "--defence": options.defense is not None,
-        "--public": options.public_dir is not None,
+        "--reference public": "public" in options.references,
         "--time": options.seconds is not None,
     }
     for name, wanted in refused.items():

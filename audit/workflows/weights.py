@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import cast
 
-from audit.engine.local import LOCAL
 from audit.errors import UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import ReferencePlan
 from audit.targets.answering.half import has_half_weights
+from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, NumberFormat, in_format
 from audit.targets.checkpoint.placing import is_spread
 from audit.targets.checkpoint.quantised import method_of
 from audit.targets.checkpoint.resident import LARGE, RESIDENTS
+from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint
 
 
-def hold_weights(folder: CheckpointFolder, asked: str, engine: str) -> CheckpointFolder:
-    """The folder of the model, to be loaded in the number format that was asked for.
+def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> CheckpointFolder:
+    """Return the folder of a model that answers, to be loaded in the number format that was asked for.
+
+    Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding would hide.
 
     Raises:
-        UsageError: there is no such format, the weights are quantised, or workers elsewhere would choose it.
+        UsageError: the weights are quantised, or workers elsewhere would choose for themselves.
     """
-    for number_format in get_args(NumberFormat):
-        if number_format == asked:
-            if asked == "auto":
-                return folder
-            break
-    else:
-        raise UsageError(f"--weights {asked!r}: no such number format", f"one of {', '.join(get_args(NumberFormat))}")
-    if engine != LOCAL:
-        raise UsageError(
-            f"--weights {asked}: workers elsewhere load models by themselves", "leave it out, or scan here"
-        )
+    if dtype == "auto" or not (is_answering(folder) or is_extractive(folder)):
+        return folder
+    if on_workers:
+        raise UsageError(f"--dtype {dtype}: workers elsewhere load models by themselves", "leave it out, or scan here")
     if method_of(folder.config) is not None:
-        raise UsageError(f"--weights {asked}: the weights of {folder} are quantised", "leave it out")
-    return in_format(folder, number_format)
-
-
-def refuse_rounded(target: Checkpoint, asked: str) -> None:
-    """Refuse an encoder in bfloat16: attacks take its gradients, and compare losses that rounding would hide.
-
-    Raises:
-        UsageError: it is one.
-    """
-    if asked == "bfloat16" and not isinstance(target, AnsweringTarget | ExtractiveTarget):
-        raise UsageError(
-            f"--weights bfloat16: {target.card.architecture} keeps float32 weights",
-            "leave it out; --dtype bfloat16 lets an encoder compute in bfloat16",
-        )
+        raise UsageError(f"--dtype {dtype}: the weights of {folder} are quantised", "leave it out")
+    return in_format(folder, cast("NumberFormat", dtype))
 
 
 def warn_of_size(target: Checkpoint) -> tuple[str, ...]:
@@ -60,7 +43,7 @@ def warn_of_size(target: Checkpoint) -> tuple[str, ...]:
     if in_full and target.card.parameters > LARGE and isinstance(target, AnsweringTarget | ExtractiveTarget):
         warnings.append(
             f"the model is held in float32, which takes {4e-9 * target.card.parameters:.0f} GB and rounds nothing; "
-            "--weights bfloat16 takes half of that, and rounds its weights"
+            "--dtype bfloat16 takes half of that, and rounds its weights"
         )
     if RESIDENTS.dropped:
         warnings.append(

@@ -74,7 +74,7 @@ def said(folder):
         "plan": ("plan", data, *policy),
         "plan, with the model": ("plan", data, *policy, "--model", model, "--out", folder / "plan.json"),
         "plan, other task": ("plan", QUESTIONS, *policy),
-        "scan": ("scan", model, data, "--out", out, *policy, *only, "--reveal"),
+        "scan": ("scan", model, data, "--out", out, *policy, *only),
         "gate": ("gate", out, *policy),
         "gate, percent": ("gate", out, "--policy", folder / "percent.toml"),
         "report": ("report", out, *policy),

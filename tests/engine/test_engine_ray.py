@@ -300,7 +300,7 @@ def work_elsewhere(scans: Scans, source: WorkSource) -> Any:
 
 def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     opened = open_scan(
-        ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_tokens=256)
+        ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_size=256)
     )
     filled = scan.fill_references(opened, SILENT)
     source = execution.work_source(opened, opened.attacks[0], opened.target.rounded("bfloat16"), filled)

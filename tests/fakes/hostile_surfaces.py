@@ -204,7 +204,7 @@ def _record(name: str, seed: Callable[[Path], None], share: int, *arguments: str
 _ASKED = ("--policy", "policy.toml")
 _IMAGES = ("data/images/*.png",)
 _BY_FORM = ("json", "markdown", "junit", "sarif")
-_FORMS = tuple(("gate", "record.json", "--format", form, "--no-exit-code") for form in _BY_FORM)
+_FORMS = tuple(("gate", "record.json", "--format", form) for form in _BY_FORM)
 SURFACES: tuple[Surface, ...] = (
     _data("data of receipts", seeds.receipts, 70),
     _data("data of questions", seeds.questions, 60),
@@ -279,13 +279,6 @@ SURFACES: tuple[Surface, ...] = (
         ("parameters.toml",),
         (("scan", "model", "data", "--attack-parameters", "parameters.toml", "--out", "out"),),
         50,
-    ),
-    Surface(
-        "audit sheet",
-        seeds.parameters,
-        ("about.toml",),
-        (("scan", "model", "data", "--about", "about.toml", "--out", "out"),),
-        15,
     ),
     Surface(
         "folder of pages",

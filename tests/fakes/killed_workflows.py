@@ -177,13 +177,13 @@ WORKFLOWS = (
     Workflow(
         "gate",
         make_receipts,
-        "gate out --format junit --output given/verdict.xml --format sarif --output given/verdict.sarif",
+        "gate out --format junit=given/verdict.xml --format sarif=given/verdict.sarif",
         first=(_AUXILIARY,),
     ),
     Workflow(
         "diff",
         make_receipts,
-        "diff old out --output given/diff.txt",
+        "diff old out --format text=given/diff.txt",
         first=(_AUXILIARY, _AUXILIARY.replace("{w}/model", "{w}/run/checkpoint-1").replace("--out out", "--out old")),
     ),
     Workflow("attest", make_receipts, "attest out --out given/statement.json", first=(_AUXILIARY,)),

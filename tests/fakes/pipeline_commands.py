@@ -26,7 +26,8 @@ for argument in arguments:
         (pathlib.Path(value) / "evidence").mkdir()
         for file in ("record.json", "report.html", "report.pdf", "evidence/key.json"):
             (pathlib.Path(value) / file).write_text(file)
-    if name == "--output":
+    if name == "--format":
+        value = value.partition("=")[2]
         text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\\n" * size
         pathlib.Path(value).write_text(text, encoding="utf-8")
 sys.exit(code)

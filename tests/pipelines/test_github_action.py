@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, write_record
 from workflow_runner import Runner
 
-GIVEN = ("record", "model", "data", "baseline", "policy", "sarif_anchor")
+GIVEN = ("record", "model", "data", "baseline", "policy")
 ACTION = ROOT / "action.yml"
 SCANNED = ("record.json", "report.html", "report.pdf")
 # --data and --model read a data set and hash a model.
@@ -371,7 +371,7 @@ def test_uploads_and_the_verdict_come_whatever_failed_before():
 def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspace):
     write_record(workspace, "violated")
     names = ("json", "markdown", "junit", "sarif")
-    formats = [word for name in names for word in ("--format", name, "--output", str(tmp_path / name))]
+    formats = [word for name in names for word in ("--format", f"{name}={tmp_path / name}")]
     command = [sys.executable, "-c", IMPORTED, str(DATA), "gate", "audits", "--policy", "mine.toml", *formats]
     done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=True)
     assert (tmp_path / "sarif").is_file()

@@ -200,7 +200,7 @@ def test_sarif_points_at_the_line_of_each_limit():
 def test_sarif_without_a_place_is_refused_and_one_without_findings_needs_none():
     with pytest.raises(RenderError, match="no SARIF was written") as raised:
         render("sarif", judged("violated", Places()))
-    assert "--sarif-anchor" in raised.value.hint
+    assert "--data DATA_DIR" in raised.value.hint
     assert json.loads(render("sarif", judged("passed", Places())))["runs"][0]["results"] == []
 
 
@@ -259,8 +259,9 @@ def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_
     own = find_places(Path("policy.toml"), elsewhere)
     assert own == Places((Place("own folder/policy.toml", 2),), Place("own folder/policy.toml"))
     assert find_places(elsewhere / "policy.toml", Path()).of(3) == Place("own folder/manifest.toml")
-    assert find_places(elsewhere / "policy.toml", elsewhere, Path("../README.md")).of(0) == Place("README.md")
-    assert find_places(elsewhere / "policy.toml", elsewhere, elsewhere / "manifest.toml") == Places()
+    assert find_places(elsewhere / "policy.toml", elsewhere).of(0) == Place("README.md")
+    Path("../README.md").unlink()
+    assert find_places(elsewhere / "policy.toml", elsewhere) == Places()
     results = json.loads(render("sarif", judged("violated", own)))["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "own%20folder/policy.toml"
 

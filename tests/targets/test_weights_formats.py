@@ -96,7 +96,7 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(
     np.testing.assert_array_equal(losses(target, corpus), losses(exact, corpus))
     (said,) = warn_of_size(target)
     assert "held in float32" in said
-    assert "--weights bfloat16" in said
+    assert "--dtype bfloat16" in said
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def model(data: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, model: Path, tmp_path: Path) -> None:
     arguments = ["train-baseline", str(data.root), "--out", str(tmp_path), "--reference", f"pretrained={model}"]
-    result = CliRunner().invoke(app, [*arguments, "--device", "cpu", "--debug"], catch_exceptions=False)
+    result = CliRunner().invoke(app, [*arguments, "--device", "cpu"], catch_exceptions=False)
     assert result.exit_code == 0
     (folder,) = tmp_path.glob("baseline-*")
     own, audited = load_nlu(folder), load_nlu(model)

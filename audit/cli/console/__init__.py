@@ -1,22 +1,27 @@
 """Output to a terminal: progress, verdicts, tables, errors. The only package that imports rich."""
 
-from audit.cli.console.layout import show_table
 from audit.cli.console.progress import Reporter
 from audit.cli.console.streams import guard_streams
-from audit.cli.console.sweep import show_sweep
+from audit.cli.console.tables import show_table
 from audit.cli.console.terminal import (
     duration,
     emit,
     note,
     say,
-    set_plain,
     show_commands,
     show_error,
     warn,
     width,
     write,
 )
-from audit.cli.console.verdict import SHOWN_DIGITS, format_estimate, show_revealed, show_subject, show_verdict
+from audit.cli.console.verdict import (
+    SHOWN_DIGITS,
+    format_estimate,
+    show_revealed,
+    show_subject,
+    show_sweep,
+    show_verdict,
+)
 
 __all__ = [
     "SHOWN_DIGITS",
@@ -27,7 +32,6 @@ __all__ = [
     "guard_streams",
     "note",
     "say",
-    "set_plain",
     "show_commands",
     "show_error",
     "show_revealed",

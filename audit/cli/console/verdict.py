@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from audit.cli.console.layout import Group, print_groups
+from audit.cli.console.tables import Row, show_table
 from audit.cli.console.terminal import make_console, print_line, say, show_commands
 
 if TYPE_CHECKING:
@@ -63,9 +63,11 @@ def show_verdict(
     make_console().print()
     _show_answer(verdict, record, decides_exit=decides_exit, paths=paths)
     make_console().print()
-    groups = [Group(attack, [*map(_row, own)]) for attack, own in _by_attack(verdict)]
-    if groups and not print_groups("", COLUMNS, groups, styles=STYLES, lead=len(COLUMNS) - 1):
-        print_line("Behind what was measured stands its 95 % interval.")
+    rows: list[Row] = []
+    for attack, own in _by_attack(verdict).items():
+        rows += [attack, *map(_row, own)]
+    if rows:
+        show_table("", COLUMNS, rows, STYLES)
     if left_out := inapplicable_limits(verdict):
         print_line(left_out, STYLES["inapplicable"])
     for (attack, reason, remedy), metrics in _open_reasons(verdict).items():
@@ -105,13 +107,13 @@ def _show_answer(
             show_commands("", [step.command], indent=len("First: "))
 
 
-def _by_attack(verdict: Verdict) -> Iterator[tuple[str, list[Decision]]]:
-    """The limits that apply, by attack, in the policy's order."""
+def _by_attack(verdict: Verdict) -> dict[str, list[Decision]]:
+    """Group the limits that apply by attack, in the policy's order."""
     found: dict[str, list[Decision]] = {}
     for decision in verdict.decisions:
         if decision.outcome != "inapplicable":
             found.setdefault(decision.limit.attack, []).append(decision)
-    yield from found.items()
+    return found
 
 
 def inapplicable_limits(verdict: Verdict) -> str:
@@ -139,24 +141,18 @@ def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
     if record.timing.origin:
         print_line(f"{record.timing.origin}.")
     if verdict.overall == "undecided":
-        _show_found(record, verdict)
+        from audit.report.found import findings
+
+        if lines := [*findings(record, verdict)]:
+            print_line("What was found all the same", "bold")
+        for line in lines:
+            print_line(f"  {line}")
 
 
 def show_revealed(path: Path | None) -> None:
     """Print where the report with values is, if there is one."""
     if path is not None:
         say(f"With the values, for you alone: {path}")
-
-
-def _show_found(record: AuditRecord, verdict: Verdict) -> None:
-    """Print what attacks found all the same."""
-    from audit.report.found import findings
-
-    lines = [*findings(record, verdict)]
-    if lines:
-        print_line("What was found all the same", "bold")
-    for line in lines:
-        print_line(f"  {line}")
 
 
 def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
@@ -186,3 +182,55 @@ def measured_cells(measured: Estimate | None) -> tuple[str, str]:
 def format_estimate(estimate: Estimate) -> str:
     """A value with its interval."""
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+NOT_AUDITED = "not audited"
+
+
+def show_sweep(
+    axis: str,
+    rows: Sequence[tuple[float, str, AuditRecord | None, Verdict | None]],
+    columns: Mapping[str, tuple[str, str]],
+    answer: str,
+    files: Sequence[str],
+) -> None:
+    """Print a row for each checkpoint: its name, position on the axis, verdict and leak.
+
+    Args:
+        axis: the unit of the positions.
+        rows: position, name, record and verdict of each checkpoint; None: it was not audited.
+        columns: attack and metric by heading, each shown with its 95 % interval; left out where nothing was measured.
+        answer: the checkpoint to take, in sentences.
+        files: what there is to read.
+    """
+    found = [_estimates(record) for _, _, record, _ in rows]
+    columns = {heading: key for heading, key in columns.items() if any(key in estimates for estimates in found)}
+    make_console().print()
+    print_line(answer, "bold")
+    make_console().print()
+    cells = [
+        (
+            name,
+            f"{x:g}",
+            NOT_AUDITED if verdict is None else verdict.overall,
+            *(measured_cells(estimates.get(key))[0] for key in columns.values()),
+        )
+        for (x, name, _, verdict), estimates in zip(rows, found, strict=True)
+    ]
+    show_table("", ("checkpoint", axis.partition(",")[0], "verdict", *columns), cells, {**STYLES, NOT_AUDITED: "red"})
+    if files:
+        print_line(f"Read {', '.join(files)}")
+
+
+def _estimates(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
+    """Collect all estimates of a record, by attack and name."""
+    from audit.measurements import Estimate
+    from audit.record import Completed
+
+    return {
+        (result.attack, item.name): item
+        for result in (record.attacks if record is not None else ())
+        if isinstance(result, Completed)
+        for item in result.measurements
+        if isinstance(item, Estimate)
+    }

@@ -38,23 +38,25 @@ class Places:
 
 
 NOWHERE = Places()
+ANCHORS = ("README.md", "README.rst", "README.txt", "README", "pyproject.toml", ".gitignore", "LICENSE")
+"""Files at the root of a repository that stand for limits of a policy outside of it, the first that is there."""
 
 
-def find_places(policy: Path, data: Path | None = None, anchor: Path | None = None) -> Places:
+def find_places(policy: Path, data: Path | None = None) -> Places:
     """Find where limits lie in the repository that holds the current directory.
 
     Args:
         policy: its file.
-        data: the folder of the data set, whose manifest.toml stands for the limits of a policy that lies elsewhere.
-        anchor: the file that stands for them where neither lies in the repository.
+        data: the folder of the data set, whose manifest.toml stands for the limits of a policy that lies elsewhere;
+            where it does so too, a file at the root of the repository.
     """
     root = repository(Path.cwd())
     own = _inside(root, policy)
     if own is not None:
         limits = tuple(Place(own, line) for line in lines_of_limits(policy.read_text(encoding="utf-8")))
         return Places(limits, Place(own))
-    for other in (data / "manifest.toml" if data is not None else None, anchor):
-        path = None if other is None else _inside(root, other)
+    for other in (*([data / "manifest.toml"] if data else []), *(root / name for name in ANCHORS)):
+        path = _inside(root, other)
         if path is not None:
             return Places(whole=Place(path))
     return Places(in_git=(root / ".git").exists())

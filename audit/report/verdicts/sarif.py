@@ -60,10 +60,9 @@ def as_sarif(judged: Judged) -> str:
         git = judged.places.in_git
         within = "in this repository" if git else "under the current directory"
         raise RenderError(
-            f"no SARIF was written: neither the policy nor --data nor --sarif-anchor lies {within}, and code "
+            f"no SARIF was written: neither the policy nor --data nor a README lies {within}, and code "
             "scanning refuses findings without a place in the repository",
-            f"{'commit the policy' if git else 'run it in the repository'}, or give --data DATA_DIR or --sarif-anchor "
-            f"PATH, a file {'of the repository' if git else 'under this directory'}",
+            f"{'commit the policy' if git else 'run it in the repository'}, or give --data DATA_DIR",
         )
     data = printable(judged.record.corpus.name)
     run = {

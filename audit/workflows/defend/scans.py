@@ -65,7 +65,7 @@ def run_side(options: ScanOptions, policy: Policy, progress: Progress) -> Genera
     """
     opened = open_scan(options)
     yield from opened.warnings
-    result = audit_checkpoint(opened, policy, False, progress)
+    result = audit_checkpoint(opened, policy, progress)
     yield from result.warnings
     scores, memory, n_baselines = _read_journals(opened, result.record, progress)
     useful = usefulness_by_document(opened.defended(opened.target), opened.corpus, options.seed)

@@ -35,7 +35,7 @@ def plan_audit(
     model: Path | None = None,
     references: Mapping[str, Sequence[Path]] | None = None,
     device: str = "auto",
-    weights: str = "auto",
+    dtype: str = "auto",
     epsilons: Sequence[float] = (),
     unit: UnitKind | None = None,
     documents: int | None = None,
@@ -52,7 +52,7 @@ def plan_audit(
         model: the checkpoint to be audited, when trials are to be counted exactly and timed.
         references: folders by name; with a model only.
         device: of the model.
-        weights: what they are held in, see `ScanOptions`.
+        dtype: see `ScanOptions`.
         epsilons: of private trainings whose noise, and what they prove, is to be told.
         unit: whoever they protect; None: by rule.
         documents: units of both sides that are tried at most.
@@ -86,12 +86,11 @@ def plan_audit(
         corpus = without_copies(corpus, copies)
         costs, place = at_most(corpus, budget, documents), ""
     else:  # the scan that is opened for it warns of copies
-        options = {"budget": budget, "references": references or {}, "device": device, "weights": weights}
+        options = {"budget": budget, "references": references or {}, "device": device, "dtype": dtype}
         opened = yield from _open(model, corpus, {**options, "documents": documents, "seconds": seconds})
         corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
         costs = _probe(opened, progress)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
-    progress.part("weighing every limit")
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
     plan = replace(plan, private=private, device=place, documents=documents, seconds=seconds)
     yield plan
