@@ -22,7 +22,7 @@ from audit.cli import app
 from audit.errors import RecordError
 from audit.measurements import Check, Estimate, Unresolved
 from audit.record import Completed, LeftOut, Skipped
-from audit.report.scan_diff.formats import render, schema
+from audit.report.scan_diff import render, schema
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
 from audit.workflows.against_baseline import gate_against_baseline
@@ -589,7 +589,7 @@ def test_json_is_what_its_schema_says(shown, tmp_path):
     jsonschema.validate(found, schema())
     published = Path(__file__).parents[1] / "audit" / "diff.schema.json"
     assert json.loads(published.read_text()) == schema(), (
-        'write it again: python -c "import json, pathlib; from audit.report.scan_diff.formats import schema; '
+        'write it again: python -c "import json, pathlib; from audit.report.scan_diff import schema; '
         "pathlib.Path('audit/diff.schema.json').write_text(json.dumps(schema(), indent=1) + chr(10))\""
     )
     assert found["schema_version"] == 1

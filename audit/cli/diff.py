@@ -47,7 +47,7 @@ def diff(
     are compared unit by unit. Scans of other data, or with another seed, budget or parameters, are refused.
     """
     from audit.files import check_file, write_output
-    from audit.report.scan_diff.formats import render
+    from audit.report.scan_diff import render
     from audit.workflows.diff import diff_scans
 
     name, separator, file = output.partition("=")

@@ -12,8 +12,7 @@ from audit.policy import Decision, Verdict
 from audit.policy.baseline import hold_against_baseline
 from audit.policy.compared import Baseline, Change, ComparedLimit
 from audit.record import AuditRecord, file_of
-from audit.report.scan_diff.result import MetricChange, ScanDiff
-from audit.report.scan_diff.wording import change_words
+from audit.report.scan_diff import MetricChange, ScanDiff
 from audit.workflows.changes import ABOUT_TEXT
 from audit.workflows.diff import compare, evidence_of
 from audit.workflows.gate import gate_record, load_policy, read_record
@@ -74,7 +73,7 @@ def _limits(decisions: Sequence[Decision], found: ScanDiff) -> list[ComparedLimi
 def _worst(changes: Sequence[MetricChange]) -> tuple[Change, str]:
     """The outcome of a limit; it is better only where every method that could be compared is."""
     if worse := [one for one in changes if one.outcome == "worse"]:
-        return "worse", change_words(max(worse, key=_size))
+        return "worse", max(worse, key=_size).words
     if lost := [one for one in changes if one.lost]:
         return "no longer measured", f"{lost[-1].metric} was measured in the baseline: {lost[-1].reason}"
     compared = [one for one in changes if one.compared]
@@ -83,8 +82,8 @@ def _worst(changes: Sequence[MetricChange]) -> tuple[Change, str]:
     untold = [one for one in compared if one.outcome != "better"]
     if untold:
         largest = max(untold, key=_size)
-        return "cannot be told", f"{change_words(largest)}: {largest.reason}"
-    return "better", change_words(min(compared, key=_size))
+        return "cannot be told", f"{largest.words}: {largest.reason}"
+    return "better", min(compared, key=_size).words
 
 
 def _missing(decision: Decision, found: ScanDiff) -> str:

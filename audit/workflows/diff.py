@@ -18,7 +18,7 @@ from audit.policy import SIGNIFICANCE, Policy
 from audit.policy.limits import Limit
 from audit.policy.reasons import against_model, hindrance, power_of
 from audit.record import AuditRecord, Completed
-from audit.report.scan_diff.result import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
+from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
 from audit.workflows.changes import completed, effect_of, measurement, why_missing

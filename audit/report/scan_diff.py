@@ -1,0 +1,275 @@
+"""Compare two scans as data, and draw the comparison as text, JSON or Markdown; no text of documents is in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from audit.measurements import STRICT, Estimate, Measurement
+
+Format = Literal["text", "json", "markdown"]
+Outcome = Literal["better", "worse", "cannot be told"]
+OUTCOMES: tuple[Outcome, ...] = ("worse", "better", "cannot be told")
+"""The worst first."""
+Good = Literal["less", "more", "nearer to chance"]
+"""The direction in which a number is better."""
+WITHIN = "the interval of the change reaches over zero"
+"""Why most of what cannot be told cannot be told."""
+RULE = (
+    "Better and worse: the 95 % interval of the change excludes zero, and its p is at most 0.05 after Holm over all "
+    "comparisons. So with two models that leak alike, any of these words falls anywhere in at most one of 20 "
+    "comparisons of two scans. Cannot be told does not mean alike."
+)
+
+
+HEADINGS: dict[Outcome, str] = {"worse": "Worse", "better": "Better", "cannot be told": "Cannot be told"}
+LEGEND = (
+    "Change: new minus old, with its 95 % interval; of an area its distance from chance. "
+    "* from both intervals, not paired unit by unit."
+)
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
+_VALUE, _CHANGE, _LEAST_NAME = 7, 25, 16
+"""Columns of a value, of a change with its interval, and of a name at least."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Side:
+    """One of the two scans.
+
+    Attributes:
+        subject: the name of the model, or of the data set where its text was audited alone.
+        sha256: of the model.
+        docaudit: the version that wrote the record.
+        scanned: when the scan began.
+    """
+
+    subject: str
+    sha256: str
+    docaudit: str
+    scanned: str
+
+    def sentence(self, name: str) -> str:
+        """Return the scan in one line."""
+        digest = self.sha256[:12]
+        return f"{name} {self.subject} (sha256 {digest}), scanned {self.scanned[:10]} by docaudit {self.docaudit}"
+
+
+@dataclass(frozen=True, config=STRICT)
+class MetricChange:
+    """A number in both scans.
+
+    Attributes:
+        attack: empty for usefulness.
+        limits: the metrics that the policy limits and that this number answers for, itself or as one of the methods.
+        good: the direction in which it is better.
+        difference: new minus old, null 0; of an area its distance from chance. None where there is none.
+        p: two-sided, of a difference as large without any effect.
+        p_adjusted: after Holm over all numbers of the comparison.
+        paired: whether units were compared one by one; False: both intervals were joined, which is wider.
+        reason: why it cannot be told; empty otherwise.
+    """
+
+    attack: str
+    metric: str
+    limits: tuple[str, ...]
+    good: Good
+    before: Measurement | None
+    after: Measurement | None
+    difference: Estimate | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    paired: bool = False
+    outcome: Outcome = "cannot be told"
+    reason: str = ""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the old scan measured it and the new one did not."""
+        return isinstance(self.before, Estimate) and not isinstance(self.after, Estimate)
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is a difference at all."""
+        return self.difference is not None
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The numbers before and after; a dash where there is none."""
+        old, new = (_number(one.value) if isinstance(one, Estimate) else "-" for one in (self.before, self.after))
+        return old, new
+
+    @property
+    def interval(self) -> str:
+        """The change with its 95 % interval; a dash where there is none."""
+        item = self.difference
+        if item is None:
+            return "-"
+        sign = "+" if item.value > 0 else ""
+        return f"{sign}{_number(item.value)} [{_number(item.low)}, {_number(item.high)}]"
+
+    @property
+    def words(self) -> str:
+        """The change in one line: the number, before and after, and the interval."""
+        (old, new), paired = self.values, "" if self.paired else ", not paired"
+        return f"{self.metric} {old} before, {new} now, change {self.interval}{paired}"
+
+    @property
+    def place(self) -> str:
+        """The attack, or usefulness."""
+        return self.attack or "usefulness"
+
+
+@dataclass(frozen=True, config=STRICT)
+class ScanDiff:
+    """Two scans of the same data, seed, budget and parameters.
+
+    Attributes:
+        policy: whose limits are among the numbers.
+        notes: what differs all the same, and what was not paired, in sentences.
+        missing: attacks without a number on either side, each with the reason.
+    """
+
+    schema_version: Literal[1]
+    old: Side
+    new: Side
+    policy: str
+    changes: tuple[MetricChange, ...]
+    notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    rule: str = RULE
+
+    def of(self, outcome: Outcome) -> list[MetricChange]:
+        """List the numbers with this outcome."""
+        return [change for change in self.changes if change.outcome == outcome]
+
+    @property
+    def summary(self) -> str:
+        """The numbers by outcome, in words."""
+        counted = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in OUTCOMES)
+        compared = sum(change.compared for change in self.changes)
+        return f"{counted}; {compared} of {len(self.changes)} numbers could be compared"
+
+    def reasons(self) -> dict[str, str]:
+        """By reason, what cannot be told; the commonest reason last, for all that no other is given for."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for change in self.of("cannot be told"):
+            found.setdefault(change.reason, {}).setdefault(change.place, []).append(change.metric)
+        plain = found.pop(WITHIN, None)
+        named = {
+            reason: "; ".join(f"{attack} {', '.join(metrics)}" for attack, metrics in own.items())
+            for reason, own in found.items()
+        }
+        return named if plain is None else {**named, WITHIN: "all others" if named else "all of them"}
+
+
+_DIFF: TypeAdapter[ScanDiff] = TypeAdapter(ScanDiff)
+
+
+def _number(value: float) -> str:
+    """Write a number in four digits or three decimals, whichever is shorter."""
+    size = abs(value)
+    return f"{value:.{3 if size < 9.9995 else 2 if size < 99.995 else 1}f}"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of `docaudit diff --format json`."""
+    own = _DIFF.json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **own}
+
+
+def render(diff: ScanDiff, chosen: Format, width: int) -> str:
+    """Draw a comparison; `width` is that of a terminal."""
+    match chosen:
+        case "text":
+            return _text(diff, width)
+        case "json":
+            return json.dumps(_DIFF.dump_python(diff, mode="json"), indent=1, allow_nan=False) + "\n"
+        case "markdown":
+            return "\n".join(_markdown(diff)) + "\n"
+
+
+def _text(diff: ScanDiff, width: int) -> str:
+    """Draw lines for a terminal, none longer than `width` where its names allow it."""
+    lines = [
+        *_wrapped(diff.old.sentence("OLD"), width),
+        *_wrapped(diff.new.sentence("NEW"), width),
+        "",
+        *_wrapped(f"{diff.summary[0].upper()}{diff.summary[1:]}.", width),
+        *(line for note in diff.notes for line in _wrapped(f"Note: {note}.", width)),
+    ]
+    heads = {outcome: f"{HEADINGS[outcome]} ({len(diff.of(outcome))})" for outcome in OUTCOMES}
+    longest = max(map(len, [*heads.values(), *(f"  {change.metric}" for change in diff.changes)]))
+    room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
+    for outcome, head in heads.items():
+        lines += _table(head, diff.of(outcome), room)
+    if diff.of("cannot be told"):
+        lines += ["", "Why it cannot be told"]
+        lines += [line for why, names in diff.reasons().items() for line in _wrapped(f"{why}: {names}", width, "  ")]
+    if diff.missing:
+        lines += ["", "In neither scan", *(line for item in diff.missing for line in _wrapped(item, width, "  "))]
+    return "\n".join([*lines, "", *_wrapped(LEGEND, width), *_wrapped(diff.rule, width)]) + "\n"
+
+
+def _table(head: str, changes: Sequence[MetricChange], room: int) -> Iterator[str]:
+    if not changes:
+        return
+    yield ""
+    yield f"{head:<{room}}{'old':>{_VALUE}}{'new':>{_VALUE}}  change"
+    for attack, rows in groupby(changes, lambda change: change.place):
+        yield f" {attack}"
+        for change in rows:
+            name, (old, new) = f"  {change.metric}", change.values
+            if len(name) > room:
+                yield name
+                name = ""
+            mark = "" if change.paired or not change.compared else "*"
+            yield f"{name:<{room}}{old:>{_VALUE}}{new:>{_VALUE}}  {change.interval}{mark}"
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    further = f"{indent}  "
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _markdown(diff: ScanDiff) -> Iterator[str]:
+    """Draw the summary, then a table for each outcome; what cannot be told is folded away."""
+    yield from (f"### docaudit: {diff.summary}", "")
+    yield from (f"- {_escape(line)}" for line in (diff.old.sentence("OLD"), diff.new.sentence("NEW"), *diff.notes))
+    for outcome in OUTCOMES:
+        changes = diff.of(outcome)
+        if not changes:
+            continue
+        folded = outcome == "cannot be told"
+        heading = f"{HEADINGS[outcome]} ({len(changes)})"
+        yield from ("", f"<details><summary>{heading}</summary>" if folded else f"**{heading}**", "")
+        yield from ("| attack | metric | old | new | change | paired |", "|---|---|--:|--:|--:|---|")
+        for change in changes:
+            paired = "" if not change.compared else "yes" if change.paired else "no"
+            row = (change.place, change.metric, *change.values, change.interval, paired)
+            yield f"| {' | '.join(map(_escape, row))} |"
+        if folded:
+            reasons = (f"- {_escape(reason)}: {_escape(names)}" for reason, names in diff.reasons().items())
+            yield from ("", *reasons, "", "</details>")
+    if diff.missing:
+        yield from ("", f"In neither scan: {_escape('; '.join(diff.missing))}.")
+    yield from ("", f"<sub>{_escape(LEGEND)} {_escape(diff.rule)}</sub>")
+
+
+def _escape(text: str) -> str:
+    """Return text of a record as it stands: it can neither style, link, nor mention anybody."""
+    escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return escaped.replace(r"\<", "&lt;").replace(r"\&", "&amp;").replace(r"\@", "&#64;")
