@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import Any, Literal
+from dataclasses import fields
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit import __version__
-from audit.measurements import STRICT, Estimate
-from audit.policy import Cause, Decision, Outcome, Overall, Verdict
+from audit.measurements import STRICT
+from audit.policy import Cause, Outcome, Overall
+from audit.policy.compared import Baseline, Change
 from audit.policy.waivers import WaiverState
 from audit.record import Completed, Failed, Inapplicable
 from audit.report.leaks import unlimited
-from audit.report.verdicts.earlier import BaselineState, baseline_state
 from audit.report.verdicts.judged import Check, Judged
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -135,6 +138,48 @@ class Outside:
 
 
 @dataclass(frozen=True, config=STRICT)
+class BaselineLimit:
+    """What became of a limit since the baseline: its largest change, or why there is none."""
+
+    attack: str
+    metric: str
+    outcome: Change
+    reason: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class BaselineCounts:
+    """Limits by what became of them since the baseline."""
+
+    limits: int
+    worse: int
+    no_longer_measured: int
+    better: int
+    cannot_be_told: int
+    not_compared: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class BaselineState:
+    """The earlier scan that the verdict was held against too.
+
+    Attributes:
+        record_sha256: of the file of its record.
+        subject: the name of the model, or of the data set where its text was audited alone.
+        notes: what differs between both scans, OLD and NEW, and what was not paired.
+    """
+
+    record_sha256: str
+    subject: str
+    model_sha256: str
+    scanned: str
+    docaudit: str
+    counts: BaselineCounts
+    limits: tuple[BaselineLimit, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, config=STRICT)
 class VerdictDocument:
     """The verdict on a record.
 
@@ -184,93 +229,60 @@ def as_json(judged: Judged) -> str:
 
 
 def document(judged: Judged) -> VerdictDocument:
-    """The verdict in the types of the JSON format."""
+    """Return the verdict in the types of the JSON format."""
     record, verdict = judged.record, judged.verdict
-    target, corpus, counts = record.target, record.corpus, verdict.counts
-    return VerdictDocument(
+    target, corpus = record.target, record.corpus
+    name, digest = (target.name, target.sha256) if target.is_model else (None, None)
+    return _pick(
+        VerdictDocument,
+        verdict,
         schema_version=1,
         docaudit=__version__,
         verdict=verdict.overall,
-        stamp=verdict.stamp,
-        exit_code=verdict.exit_code,
-        reason=verdict.reason,
         text_verdict=verdict.text,
-        text_reason=verdict.text_reason,
-        contradicted=verdict.contradicted,
-        subject=Subject(
-            target.name if target.is_model else None,
-            target.sha256 if target.is_model else None,
-            corpus.name,
-            corpus.sha256,
-            record.timing.started,
-        ),
-        policy=_policy(verdict),
-        counts=LimitCounts(
-            counts.limits, counts.met, counts.waived, counts.violated, counts.undecided, counts.unexamined
-        ),
+        subject=Subject(name, digest, corpus.name, corpus.sha256, record.timing.started),
+        policy=None if verdict.identity is None else _pick(PolicyIdentity, verdict.identity),
+        counts=_pick(LimitCounts, verdict.counts),
         limits=tuple(_limit(check) for check in judged.checks),
         attacks=tuple(AttackState(one.attack, one.status, _reason(one)) for one in record.attacks),
-        waivers=tuple(
-            WaiverEntry(
-                one.waiver.attack,
-                one.waiver.metric,
-                one.waiver.owner,
-                one.waiver.role,
-                one.waiver.reason,
-                one.waiver.measure,
-                one.waiver.expires,
-                one.state,
-                one.days,
-            )
-            for one in verdict.waivers
-        ),
+        waivers=tuple(_pick(WaiverEntry, one.waiver, one) for one in verdict.waivers),
         outside_policy=tuple(
-            Outside(leak.attack, leak.metric, _number(leak.measured)) for leak in unlimited(record, verdict)
+            Outside(leak.attack, leak.metric, _pick(Number, leak.measured)) for leak in unlimited(record, verdict)
         ),
-        baseline=None if verdict.baseline is None else baseline_state(verdict.baseline),
+        baseline=None if verdict.baseline is None else _baseline(verdict.baseline),
     )
 
 
-def _policy(verdict: Verdict) -> PolicyIdentity | None:
-    one = verdict.identity
-    return None if one is None else PolicyIdentity(one.name, one.sha256, one.shipped, one.state, one.warning)
+def _pick(kind: type[T], *sources: object, **given: object) -> T:
+    """Make an entry of what is given, and of the fields that the first source with such an attribute has."""
+    names = [field.name for field in fields(kind) if field.name not in given]  # type: ignore[arg-type]
+    found = {name: next(getattr(one, name) for one in sources if hasattr(one, name)) for name in names}
+    return kind(**found, **given)
 
 
 def _limit(check: Check) -> LimitOutcome:
-    decision: Decision = check.decision
-    limit = decision.limit
-    return LimitOutcome(
-        attack=limit.attack,
-        metric=limit.metric,
-        max=limit.max,
-        min=limit.min,
-        required=limit.required,
-        outcome=decision.outcome,
-        counts=check.counts,
-        reason=decision.reason,
-        remedy=decision.remedy,
-        cause=decision.cause,
-        about_text=decision.about_text,
-        measured=None if decision.measured is None else _number(decision.measured),
-        power=None if decision.power is None else _number(decision.power),
-        p_value=decision.p_value,
+    decision = check.decision
+    return _pick(
+        LimitOutcome,
+        decision.limit,
+        decision,
+        check,
+        measured=None if decision.measured is None else _pick(Number, decision.measured),
+        power=None if decision.power is None else _pick(Number, decision.power),
         waived_by=None if decision.waiver is None else decision.waiver.owner,
     )
 
 
-def _number(one: Estimate) -> Number:
-    return Number(
-        one.name,
-        one.value,
-        one.low,
-        one.high,
-        one.level,
-        one.n,
-        one.unit,
-        one.clusters,
-        one.method,
-        one.null,
-        one.null_kind,
+def _baseline(baseline: Baseline) -> BaselineState:
+    names: dict[str, Change] = {"worse": "worse", "better": "better"}
+    names |= {"no_longer_measured": "no longer measured", "cannot_be_told": "cannot be told"}
+    names |= {"not_compared": "not compared"}
+    counts = {name: len(baseline.of(change)) for name, change in names.items()}
+    return _pick(
+        BaselineState,
+        baseline,
+        counts=BaselineCounts(limits=len(baseline.limits), **counts),
+        limits=tuple(_pick(BaselineLimit, one) for one in baseline.limits),
     )
 
 
