@@ -32,8 +32,8 @@ from audit.attacks.interface import Findings, Units
 from audit.measurements import ALPHAS
 from audit.policy import Decision, Limit, Policy, load
 from audit.stats.advantage import lowest_resolved
-from audit.workflows.plan.joint import joint_chance
-from audit.workflows.plan.resolution import resolve
+from audit.workflows.plan.limits import resolve
+from audit.workflows.plan.summary import joint_chance
 
 KINDS = {
     "tagger": ("reconstruction", "attribute_inference", "membership"),

@@ -31,7 +31,7 @@ from audit.corpus.manifest import write
 from audit.progress import Silent
 from audit.targets.environment import device_words, instructions, threads
 from audit.workflows.options import ScanOptions
-from audit.workflows.plan.timing import probe
+from audit.workflows.plan.timing import time_attacks
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
 
@@ -49,7 +49,7 @@ class Stages(Silent):
         self.seconds: dict[str, float] = {}
         self._name, self._began = "", 0.0
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
         self._name, self._began = name, time.perf_counter()
         self.seconds.setdefault(name, 0.0)
@@ -88,16 +88,16 @@ def compare(sample: Path) -> dict[str, Any]:
         out = Path(name) / "out"
         opened = open_scan(ScanOptions(sample / "model", sample / "data", out, budget="quick", device="cpu"))
         began = time.perf_counter()
-        costs = probe(opened, Stages())
+        costs = time_attacks(opened, Stages())
         planning = time.perf_counter() - began
         stages = Stages()
         with claim_folder(out):
             run_scan(opened, stages)
     rows = {}
     for cost in costs:
-        if cost.time is not None:
+        if cost.seconds is not None:
             real = stages.seconds[cost.attack]
-            rows[cost.attack] = {"planned": round(cost.time.seconds, 2), "real": round(real, 2)}
+            rows[cost.attack] = {"planned": round(cost.seconds, 2), "real": round(real, 2)}
     planned, real = (sum(row[key] for row in rows.values()) for key in ("planned", "real"))
     return {
         "planning": round(planning, 1),
@@ -118,7 +118,7 @@ def plan_base(folder: Path) -> dict[str, Any]:
     seconds, after = time.perf_counter() - began, os.times()
     worked = after.children_user + after.children_system - before.children_user - before.children_system
     plan = json.loads(out.read_text())
-    hours = {one["attack"]: round(one["time"]["seconds"] / 3600, 2) for one in plan["costs"] if one["time"]}
+    hours = {one["attack"]: round(one["seconds"] / 3600, 2) for one in plan["costs"] if one["seconds"]}
     return {"seconds": round(seconds, 1), "processor seconds": round(worked, 1), "hours of a quick scan": hours}
 
 

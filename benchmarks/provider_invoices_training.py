@@ -22,7 +22,7 @@ class Epochs:
     total: int
     done: int = 0
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
 
     def advance(self, steps: int = 1) -> None:

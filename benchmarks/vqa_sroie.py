@@ -98,7 +98,7 @@ class Epochs:
     seconds: list[float] = dataclasses.field(default_factory=list)
     began: float = dataclasses.field(default_factory=time.monotonic)
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
         self.total, self.began = total, time.monotonic()
 

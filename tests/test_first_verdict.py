@@ -1,16 +1,13 @@
-"""The first verdict: planning in seconds, bounded scans, what an undecided one found, references, one check."""
+"""The first verdict: bounded scans, what an undecided one found, references, one check."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
 
 import example_records
-import numpy as np
 import pytest
 import tiny
 import typer
@@ -22,23 +19,11 @@ from audit import cards
 from audit import record as records
 from audit.attacks.budget import FOLDS, SHARES, blocks, halves, sample, side_of
 from audit.cli import app, console
-from audit.corpus.documents import Word
-from audit.corpus.page_view import PageView
-from audit.corpus.removal.tesseract import ReadCrop
-from audit.engine.driver import drive
-from audit.engine.interface import SILENT, Request, Trial
+from audit.engine.interface import Trial
 from audit.engine.journal import Journal
 from audit.report.found import decides_most, findings
-from audit.targets.encoded_page import Encoding
-from audit.targets.interface import TrainingLoss
 from audit.workflows import bounded
-from audit.workflows.execution import AttackWork
-from audit.workflows.options import ScanOptions
-from audit.workflows.plan import probing, timing
-from audit.workflows.plan.probing import Probe
-from audit.workflows.plan.rehearsal import Rehearsal, cut, rows_of, work_of
-from audit.workflows.scan import fill_references
-from audit.workflows.setup import open_scan
+from audit.workflows.plan import timing
 
 pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -57,164 +42,9 @@ def flat(text):
     return " ".join(text.split())
 
 
-# Planning
-
-
-PAGE = Encoding(np.arange(100), np.zeros((100, 4)), np.arange(100), None, 0, 1)
-
-
-@dataclass
-class Slow:
-    """A model whose forward pass takes so many seconds a row."""
-
-    seconds: float
-    rows: int = 0
-    card: SimpleNamespace = None
-
-    def __post_init__(self):
-        self.card = SimpleNamespace(architecture="slow", parameters=7, vocabulary=50, dtype="float32")
-
-    def ask(self, queries):
-        n = sum(map(rows_of, queries))
-        self.rows += n
-        time.sleep(n * self.seconds)
-        return [np.zeros(rows_of(query)) for query in queries]
-
-
-@dataclass(frozen=True)
-class Asking:
-    """Work whose trials ask so many times for the losses of 64 candidates."""
-
-    model: Slow
-    times: int = 5
-
-    def attempt(self, trial):
-        for _ in range(self.times):
-            yield Request(self.model, (TrainingLoss(PAGE, 3, np.arange(64)),))
-        return {}
-
-
-TRIALS = [Trial(f"{side}{n}", f"{side}{n}", side) for side in ("member", "heldout") for n in range(20)]
-
-
-@pytest.mark.parametrize("seconds", [0.3, 0.0005])
-def test_seconds_of_passes_are_counted_and_no_trial_is_run(seconds):
-    model = Slow(seconds)
-    rehearsal = Rehearsal(Asking(model))
-    began = time.perf_counter()
-    timing.estimated(rehearsal, TRIALS, 4, SILENT, "asking")
-    assert model.rows == 0
-    found = timing._passes("asking", rehearsal.tallies, TRIALS, Probe(32))
-    assert time.perf_counter() - began < 8
-    assert model.rows < 40 * 5 * 64 * 0.2
-    assert not found.least
-    assert 0.5 < found.seconds / (40 * 5 * 64 * seconds) < 2
-
-
-def test_a_pass_that_never_ends_gives_a_least_time(monkeypatch):
-    monkeypatch.setattr(probing, "PASS_SECONDS", 0.2)
-    rehearsal = Rehearsal(Asking(Slow(30.0)))
-    timing.estimated(rehearsal, TRIALS, 4, SILENT, "asking")
-    found = timing._passes("asking", rehearsal.tallies, TRIALS, Probe(32))
-    assert found.least
-    assert found.seconds > 1000
-
-
-@dataclass
-class Reader:
-    """An OCR that takes long to begin, whatever it reads then."""
-
-    begins: float = 0.1
-    each: float = 0.002
-    read: list = field(default_factory=list)
-
-    def installed(self):
-        return True
-
-    def ask(self, queries):
-        self.read += queries
-        time.sleep(self.begins + self.each * len(queries))
-        return ["12.50" for _ in queries]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Work whose trials have two crops of a page read, one after the other."""
-
-    reader: Reader
-    texts: list
-
-    def attempt(self, trial):
-        view = PageView((Word("paid", (0, 0, 9, 9)), Word("12.50", (10, 0, 30, 9))), (40, 10), None)
-        for box in ((9, -1, 31, 10), (31, 0, 40, 9)):
-            ((text,),) = [(yield Request(self.reader, (ReadCrop(view, box, 9),)))]
-            self.texts.append(text)
-        return {}
-
-
-def test_pictures_that_are_read_many_at_once_are_timed_so():
-    reader, texts = Reader(), []
-    rehearsal = Rehearsal(Reading(reader, texts))
-    own = timing.estimated(rehearsal, TRIALS * 8, 4, SILENT, "reading")
-    assert not reader.read
-    assert texts[:2] == ["12.50", ""], "an answer is read before it is taken off, and not after"
-    passes = timing._passes("reading", rehearsal.tallies, TRIALS * 8, Probe(32))
-    real = 2 * (10 * reader.begins + 320 * reader.each)
-    assert 0.5 < (own.seconds + passes.seconds) / real < 2
-
-
-def test_a_cut_question_has_fewer_rows_and_less_work():
-    query = TrainingLoss(PAGE, 3, np.arange(64))
-    assert [rows_of(cut(query, n)) for n in (1, 10, 100)] == [1, 10, 64]
-    assert work_of(query) == 64 * work_of(cut(query, 1))
-
-
-class Counting:
-    """Counts the work that each type of question makes, and answers with the model."""
-
-    def __init__(self):
-        self.work = Counter()
-
-    def watch(self, attempt):
-        try:
-            request = next(attempt)
-            while True:
-                for query in request.queries:
-                    self.work[type(query).__name__] += work_of(query)
-                answers = yield request
-                request = attempt.send(answers)
-        except StopIteration as done:
-            return done.value
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     return tiny.corpus(tmp_path_factory.mktemp("first") / "data", members=5, heldout=5)
-
-
-@pytest.mark.parametrize("head", ["mlm", "token-classification"])
-def test_a_rehearsal_asks_about_as_much_as_the_trial_itself(head, data, checkpoints, tmp_path):
-    model, public = checkpoints("layoutlm", head, 1), checkpoints("layoutlm", "mlm", 3)
-    opened = open_scan(ScanOptions(model, data, tmp_path, device="cpu", references={"auxiliary": [public]}))
-    filled = fill_references(opened, SILENT)
-    for attack in opened.attacks:
-        work = timing.Case(opened.target, opened.corpus, opened.references_behind_defense(filled))
-        if attack.inapplicable(work) is not None or not (trials := attack.trials(work)[:2]):
-            continue
-        own, counting = AttackWork(attack, work, 0), Counting()
-        rehearsal = Rehearsal(own)
-        for _ in drive(rehearsal, trials, 2):
-            pass
-        watched = SimpleNamespace(attempt=lambda trial, own=own, c=counting: c.watch(own.attempt(trial)))
-        for _ in drive(watched, trials, 2):
-            pass
-        told = Counter()
-        for tally in rehearsal.tallies.values():
-            for (_, kind), asked in tally.asked.items():
-                told[kind.__name__] += asked.work
-        assert set(told) == set(counting.work), attack.name
-        for kind, work_done in counting.work.items():
-            assert 0.5 <= told[kind] / work_done <= 2, (attack.name, kind)
 
 
 # Bounds

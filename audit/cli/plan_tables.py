@@ -8,16 +8,13 @@ from collections.abc import Iterator
 
 from audit.cli import console
 from audit.cli.console import duration
-from audit.workflows.plan.cost import Cost, Time
-from audit.workflows.plan.limits import LimitPlan, Plan
+from audit.workflows.plan.costs import Cost
+from audit.workflows.plan.limits import EXCESS, WANTED_POWER, LimitPlan, Plan, Resolution
 from audit.workflows.plan.private import PrivatePlan, PrivateTraining
-from audit.workflows.plan.resolution import EXCESS, WANTED_POWER, Resolution
 from audit.workflows.plan.summary import conclusion, percent, total_time
 
 NEARLY_ALWAYS = 0.995
 """A chance that is written as 100 %."""
-FEW_TRIALS = 5
-"""Trials under which a time is said to rest on so few (ours)."""
 Table = tuple[str, tuple[str, ...], list[tuple[str | tuple[str, str], ...]]]
 """Title, columns, rows."""
 
@@ -90,7 +87,7 @@ def costs_table(plan: Plan) -> Table:
     rows: list[tuple[str | tuple[str, str], ...]] = [(cost.attack, _trials(cost), _time(cost)) for cost in plan.costs]
     total = total_time(plan.costs)
     if total is not None:
-        rows.append(("in all", "", _span(total)))
+        rows.append(("in all", "", _span(*total)))
     return "What a scan costs", ("attack", "trials", "time"), rows
 
 
@@ -146,11 +143,10 @@ def _trials(cost: Cost) -> str:
 
 
 def _time(cost: Cost) -> str:
-    return _span(cost.time) if cost.time is not None else cost.inapplicable or cost.lacks or cost.untimed
+    if cost.seconds is not None:
+        return _span(cost.seconds, cost.least)
+    return cost.inapplicable or cost.lacks or cost.untimed
 
 
-def _span(time: Time) -> str:
-    if time.high is None:
-        return f"more than {duration(time.low)} (a trial took too long and was stopped unfinished)"
-    rests = f", from {time.trials} trial{'s' if time.trials > 1 else ''}" if time.trials < FEW_TRIALS else ""
-    return f"{duration(time.seconds)} ({duration(time.low)} to {duration(time.high)}{rests})"
+def _span(seconds: float, least: bool) -> str:
+    return f"more than {duration(seconds)}" if least else f"about {duration(seconds)}"

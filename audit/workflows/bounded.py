@@ -99,8 +99,8 @@ class Bound:
 def bound_scan(opened: ScanSetup, progress: Progress) -> Bound:
     """Plan what fits into the bounds of a scan, before any outcome is seen.
 
-    With a bound on time its trials are rehearsed and a few passes timed, once: what was found is kept in `evidence/`,
-    which must be there, and read again by the same scan.
+    With a bound on time a few trials are timed, once: what was found is kept in `evidence/`, which must be there, and
+    read again by the same scan.
 
     Raises:
         EngineError: what was kept cannot be read.
@@ -125,10 +125,10 @@ def bound_scan(opened: ScanSetup, progress: Progress) -> Bound:
 
 def _plan(opened: ScanSetup, seconds: float, progress: Progress) -> _Kept:
     """The part of the units that fits into the time, and what each attack will take of it."""
-    from audit.workflows.plan.timing import part_in, probe
+    from audit.workflows.plan.timing import part_in, time_attacks
 
-    costs = [cost for cost in probe(opened, progress) if cost.lacks is None and cost.inapplicable is None]
-    known = {cost.attack: max(cost.time.seconds, 1e-3) for cost in costs if cost.time is not None}
+    costs = [cost for cost in time_attacks(opened, progress) if cost.lacks is None and cost.inapplicable is None]
+    known = {cost.attack: max(cost.seconds, 1e-3) for cost in costs if cost.seconds is not None}
     usual = max(known.values(), default=1.0)
     shares = {cost.attack: known.get(cost.attack, usual) for cost in costs}
     return {"part": part_in(seconds, sum(shares.values())), "shares": shares, "stopped": {}}

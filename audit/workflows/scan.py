@@ -41,7 +41,7 @@ from audit.workflows.execution import choose_number_format, collect_outcomes, wi
 from audit.workflows.folders import claim_folder
 from audit.workflows.journaled import now
 from audit.workflows.options import REFERENCES_FOLDER
-from audit.workflows.plan.outlook import outlook
+from audit.workflows.plan.audit import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
 from audit.workflows.unit_scores import write_scores

@@ -216,7 +216,7 @@ def test_large_data_sets_are_checked_on_a_sample(monkeypatch):
     told = Counter()
 
     class Told(Silent):
-        def stage(self, name, total):
+        def stage(self, name, total=0):
             told["total"] += total
 
         def advance(self, steps=1):

@@ -91,7 +91,7 @@ class Steps:
     def __init__(self):
         self.stages = {}
 
-    def stage(self, name, total):
+    def stage(self, name, total=0):
         self.stages[name] = [total, 0]
 
     def advance(self, steps=1):

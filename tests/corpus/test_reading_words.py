@@ -29,7 +29,7 @@ class Told:
     def __init__(self) -> None:
         self.total = self.done = 0
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int = 0) -> None:
         self.total += total
 
     def advance(self, steps: int = 1) -> None:

@@ -87,7 +87,7 @@ def test_progress_tells_steps_and_nothing_of_the_members(start, corpus, tmp_path
     told = []
 
     class Heard:
-        def stage(self, name: str, total: int) -> None:
+        def stage(self, name: str, total: int = 0) -> None:
             told.append((name, total))
 
         def advance(self, steps: int = 1) -> None:

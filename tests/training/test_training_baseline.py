@@ -119,7 +119,7 @@ def test_progress_names_the_stage_and_counts_epochs(start, pages, tmp_path):
     class Told(Silent):
         stages, steps = (), 0
 
-        def stage(self, name, total):
+        def stage(self, name, total=0):
             self.stages = (*self.stages, (name, total))
 
         def advance(self, steps=1):

@@ -122,7 +122,7 @@ def test_what_is_complete_is_not_trained_again(start, pages, tmp_path, untrained
     class Told(Silent):
         total, steps = None, 0
 
-        def stage(self, name, total):
+        def stage(self, name, total=0):
             self.total = total
 
         def advance(self, steps=1):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from audit.attacks import BATTERY
 from audit.attacks.blind_baseline import Blind
@@ -18,8 +18,8 @@ from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
-from audit.workflows.plan.cost import Cost, at_most
-from audit.workflows.plan.limits import Plan, plan_limits
+from audit.workflows.plan.costs import Cost, at_most
+from audit.workflows.plan.limits import LimitPlan, Plan, plan_limits
 from audit.workflows.plan.private import UnitKind, plan_private
 from audit.workflows.plan.summary import as_json
 
@@ -86,34 +86,33 @@ def plan_audit(
         corpus = without_copies(corpus, copies)
         costs, place = at_most(corpus, budget, documents), ""
     else:  # the scan that is opened for it warns of copies
-        options = {"budget": budget, "references": references or {}, "device": device, "dtype": dtype}
-        opened = yield from _open(model, corpus, {**options, "documents": documents, "seconds": seconds})
+        # These load torch, which a plan without a model does without.
+        from audit.workflows.options import ScanOptions
+        from audit.workflows.plan.timing import bounded_by_time, time_attacks
+        from audit.workflows.setup import open_scan
+
+        opened = open_scan(
+            ScanOptions(
+                model,
+                corpus.root,
+                Path(),
+                budget=budget,
+                references=references or {},
+                device=device,
+                dtype=dtype,
+                documents=documents,
+                seconds=seconds,
+            )
+        )
+        yield from opened.warnings
         corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
-        costs = _probe(opened, progress)
+        costs = bounded_by_time(opened, time_attacks(opened, progress))
     blind = blind_checks(corpus, chosen, budget, costs, progress)
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
     plan = replace(plan, private=private, device=place, documents=documents, seconds=seconds)
     yield plan
     if out is not None:
         write_atomically(out, as_json(plan))
-
-
-def _open(model: Path, corpus: Corpus, options: Mapping[str, Any]) -> Generator[str, None, ScanSetup]:
-    """The scan that is planned."""
-    # Loads torch, which a plan without a model does without.
-    from audit.workflows.options import ScanOptions
-    from audit.workflows.setup import open_scan
-
-    opened = open_scan(ScanOptions(model, corpus.root, Path(), **options))
-    yield from opened.warnings
-    return opened
-
-
-def _probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
-    """Exact trials and their time."""
-    from audit.workflows.plan.timing import bounded_by_time, probe
-
-    return bounded_by_time(opened, probe(opened, progress))
 
 
 def blind_checks(
@@ -140,3 +139,36 @@ def blind_checks(
     attacks = [kind.preset(budget) for kind in BATTERY if kind.name in fed]
     checks = {attack.name: attack.blind_baseline(corpus, SHARES[budget], progress) for attack in attacks}
     return {name: blind for name, blind in checks.items() if blind is not None}
+
+
+def outlook(opened: ScanSetup, policy: Policy, part: float) -> Iterator[str]:
+    """Say which limits the documents of a bounded scan can meet.
+
+    Args:
+        opened: the scan.
+        policy: the one that it is judged by.
+        part: of the units of each side that is tried.
+    """
+    from audit.workflows.plan.references import attacks_with_references
+
+    corpus, options = opened.corpus, opened.options
+    costs = at_most(corpus, options.budget, options.documents, part)
+    running = attacks_with_references(opened)
+    limits = [
+        limit if limit.attack in running else replace(limit, outcome="lacks")
+        for limit in plan_limits(corpus, policy, options.budget, costs, {}, opened.copies).limits
+        if not limit.about_text
+    ]
+    yield from sentences(limits, costs, options.documents, part)
+
+
+def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int | None, part: float) -> Iterator[str]:
+    """The same from limits that were planned."""
+    n = documents if documents is not None else max((sum(cost.reached) for cost in costs), default=0)
+    resolved = [one for one in limits if one.resolution is not None and one.outcome not in ("lacks", "inapplicable")]
+    able = [one for one in resolved if one.outcome == "decides"]
+    bound = f"{n} documents" if documents is not None else f"the {100 * part:.0f} % of the documents that fit"
+    if able:
+        yield f"With {bound} {len(able)} of {len(limits)} limits can be met."
+    else:
+        yield f"With {bound} no limit can be met: this is a first look, and passes nothing."

@@ -25,7 +25,7 @@ from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
 from audit.targets.opening import Checkpoint, open_model
 from audit.workflows.checking import CheckedModel, check_model
-from audit.workflows.plan.clock import seconds_of
+from audit.workflows.plan.timing import seconds_of
 from audit.workflows.setup import ScanSetup, usable_references
 
 State = Literal["there", "offered", "trained by the scan", "can be trained", "missing"]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 
-from audit.workflows.plan.cost import Cost, Time
-from audit.workflows.plan.joint import Joint, joint
+from audit.policy.checks import LEVEL
+from audit.workflows.plan.costs import Cost
 from audit.workflows.plan.limits import LimitPlan, Outlook, Plan
 
 LONG_SECONDS = 2 * 3600.0
-"""Trials that take longer are advised to be run elsewhere (ours)."""
-GPU_TIMES = (100.0, 500.0)
-"""How many times as fast as a CPU of a few cores a data-centre GPU is taken to be (ours, a rule of thumb)."""
+"""Trials that take longer are advised to be run elsewhere."""
 _NOT_DECIDED: dict[Outlook, str] = {
     "confounded": "Confounded, for what is compared differs without the model:",
     "cannot be violated": "No leak could exceed, for one kind of value is so common,",
@@ -25,6 +24,54 @@ _NOT_DECIDED: dict[Outlook, str] = {
     "lacks": "Something is missing (above) for",
     "cannot pass": "Without a reference (above) no model passes",
 }
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Whether a model that leaks nothing passes all limits on models.
+
+    Attributes:
+        limits: that there are units for, in the policy's order, so that an audit would hold numbers against them.
+        chance: that it passes all of them and that no check fires. An estimate, see `joint_chance`.
+        blocked: limits that no model passes on this data set as it is, so that none passes the policy.
+    """
+
+    limits: tuple[LimitPlan, ...]
+    chance: float
+    blocked: tuple[LimitPlan, ...]
+
+
+def joint(plan: Plan) -> Joint:
+    """Compute the chance that a model which leaks nothing passes all limits of the policy that are on models."""
+    own = [limit for limit in plan.limits if not limit.about_text]
+    resolved = tuple(limit for limit in own if limit.resolution is not None)
+    chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
+    return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
+
+
+def joint_chance(chances: Iterable[float]) -> float:
+    """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
+
+    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of documents.
+    `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
+
+    Args:
+        chances: that it passes each limit, as far as the number of units goes.
+    """
+    return (1 - LEVEL) * math.prod(chances)
+
+
+def _blocked(limit: LimitPlan) -> bool:
+    """Whether no model passes the limit; one that a data set without its units leaves out blocks nothing."""
+    match limit.outcome:
+        case "confounded" | "blind check too weak" | "cannot pass":
+            return True
+        case "lacks":
+            return limit.required or limit.resolution is not None
+        case "no plan":
+            return False
+        case _:
+            return any(one.outcome in ("lacks", "cannot pass", "blind check too weak") for one in limit.blockers)
 
 
 def conclusion(plan: Plan) -> str:
@@ -44,20 +91,15 @@ def conclusion(plan: Plan) -> str:
 def _advice(plan: Plan) -> Iterator[str]:
     """Recommend another device, or a first look, where the trials take hours."""
     time = total_time(plan.costs)
-    if time is None or time.seconds < LONG_SECONDS:
+    if time is None or time[0] < LONG_SECONDS:
         return
-    hours = f"{time.seconds / 3600:,.0f} hours" + (" or more" if time.high is None else "")
+    seconds, least = time
+    hours = f"{seconds / 3600:,.0f} hours" + (" or more" if least else "")
     look = "look first with --documents 30 or --time 30m"
     if plan.device == "cuda":
         yield f"A scan takes about {hours} on this GPU: {look}."
-        return
-    fewer = time.seconds / GPU_TIMES[1], time.seconds / GPU_TIMES[0]
-    low, high = (max(1, round(seconds / 60)) for seconds in fewer)
-    span = f"{low} to {high} minutes" if high < 120 else f"{max(1, low // 60):,} to {high // 60:,} hours"
-    yield (
-        f"A scan takes about {hours} on this CPU; on a data-centre GPU perhaps {span} (a rule of thumb, not measured "
-        f"here): run it there with --device cuda, or {look}."
-    )
+    else:
+        yield f"A scan takes about {hours} on this CPU: run it on a GPU (--device cuda), or {look}."
 
 
 def _whole_policy(chance: Joint) -> Iterator[str]:
@@ -86,16 +128,10 @@ def percent(power: float) -> str:
     return f"{100 * power:.0f} %"
 
 
-def total_time(costs: Sequence[Cost]) -> Time | None:
-    """Add up the times of the attacks that were timed; without an upper end where one of them has none."""
-    times = [cost.time for cost in costs if cost.time is not None]
-    if not times:
-        return None
-    highs = [one.high for one in times if one.high is not None]
-    high = sum(highs) if len(highs) == len(times) else None
-    return Time(
-        sum(one.seconds for one in times), sum(one.low for one in times), high, min(one.trials for one in times)
-    )
+def total_time(costs: Sequence[Cost]) -> tuple[float, bool] | None:
+    """Add up the seconds of the attacks that were timed; True: they take longer, as those of one of them do."""
+    timed = [cost for cost in costs if cost.seconds is not None]
+    return (sum(cost.seconds or 0.0 for cost in timed), any(cost.least for cost in timed)) if timed else None
 
 
 def as_json(plan: Plan) -> bytes:
@@ -109,7 +145,7 @@ def as_json(plan: Plan) -> bytes:
             "chance": chance.chance,
             "blocked": [[limit.attack, limit.metric] for limit in chance.blocked],
         },
-        "time": None if time is None else asdict(time),
+        "time": None if time is None else {"seconds": time[0], "least": time[1]},
         "conclusion": conclusion(plan),
     }
     return (json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()

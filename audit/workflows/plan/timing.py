@@ -1,16 +1,15 @@
-"""Duration of a scan on this device: its questions are counted, a few of them timed. Nothing is written or kept.
-
-A few trials of each stratum are rehearsed with made-up answers (`rehearsal`), which says what a trial asks and how long
-its own computing takes; a few passes say how long the model takes for that (`probing`). No trial is run.
-"""
+"""Time of a scan on this device: about ten trials of each attack are run, and multiplied; nothing is written."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -22,43 +21,38 @@ from audit.engine.interface import SILENT, Progress, Trial, Work
 from audit.references.public_model import provide
 from audit.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import AttackWork, wanted_format
-from audit.workflows.plan.clock import seconds_of
-from audit.workflows.plan.cost import Cost, Time
-from audit.workflows.plan.probing import Probe
-from audit.workflows.plan.rehearsal import Rehearsal, Tally
+from audit.workflows.plan.costs import Cost
 from audit.workflows.setup import ScanSetup, usable_references
 
-FIRST_SECONDS = 3.0
-"""For the first trial of each attack, which pays for what is made once (ours)."""
-SECONDS = 1.0
-"""For the other trials of each attack, shared among its strata (ours)."""
-MAX_ROUNDS = 8
-"""Rounds of one stratum (ours): enough to see how much they differ."""
-AT_ONCE = 4
-"""Trials of a round (ours)."""
-LEAST_SPREAD = 0.25
-"""The range of an attempt's own computing reaches at least so far, as a share of it (ours): a machine is not always as
-busy."""
+TRIALS = 10
+"""Trials of each attack that are timed, behind a first one that pays for what is made once."""
+SECONDS = 20.0
+"""For the trials of all attacks together."""
 USED = 0.7
-"""Share of a time that the trials are planned to take (ours): models are loaded, trained and measured beside them."""
-FACTOR = 2.0
-"""The range of the time of passes, either way (ours; benchmarks/plan_time): trials differ in what they ask."""
+"""Share of a time that the trials are planned to take: models are loaded, trained and measured beside them."""
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
 
 
-def probe(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
-    """The trials of every attack that a scan would run, and how long they take.
+def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
+    """Count the trials of every attack that a scan would run, and estimate how long they take.
 
     References that somebody gave are used; none is trained. The time is that of the trials, without training of
     references and without the intervals at the end.
 
     Args:
         opened: the scan; its `out` is not touched.
-        progress: of every round.
+        progress: of the attacks.
     """
-    filled = _given(opened)
-    clock = Probe(opened.options.width)
-    return tuple(_cost(opened, attack, filled, clock, progress) for attack in opened.attacks)
+    needs = usable_references(opened.attacks, opened.target)
+    if opened.prepared.auxiliary is None:
+        needs.discard("auxiliary")
+    filled = complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
+    progress.stage("timing a few trials", len(opened.attacks))
+    costs = []
+    for attack in opened.attacks:
+        costs.append(_cost(opened, attack, filled))
+        progress.advance()
+    return tuple(costs)
 
 
 def part_in(seconds: float, expected: float) -> float:
@@ -67,11 +61,11 @@ def part_in(seconds: float, expected: float) -> float:
 
 
 def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...]:
-    """The costs of a scan whose time is bounded, from those of the whole one."""
+    """Give the costs of a scan whose time is bounded, from those of the whole one."""
     seconds = opened.options.seconds
     if seconds is None:
         return tuple(costs)
-    part = part_in(seconds, sum(cost.time.seconds for cost in costs if cost.time is not None))
+    part = part_in(seconds, sum(cost.seconds or 0.0 for cost in costs))
     smaller = replace(opened, part=part)
     return tuple(_bounded(smaller, attack, cost) for attack, cost in zip(opened.attacks, costs, strict=True))
 
@@ -80,24 +74,13 @@ def _bounded(opened: ScanSetup, attack: Attack, cost: Cost) -> Cost:
     if not cost.trials:
         return cost
     trials = opened.sampled(attack.trials(Case(opened.defended(opened.target), opened.corpus)))
-    ratio, time = len(trials) / cost.trials, cost.time
-    if time is not None:
-        high = None if time.high is None else ratio * time.high
-        time = Time(ratio * time.seconds, ratio * time.low, high, time.trials)
+    seconds = None if cost.seconds is None else cost.seconds * len(trials) / cost.trials
     in_folds = any(trial.stratum == FOLDS for trial in trials)
     reached = cost.reached if in_folds else attack.reached(opened.corpus, trials)
-    return replace(cost, trials=len(trials), reached=reached, time=time)
+    return replace(cost, trials=len(trials), reached=reached, seconds=seconds)
 
 
-def _given(opened: ScanSetup) -> LoadedReferences:
-    """The references, as far as none is trained."""
-    needs = usable_references(opened.attacks, opened.target)
-    if opened.prepared.auxiliary is None:
-        needs.discard("auxiliary")
-    return complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
-
-
-def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences, clock: Probe, progress: Progress) -> Cost:
+def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     reason = attack.inapplicable(case)
     if reason is not None:
@@ -112,125 +95,80 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences, clock: Pr
         return cost
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
-    return replace(cost, time=_timed(opened, attack, case, trials, clock, progress))
+    wanted = wanted_format(opened)
+    target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
+    work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
+    seconds, least = estimate(work, trials, SECONDS / len(opened.attacks))
+    return replace(cost, seconds=seconds, least=least)
 
 
 def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:
-    """The reference that an attack cannot do without, that nobody gave and that a scan does not train."""
+    """Name the reference that an attack cannot do without, that nobody gave and that a scan does not train."""
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.pretrained is None:
         missing["auxiliary"] = provide(opened.target)
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 
-def _timed(
-    opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], clock: Probe, progress: Progress
-) -> Time:
-    """The time of all trials in the number format that was asked for, as if a preflight had let it pass."""
-    wanted = wanted_format(opened)
-    target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
-    work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
-    rehearsal = Rehearsal(work)
-    own = estimated(rehearsal, trials, AT_ONCE, progress, attack.name)
-    passes = _passes(attack.name, rehearsal.tallies, trials, clock)
-    spread = own.high if own.high is not None and not passes.least else None
-    return Time(
-        own.seconds + passes.seconds,
-        own.low + passes.seconds / (1.0 if passes.least else FACTOR),
-        None if spread is None else spread + passes.seconds * FACTOR,
-        max(1, own.trials),
-    )
-
-
-@dataclass(frozen=True)
-class _Passes:
-    """Seconds of all passes; `least`: at least so many."""
-
-    seconds: float
-    least: bool
-
-
-def _passes(name: str, tallies: Mapping[str, Tally], trials: Sequence[Trial], clock: Probe) -> _Passes:
-    """The time of the passes of all trials, those of each stratum as the rehearsed ones of it are, or of all."""
-    counts: dict[str, int] = defaultdict(int)
-    for trial in trials:
-        counts[trial.stratum] += 1
-    unseen = sum(n for stratum, n in counts.items() if stratum not in tallies)
-    seen = sum(counts[stratum] for stratum in tallies)
-    seconds, least = 0.0, False
-    for stratum, tally in tallies.items():
-        for asked in tally.asked.values():
-            rate = clock.rate(name, asked)
-            seconds += counts[stratum] / tally.trials * asked.work * rate.seconds
-            least = least or rate.least
-    return _Passes(seconds * (seen + unseen) / max(1, seen), least)
-
-
-def estimated(work: Work, trials: Sequence[Trial], at_once: int, progress: Progress, name: str) -> Time:
-    """The time of all trials, from the first ones of each stratum in a scan's own order.
+def estimate(work: Work, trials: Sequence[Trial], limit: float) -> tuple[float, bool]:
+    """Estimate the seconds of all trials from a few that are run.
 
     Args:
         work: what the trials are of.
         trials: at least one.
-        at_once: trials in flight.
-        progress: of every round.
-        name: of the attack.
+        limit: seconds that may be spent.
+
+    Returns:
+        The seconds, and True where not even one trial was done in time, so that they take longer.
     """
-    first = _seconds(work, trials[:1], FIRST_SECONDS)
-    if first is None:
-        return Time(len(trials) * FIRST_SECONDS, len(trials) * FIRST_SECONDS, None, 0)
-    strata: Mapping[str, list[Trial]] = defaultdict(list)
-    for trial in trials:
-        strata[trial.stratum].append(trial)
-    progress.stage(f"{name}: a few trials", MAX_ROUNDS * len(strata))
-    expected = variance = 0.0
-    n_timed, unfinished = 1, False
-    for members in strata.values():
-        # In another order than theirs, by which folds of one kind follow each other.
-        mixed = [members[index] for index in np.random.default_rng(0).permutation(len(members))]
-        rounds = _rounds(work, mixed, at_once, SECONDS / len(strata), first, progress)
-        n_timed += sum(n for _, n in rounds)
-        unfinished = unfinished or not rounds
-        each = [seconds / n for seconds, n in rounds] or [max(first, FIRST_SECONDS)]
-        expected += len(members) * float(np.mean(each))
-        error = float(np.std(each, ddof=1)) / math.sqrt(len(each)) if len(each) > 1 else each[0]
-        variance += (len(members) * error) ** 2
-    if unfinished:
-        return Time(expected, expected, None, n_timed)
-    factor = 1 + max(LEAST_SPREAD, 2 * math.sqrt(variance) / expected)
-    return Time(expected, expected / factor, expected * factor, n_timed)
+
+    def run(chosen: Sequence[Trial], seconds: float) -> float | None:
+        return seconds_of(lambda: [*drive(work, chosen, len(chosen))], seconds)
+
+    # From all over the list, whose neighbours are alike.
+    places = np.linspace(0, len(trials) - 1, min(len(trials), 1 + TRIALS)).astype(int)
+    first, *others = (trials[place] for place in places)
+    each = run([first], limit)
+    if each is None:
+        return limit * len(trials), True
+    others = others[: int((limit - each) / max(each, 1e-6))]
+    together = run(others, limit - each) if others else None
+    return len(trials) * (each if together is None else together / len(others)), False
 
 
-def _rounds(
-    work: Work, trials: Sequence[Trial], at_once: int, seconds: float, guess: float, progress: Progress
-) -> list[tuple[float, int]]:
-    """Seconds and trials of each round that was done in time; no more trials at once than are thought to be.
+class _TimeUpError(Exception):
+    """What is timed takes longer than there is time for."""
 
-    `guess` is how long a trial takes, as far as it is known. Empty where not even one was done in `FIRST_SECONDS`.
+
+def seconds_of(run: Callable[[], object], limit: float) -> float | None:
+    """Time a run; None when it takes more than `limit` seconds, at which it is stopped.
+
+    The clock rings inside of it, for a single pass of a large model may take minutes, between two operations of Python.
+    Where there is no such clock (Windows, a thread that is not the main one) what was begun is finished.
     """
-    rounds: list[tuple[float, int]] = []
-    spent, start = 0.0, 0
-    while start < len(trials) and len(rounds) < MAX_ROUNDS and spent <= seconds:
-        in_time = int((seconds - spent) / (spent / start if start else guess))
-        tried = trials[start : start + max(1, min(at_once, in_time))]
-        taken = _seconds(work, tried, max(seconds - spent, FIRST_SECONDS))
-        if taken is None:
-            if rounds or at_once == 1:
-                break
-            at_once = 1
-            continue
-        rounds.append((taken, len(tried)))
-        spent, start = spent + taken, start + len(tried)
-        progress.advance()
-    progress.advance(MAX_ROUNDS - len(rounds))
-    return rounds
+    began = time.perf_counter()
+    try:
+        with _alarm(limit):
+            run()
+    except _TimeUpError:
+        return None
+    return time.perf_counter() - began
 
 
-def _seconds(work: Work, trials: Sequence[Trial], limit: float) -> float | None:
-    """How long trials take together; None when that is more than `limit` seconds, at which they are stopped."""
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raise `_TimeUpError` in what takes longer."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
-    def run() -> None:
-        for _ in drive(work, trials, len(trials)):
-            pass
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        raise _TimeUpError
 
-    return seconds_of(run, limit)
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -14,22 +14,6 @@ UNTIMED = "give --model to time it"
 
 
 @dataclass(frozen=True)
-class Time:
-    """Estimated seconds of all trials of an attack, and the range they should lie in.
-
-    Attributes:
-        seconds: the estimate; the least, where there is no more.
-        low, high: the range; no `high` where not even one trial was done in time, so that this is a least time.
-        trials: how many trials it rests on.
-    """
-
-    seconds: float
-    low: float
-    high: float | None
-    trials: int
-
-
-@dataclass(frozen=True)
 class Cost:
     """What one attack tries under a budget.
 
@@ -42,8 +26,9 @@ class Cost:
         lacks: what the attack cannot do without and nobody gave; None when nothing.
         by_data: whether the data set lacks it; a reference can be given, and its lack excuses no limit.
         weakened: what it does without, and so passes no limit; None when nothing.
-        time: None where it was not measured.
-        untimed: why not, where nothing above says so.
+        seconds: estimate for all trials; None where it was not measured.
+        least: whether not even one trial was done in time, so that they take longer than `seconds`.
+        untimed: why there is no time, where nothing above says so.
     """
 
     attack: str
@@ -54,7 +39,8 @@ class Cost:
     lacks: str | None = None
     weakened: str | None = None
     by_data: bool = True
-    time: Time | None = None
+    seconds: float | None = None
+    least: bool = False
     untimed: str = ""
 
 
