@@ -236,7 +236,7 @@ class DrawnPage:
 
 @dataclass(frozen=True, config=STRICT)
 class ResultTable:
-    """A table of plain numbers, labelled by the attack's `AttackReport`.
+    """A table of plain numbers, labelled by the attack's `AttackText`.
 
     Attributes:
         columns: their names.

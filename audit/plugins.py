@@ -4,7 +4,7 @@ A package adds an item with an entry point in one of six groups (docs/extending.
 
 | group | an entry point names |
 |---|---|
-| `docaudit.attacks` | a subclass of `audit.attacks.interface.Attack` |
+| `docaudit.attacks` | a subclass of `audit.attacks.interface.Attack`, with a text beside its module |
 | `docaudit.targets` | an encoder `Family`, an `AnsweringFamily`, or an `Opener` (`audit.targets.opening`) |
 | `docaudit.importers` | a subclass of `audit.importers.interface.Source` |
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from audit.errors import EngineError
@@ -42,13 +44,37 @@ def load(group: Group) -> dict[str, Any]:
     Raises:
         EngineError: one cannot be imported, or two packages add one of the same name.
     """
+    return {name: _item(entry) for name, entry in _entries(group).items()}
+
+
+def locate(group: Group) -> dict[str, Path]:
+    """Find the modules of a group's items without importing them.
+
+    Returns:
+        The path of each module without ".py", by the item's name; an item whose package is not found is left out.
+
+    Raises:
+        EngineError: two packages add an item of the same name.
+    """
+    found = {}
+    for name, entry in _entries(group).items():
+        root, *rest = entry.module.split(".")
+        spec = find_spec(root)
+        if spec is not None and spec.submodule_search_locations:
+            found[name] = Path(spec.submodule_search_locations[0]).joinpath(*rest)
+        elif spec is not None and spec.origin is not None:
+            found[name] = Path(spec.origin).with_suffix("")
+    return found
+
+
+def _entries(group: Group) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         if entry.name in found:
             both = f"{_package(found[entry.name])} and {_package(entry)}"
             raise EngineError(f"{both} both add {entry.name!r} to {group}", "uninstall one of them")
         found[entry.name] = entry
-    return {name: _item(entry) for name, entry in found.items()}
+    return found
 
 
 def extend(core: Mapping[str, T], group: Group) -> dict[str, T]:

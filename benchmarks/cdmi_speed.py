@@ -40,8 +40,8 @@ from audit.attacks.budget import sample
 from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.fields import field_of
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.description import DEFAULT
 from audit.attacks.reconstruction.methods import Rule, Sampling, draw, nucleus, temperature_at
+from audit.attacks.reconstruction.names import DEFAULT
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from audit.engine.driver import drive

@@ -31,12 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
+from audit.attacks.measuring import DOCUMENTS as COUNT
 from audit.attacks.membership.attack import N_ADAPTED
-from audit.attacks.membership.description import LIMITED
+from audit.attacks.membership.names import LIMITED
 from audit.attacks.membership.scores import FLOOR, cluster, counted_scores
-from audit.attacks.score_figures import ScoreComparison
-from audit.attacks.shared_report import DOCUMENTS as COUNT
-from audit.attacks.shared_report import LOW
+from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import ALPHAS, Estimate, Measurement
 from audit.policy import Limit, Policy, evaluate

@@ -27,8 +27,8 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import METHODS
-from audit.attacks.memorisation.description import GAP
 from audit.attacks.memorisation.fairness import MAX_ANLS_GAP, checks, control_contexts, weaknesses
+from audit.attacks.memorisation.names import GAP
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import shares
 from audit.targets.utility import estimate

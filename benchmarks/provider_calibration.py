@@ -41,7 +41,7 @@ from audit.attacks.provider_membership.inference import Inference, infer
 from audit.attacks.provider_membership.measures import STRONGEST, Measured, measure_table
 from audit.attacks.provider_membership.methods import SHARE, zero_knowledge
 from audit.attacks.provider_membership.uncertainty import measure_accuracy, permute_labels
-from audit.attacks.shared_report import LOW as CERTAIN
+from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.stats.intervals import Interval

@@ -16,7 +16,7 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.provider_membership.features import IN, OUT, ProviderTable, table_of
-from audit.attacks.shared_report import LOW as CERTAIN
+from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import Trial
 
 N_SEEDS = 25

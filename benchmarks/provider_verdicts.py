@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 
+from audit.attacks import TEXTS
 from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.provider_membership.description import POWER
 from audit.attacks.provider_membership.measures import Measured
+from audit.attacks.provider_membership.names import POWER
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate
 from audit.policy import Outcome, Overall, evaluate, load
@@ -30,7 +31,7 @@ def decided(found: Measured) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
     """The verdict, and of each limit what became of it and the name of the method that decides."""
     result = Completed(
         "provider_membership",
-        ProviderMembership.metrics,
+        TEXTS["provider_membership"].names,
         {},
         found.findings.measurements,
         power=POWER,

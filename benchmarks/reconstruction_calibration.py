@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.interface import Findings
-from audit.attacks.shared_report import DOCUMENTS, VALUES
+from audit.attacks.measuring import DOCUMENTS, VALUES
 from audit.measurements import Estimate
 from audit.policy import Policy, load
 from benchmarks.simulated_attacks import Audit, reconstruction

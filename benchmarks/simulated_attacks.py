@@ -37,7 +37,7 @@ from audit.attacks.provider_membership.features import ProviderTable as Provider
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.reconstruction import gated
-from audit.attacks.reconstruction.description import DEFAULT, LOWEST_LOSS, named
+from audit.attacks.reconstruction.names import DEFAULT, LOWEST_LOSS, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from audit.attacks import BATTERY
+from audit.attacks import text_of
+from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Findings
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Bound, Check, Estimate
@@ -54,10 +55,10 @@ def completed(attack: str, found: Findings) -> Completed:
     bounded = (item.name for item in found.measurements if not isinstance(item, Estimate) or item.bounds)
     return Completed(
         attack,
-        tuple(dict.fromkeys((*kind.metrics, *bounded))),
+        tuple(dict.fromkeys((*text_of(kind.name).names, *bounded))),
         {},
         found.measurements,
-        power=kind.power,
+        power=text_of(kind.name).power,
         ablations=found.weaknesses,
         confounded=found.confounded,
         methods=dict(found.methods),
@@ -77,9 +78,9 @@ def record_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> Audit
         if one.name in found:
             attacks.append(completed(one.name, found[one.name]))
         elif one.name in gaps:
-            attacks.append(Inapplicable(one.name, tuple(one.metrics), "no such question can be asked"))
+            attacks.append(Inapplicable(one.name, tuple(text_of(one.name).names), "no such question can be asked"))
         else:
-            attacks.append(Skipped(one.name, tuple(one.metrics), "not simulated", "nothing", by_data=True))
+            attacks.append(Skipped(one.name, tuple(text_of(one.name).names), "not simulated", "nothing", by_data=True))
     bounds = tuple(Bound(alpha, 0.5, 0.7) for alpha in (0.25, 0.05))
     useful = Estimate(USEFUL[kind], 0.6, 0.5, 0.7, 500, "rows", 100, "simulated", 0.05, "chance", bounds=bounds)
     return AuditRecord(

@@ -14,9 +14,8 @@ from typing import Any
 import typer
 
 from audit import policy as policies
-from audit.attacks import BATTERY
-from audit.attacks.interface import Attack
-from audit.attacks.reporting import CATEGORY_LABELS, AttackReport, name_parts
+from audit.attacks import TEXTS
+from audit.attacks.text import CATEGORY_LABELS, AttackText, name_parts
 from audit.cli import app
 from audit.cli.options import EXIT_HELP
 
@@ -42,7 +41,7 @@ TASKS = {
     "intent-slots": "name slots and intents",
 }
 """Kinds of models by `task.kind`, in the order of the tables."""
-HEADS = [kind.name.replace("_", " ") for kind in BATTERY]
+HEADS = [name.replace("_", " ") for name in TEXTS]
 BEGIN, END = "<!-- models: written by docs/generate.py from docs/reference/models.json -->", "<!-- end of models -->"
 MADE = "<!-- Built by docs/generate.py; change the code or that script. -->"
 
@@ -137,38 +136,32 @@ def _metrics() -> Iterator[str]:
     )
     yield ""
     limited = _limited()
-    for attack in BATTERY:
-        yield from _of_attack(attack, limited)
+    for report in TEXTS.values():
+        yield from _of_attack(report, limited)
     yield from ("## Categories of values", "", "The last part of many names. In the words of the reports:", "")
     yield from _table(("part", "meaning"), ([f"`{name}`", label] for name, label in CATEGORY_LABELS.items()))
 
 
-def _of_attack(attack: type[Attack], limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
-    report = attack.report
-    yield from (f"## {attack.name}", "", f"**{report.title}.** {report.question}", "")
-    if attack.power is not None:
-        yield from (f"A policy's `min_power` is held against `{attack.power}`.", "")
+def _of_attack(report: AttackText, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    yield from (f"## {report.name}", "", f"**{report.title}.** {report.question}", "")
+    if report.power is not None:
+        yield from (f"A policy's `min_power` is held against `{report.power}`.", "")
     rows = []
-    for head, names in _by_head(attack.metrics).items():
-        meaning = report.meaning(head)
+    for head, metric in report.metrics.items():
+        names = metric.names
+        if not names:
+            continue
         held = "; ".join(
-            f"`{name}` ({', '.join(shipped)})" for name in names if (shipped := limited.get((attack.name, name)))
+            f"`{name}` ({', '.join(shipped)})" for name in names if (shipped := limited.get((report.name, name)))
         )
-        rows.append([f"`{head}`", report.family(head), meaning, FORMS[report.form(head)], _parts(head, names), held])
+        rows.append([f"`{head}`", metric.label, metric.meaning, FORMS[metric.form], _parts(head, names), held])
     yield from _table(("metric", "in reports", "meaning", "form", "parts that may follow", "limited by"), rows)
-    qualifiers = _qualifiers(attack, report)
+    qualifiers = _qualifiers(report)
     if qualifiers:
         yield from _table(("part", "meaning"), ([f"`{name}`", label] for name, label in qualifiers.items()))
     yield from ("Sources:", "")
     yield from (f"- {source}" for source in report.sources)
     yield ""
-
-
-def _by_head(metrics: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name in metrics:
-        found.setdefault(name.partition(".")[0], []).append(name)
-    return found
 
 
 def _parts(head: str, names: Sequence[str]) -> str:
@@ -179,9 +172,9 @@ def _parts(head: str, names: Sequence[str]) -> str:
     return ", ".join([*own, *(["a category"] if {*CATEGORY_LABELS} & {*found} else [])])
 
 
-def _qualifiers(attack: type[Attack], report: AttackReport) -> dict[str, str]:
+def _qualifiers(report: AttackText) -> dict[str, str]:
     """Labels of the parts that follow, of those that have any."""
-    parts = dict.fromkeys(part for name in attack.metrics for part in name_parts(name)[1:])
+    parts = dict.fromkeys(part for name in report.names for part in name_parts(name)[1:])
     labels = {part: report.qualifier(f"metric.{part}") for part in parts if part not in CATEGORY_LABELS}
     return {part: text for part, text in labels.items() if text != part}
 
@@ -245,7 +238,7 @@ def _results() -> list[dict[str, Any]]:
 
 def _marks(result: Mapping[str, Any]) -> tuple[str, ...]:
     """By attack, whether a scan completed it."""
-    return tuple("yes" if result["attacks"][kind.name]["status"] == "completed" else "-" for kind in BATTERY)
+    return tuple("yes" if result["attacks"][name]["status"] == "completed" else "-" for name in TEXTS)
 
 
 def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.cli import app
 from audit.resources import folder
 

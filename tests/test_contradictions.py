@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from audit import __version__
 from audit import record as records
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.cli import app
 from audit.files import digest_of_files
 from audit.targets.checkpoint.content import hash_files

@@ -16,7 +16,7 @@ from answering_checkpoints import make_donut
 from asked_pages import corpus as asked_corpus
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"```python\n# (?P<path>acme/\w+\.py)\n(?P<code>.*?)```", re.S)
+BLOCK = re.compile(r"```(?:python|toml)\n# (?P<path>acme/\w+\.\w+)\n(?P<code>.*?)```", re.S)
 ENTRY_POINTS = re.compile(r"```toml\n(?P<text>\[project\.entry-points.*?)```", re.S)
 PROGRAM = """
 import json

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from audit import policy as policies
-from audit.attacks import BATTERY, known_metrics
+from audit.attacks import TEXTS, known_metrics
+from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import PolicyError, RenderError
 from audit.report.frameworks import FOR, frameworks, load
@@ -27,7 +28,7 @@ def test_every_attack_is_evidence_for_a_clause_or_says_why_for_none(kind: type[A
 
 @ALL
 def test_every_attack_states_its_threat_model_and_parameters_that_it_has(kind: type[Attack]) -> None:
-    threat = kind.report.threat
+    threat = TEXTS[kind.name].threat
     assert threat is not None
     assert threat.knowledge
     assert bool(threat.least) == bool(threat.least_for)

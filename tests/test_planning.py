@@ -16,7 +16,8 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import policy as policies
-from audit.attacks import BATTERY, known_metrics
+from audit.attacks import known_metrics, text_of
+from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.membership import MembershipInference
 from audit.attacks.memorisation import Memorisation
@@ -162,8 +163,9 @@ def test_units_are_of_metrics_that_a_policy_may_ask_for(budget):
     for kind in BATTERY:
         found = units(kind.preset(budget), made)
         assert found
-        assert set(found) <= set(kind.metrics)
-        assert {kind.upper(metric) for metric in found} == {1.0}  # what a plan knows of chance is that of shares
+        assert set(found) <= set(text_of(kind.name).names)
+        # What a plan knows of chance is that of shares.
+        assert {text_of(kind.name).metric(metric).upper for metric in found} == {1.0}
 
 
 def test_what_a_data_set_decides_and_what_not():

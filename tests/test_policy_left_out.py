@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
 
 from audit import policy as policies
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
+from audit.attacks.battery import BATTERY
 from audit.attacks.canaries.attack import Canaries
 from audit.cards import Bounds, TriedTrials
 from audit.measurements import Unresolved
@@ -171,7 +172,7 @@ def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name:
 def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task: str) -> None:
     policy = policies.load(name)
     own = tuple(limit for limit in policy.limits if limit.attack == "canaries")
-    result = Inapplicable("canaries", Canaries.metrics, Canaries.inapplicable_tasks[task])
+    result = Inapplicable("canaries", TEXTS["canaries"].names, Canaries.inapplicable_tasks[task])
     record = tiny.record(result)
     record = replace(record, battery=("canaries",), target=replace(record.target, task=task))
     verdict = evaluate(record, replace(policy, limits=own), TODAY)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from audit import cards
 from audit import record as records
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.cli import app, console
 from audit.errors import UsageError
 from audit.measurements import Count, Estimate
@@ -344,10 +344,10 @@ def test_a_sweep_shows_what_sums_up_each_attack_that_ran_and_the_last_checkpoint
 
 
 def test_what_sums_an_attack_up_is_one_of_its_metrics_and_has_a_heading_of_its_own():
-    headings = [heading for kind in BATTERY for heading in kind.summary()]
+    headings = [heading for text in TEXTS.values() for heading in text.trend.summary]
     assert len({*headings}) == len(headings)
-    assert all({*kind.summary().values()} <= {*kind.metrics} for kind in BATTERY)
-    assert all(kind.summary() for kind in BATTERY)
+    assert all({*text.trend.summary.values()} <= {*text.names} for text in TEXTS.values())
+    assert all(text.trend.summary for text in TEXTS.values())
 
 
 # The other ablations.

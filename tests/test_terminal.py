@@ -10,7 +10,7 @@ import example_records
 import pytest
 import typer
 
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.cli import app, console
 from audit.defenses.registry import DEFENSES
 from audit.errors import UsageError
@@ -19,8 +19,8 @@ from audit.policy import Decision, Limit, Verdict, evaluate
 from audit.report.answer import first_action, headline
 from audit.report.html import decision_html
 
-LIMITS = [(kind.name, metric) for kind in BATTERY for metric in kind.metrics]
-LABELS = [kind.report.label(metric) for kind in BATTERY for metric in kind.metrics]
+LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
+LABELS = [text.label(metric) for text in TEXTS.values() for metric in text.names]
 
 
 def judged_everything(measured: Estimate) -> Verdict:
@@ -63,7 +63,7 @@ def test_no_name_of_the_battery_is_broken_in_the_table_of_limits(width, monkeypa
 @pytest.mark.parametrize("width", range(60, 121, 12))
 def test_no_name_is_broken_in_any_table(width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
-    names = [*DEFENSES, *(kind.name for kind in BATTERY), "docaudit-report/evidence/recovered.jsonl", "--no-model"]
+    names = [*DEFENSES, *TEXTS, "docaudit-report/evidence/recovered.jsonl", "--no-model"]
     rows = [
         (name, metric, label, "0.480 [0.396, 0.562]", 390)
         for name in names

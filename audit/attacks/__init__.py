@@ -1,42 +1,58 @@
-"""The attacks. A new one is a folder, which says everything about it, a line in `BATTERY` and a template."""
+"""The attacks: what each is called and measures, without its code.
+
+A new one is a folder with a `text.toml`, a line in `FOLDERS`, a class in `battery` and a template.
+"""
 
 from __future__ import annotations
 
-from audit.attacks.attributes.description import AttributeInferenceDescription
-from audit.attacks.canaries.description import CanariesDescription
-from audit.attacks.description import Battery, describe
-from audit.attacks.membership.description import MembershipInferenceDescription
-from audit.attacks.memorisation.description import MemorisationDescription
-from audit.attacks.provider_membership.description import ProviderMembershipDescription
-from audit.attacks.reconstruction.description import ReconstructionDescription
-from audit.attacks.redaction.description import RedactionContextDescription
+from collections.abc import Iterator
+from pathlib import Path
+
+from audit import plugins
+from audit.attacks.text import AttackText, load
 from audit.policy.of_attacks import Facts
 
-BATTERY: Battery = Battery(
-    (
-        ReconstructionDescription,
-        MemorisationDescription,
-        AttributeInferenceDescription,
-        MembershipInferenceDescription,
-        ProviderMembershipDescription,
-        RedactionContextDescription,
-        CanariesDescription,
-    )
+FOLDERS = (
+    "reconstruction",
+    "memorisation",
+    "attributes",
+    "membership",
+    "provider_membership",
+    "redaction",
+    "canaries",
 )
-"""Every attack this version knows, in the order in which they run and are reported: its class, or its description where
-it has one, so that whoever only reads a record need not import it."""
+
+
+def _find_texts() -> Iterator[Path]:
+    """Yield the text of every attack: those of docaudit, then those of extensions."""
+    yield from (Path(__file__).parent / folder / "text.toml" for folder in FOLDERS)
+    for module in plugins.locate("docaudit.attacks").values():
+        paths = (module.with_suffix(".toml"), module.parent / "text.toml")
+        yield from [path for path in paths if path.is_file()][:1]
+
+
+TEXTS: dict[str, AttackText] = {text.name: text for text in map(load, _find_texts())}
+"""Text of every attack, by name, in the order in which they run and are reported."""
+
+
+def text_of(attack: str) -> AttackText:
+    """Return the text of an attack; the generic one for an attack that this version does not know."""
+    return TEXTS.get(attack) or AttackText(name=attack)
 
 
 def known_facts() -> dict[str, Facts]:
-    """What the attacks say of their numbers before any is measured, by attack."""
-    return {kind.name: Facts(frozenset(kind.text_metrics), kind.follows) for kind in describe(BATTERY)}
+    """Collect what is known of the attacks' numbers before any is measured, by attack."""
+    return {
+        name: Facts(frozenset(metric for metric in text.names if text.metric(metric).about_text), text.follows)
+        for name, text in TEXTS.items()
+    }
 
 
 def known_caps() -> dict[str, dict[str, float | None]]:
-    """The value that a limit must stay under, by attack and metric (see `Description.cap`)."""
-    return {kind.name: {metric: kind.cap(metric) for metric in kind.metrics} for kind in describe(BATTERY)}
+    """Collect the value that a limit must stay under, by attack and metric."""
+    return {name: {metric: text.cap(metric) for metric in text.names} for name, text in TEXTS.items()}
 
 
 def known_metrics() -> dict[str, dict[str, float | None]]:
-    """The metrics that a policy may ask for, by attack, each with the most that it can be (see `Metric.upper`)."""
-    return {kind.name: {metric: kind.upper(metric) for metric in kind.metrics} for kind in describe(BATTERY)}
+    """Collect the metrics that a policy may limit, by attack, each with the largest value that it can have."""
+    return {name: {metric: text.metric(metric).upper for metric in text.names} for name, text in TEXTS.items()}

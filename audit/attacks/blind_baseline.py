@@ -19,7 +19,6 @@ import numpy.typing as npt
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import SEED as USUAL
 from audit.attacks.budget import sample
-from audit.attacks.shared_report import BLIND_AUC
 from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
@@ -31,7 +30,8 @@ from audit.targets.utility import estimate
 
 Unit = Literal["document", "provider"]
 
-NAME = BLIND_AUC
+NAME = "blind_auc"
+"""The measurement; the diagnostics are `blind_p`, `blind_power` and `blind_auc.<block>`."""
 ENOUGH_POWER = 0.8
 """Power for an AUC of 0.65 under which the blind check is too weak (methods.md#statistics)."""
 SEED = 5

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.description import Description
-from audit.attacks.report_check import check_report
 from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
@@ -90,77 +88,35 @@ class Units:
 
 Sides = tuple[int, int]
 """Of members and of others."""
-EvidenceShape = Literal["field", "question", "provider", "values"]
-"""What a line of an attack's evidence holds, see `audit.report.revealed`; "values": plain values by name."""
-
-
-Protected = Literal["document", "provider", "canary"]
-"""Whoever a metric tells of: a canary is all copies of a secret."""
 
 
 @dataclass(frozen=True)
-class Provable:
-    """How a training's (epsilon, delta) bounds a metric from above, see `proven` and `audit.stats.dp_bounds`.
-
-    Attributes:
-        kind: the bound; an advantage is a rate among those that are in minus that among those that are out.
-        of: whoever is in or out.
-        fpr: the largest rate among those that are out.
-        fpr_in: the first part of the names of diagnostics that hold that rate, where the scan chose it.
-        chance_in: the measurement whose null is the rate for secrets that were never planted.
-        bits_in: the parameters of which the largest is the number of completions that a secret is ranked among.
-    """
-
-    kind: Literal["tpr", "advantage", "balanced accuracy", "auc", "exposure"]
-    of: Protected
-    fpr: float = 1.0
-    fpr_in: str = ""
-    chance_in: str = ""
-    bits_in: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Attack(Description, ABC):
+class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters; they go into the record.
 
     The range of a parameter is a `pydantic.Field` in its type: `n_folds: Annotated[int, Field(ge=2)] = 5`.
 
-    What policies and reports need of it, as its `name` and `metrics`, is in `Description`.
+    What policies and reports need of it, as its metrics and their labels, is in its text (`audit.attacks.text`).
 
     Attributes:
+        name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
         inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
             before there is a model.
         sides: the first word of the stratum of trials of members, and of others.
-        counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
-            differ were not attacked on the same fields.
-        evidence_shape: what a line of its evidence holds.
-        provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         needs_model: False where it tells something of the documents even if no model is audited.
         seconds: of one trial, and of measuring all outcomes: a first guess, of the small samples on two processor
             cores (ours), from which the time left of a scan is told until it has been seen.
     """
 
+    name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}
     sides: ClassVar[tuple[str, str]] = ("member", "heldout")
-    counts_fields: ClassVar[bool] = False
-    evidence_shape: ClassVar[EvidenceShape] = "values"
-    provable: ClassVar[Mapping[str, Provable]] = {}
     needs_model: ClassVar[bool] = True
     seconds: ClassVar[tuple[float, float]] = (0.02, 5.0)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if hasattr(cls, "name"):
-            check_report(cls.name, cls.report, cls.metrics, cls.power)
-
-    @classmethod
-    def load(cls) -> type[Attack]:
-        """See `Description.load`: this is the attack."""
-        return cls
 
     @abstractmethod
     def trials(self, case: Case) -> list[Trial]:

@@ -15,6 +15,10 @@ from audit.measurements import Estimate, Measurement
 from audit.stats.intervals import Interval
 from audit.targets.utility import estimate
 
+DOCUMENTS, VALUES = "documents_identified", "values_identified"
+"""Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
+RETRAIN = "train again without this leak, and scan again"
+"""The remedy of a check that shows a leak."""
 Job = Callable[[], Measurement]
 """One measurement as a call, so that progress can be shown between measurements."""
 ALIKE = 0.01

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import UsageError
 from audit.files import read_file, read_toml

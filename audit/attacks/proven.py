@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from audit.attacks import BATTERY
-from audit.attacks.interface import Protected, Provable
+from audit.attacks import text_of
+from audit.attacks.text import Protected, Provable
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy import Limit
@@ -43,7 +43,7 @@ class Proof:
 
 def provable(attack: str, metric: str) -> Provable | None:
     """The bound that an attack declares for a metric; None where no guarantee bounds it."""
-    declared = next((kind.provable for kind in BATTERY if kind.name == attack), {})
+    declared = text_of(attack).provable
     return declared.get(metric, declared.get(metric.partition(".")[0]))
 
 
@@ -139,9 +139,9 @@ def _as_measured(found: Provable, result: Completed) -> Provable:
         nulls = [
             item.null for item in result.measurements if isinstance(item, Estimate) and item.name == found.chance_in
         ]
-        return replace(found, fpr=next((null for null in nulls if null is not None), found.fpr))
+        return found.model_copy(update={"fpr": next((null for null in nulls if null is not None), found.fpr)})
     rates = [item.value for item in result.diagnostics if item.name.partition(".")[0] == found.fpr_in]
-    return replace(found, fpr=max(rates, default=found.fpr)) if found.fpr_in else found
+    return found.model_copy(update={"fpr": max(rates, default=found.fpr)}) if found.fpr_in else found
 
 
 def _bits(found: Provable, result: Completed) -> float:

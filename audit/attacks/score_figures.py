@@ -12,14 +12,17 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.interface import Protected, Provable
-from audit.attacks.shared_report import LOW, RATES, RETRAIN
+from audit.attacks.measuring import RETRAIN
 from audit.measurements import ALPHAS, Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.advantage import LOW_RATES, low_advantage
 from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
 from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
 
+LOW = "low_fpr_advantage"
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
+RATES = {"10": 0.1, "1": 0.01}
+"""The false-positive rates that are looked at, in per cent and as shares."""
 N_BINS = 20
 OUTER = 0.02
 """Share of all scores at either end that the outermost bins take in (ours): one that lies far out would leave all the
@@ -125,15 +128,6 @@ class ScoreComparison:
             for label, side in zip(self.labels, sides, strict=True)
         }
         return (Histogram("primary_score", quantity, tuple(float(edge) for edge in edges), counts),)
-
-
-def provable_of(unit: Protected) -> dict[str, Provable]:
-    """The metrics of scores that the guarantee of a training bounds."""
-    return {
-        "auc": Provable("auc", unit),
-        LOW: Provable("advantage", unit, fpr=max(LOW_RATES), fpr_in="low_fpr"),
-        **{f"tpr_at_fpr_{name}": Provable("tpr", unit, fpr=rate) for name, rate in RATES.items()},
-    }
 
 
 def draw_roc(sides: TwoSides) -> tuple[CurvePoint, ...]:

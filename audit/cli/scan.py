@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from audit.attacks import BATTERY
-from audit.attacks.description import describe
+from audit.attacks import TEXTS
 from audit.cli import console
 from audit.cli.options import (
     EXIT_HELP,
@@ -37,7 +36,7 @@ EPILOG = (
     f"{EXIT_HELP} With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint "
     "that cannot be audited counts as undecided (11); when none can, the exit code is 2."
 )
-ATTACKS = [kind.name for kind in describe(BATTERY)]
+ATTACKS = [*TEXTS]
 DEFENSES = [*query_defenses()]
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from audit.attacks.reporting import sentence_case
+from audit.attacks.text import sentence_case
 from audit.policy import Overall, Verdict
 from audit.policy.reasons import ALL
 from audit.record import AuditRecord

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from audit.attacks.reporting import (
+from audit.attacks.text import (
     CATEGORY_LABELS,
     CategoryFigure,
     CurveFigure,
@@ -75,8 +75,16 @@ def unspecified(result: Completed, specs: Sequence[Figure]) -> list[Figure]:
     curves = {panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels}
     return [
         *([PAGES] if result.pages and not any(isinstance(spec, PagesFigure) for spec in specs) else []),
-        *(HistogramFigure(item.name, item.quantity) for item in result.histograms if item.name not in histograms),
-        *(CurveFigure((CurvePanel(item.name),), item.quantity) for item in result.curves if item.name not in curves),
+        *(
+            HistogramFigure(histogram=item.name, caption=item.quantity)
+            for item in result.histograms
+            if item.name not in histograms
+        ),
+        *(
+            CurveFigure(panels=(CurvePanel(curve=item.name),), caption=item.quantity)
+            for item in result.curves
+            if item.name not in curves
+        ),
     ]
 
 

@@ -16,9 +16,7 @@ import jinja2
 from jinja2 import nodes
 from markupsafe import Markup
 
-from audit.attacks import BATTERY
-from audit.attacks.report_check import declared
-from audit.attacks.reporting import ReportPart, ResultTableText
+from audit.attacks.text import ReportPart, ResultTableText
 from audit.measurements import Estimate, ResultTable, Unresolved
 from audit.policy import Verdict
 from audit.record import Completed
@@ -92,8 +90,8 @@ class ResultIndex:
         return tuple(self._by_name.values())
 
 
-class AttackText:
-    """An attack's `AttackReport` with the macros of its template.
+class AttackMacros:
+    """An attack's `AttackText` with the macros of its template.
 
     Raises:
         jinja2.TemplateError: a macro that the report names is missing, or one names what the attack does not measure.
@@ -152,15 +150,14 @@ class AttackText:
 
     def _check_names(self, template: str) -> None:
         """Refuse a macro that asks for a measurement or diagnostic which the attack does not have."""
-        kind = next((kind for kind in BATTERY if kind.name == self.attack), None)
-        if kind is None or not self.report.metrics:
+        if not self.report.metrics:
             return
-        known = {*kind.metrics, *self.report.measured}
+        known = self.report.known
         assert self._templates.loader is not None
         source, *_ = self._templates.loader.get_source(self._templates, template)
         for line, asked, name, whole in _asked_names(source):
             if asked == "diagnostic":
-                fits = declared(name.rstrip("."), self.report.diagnostics)
+                fits = self.report.has_diagnostic(name.rstrip("."))
             else:
                 fits = name in known or (not whole and any(one.startswith(name) for one in known))
             if not fits:

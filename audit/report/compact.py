@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.attacks.reporting import AttackReport, Shown, TableColumn, TableRow, TableSpec
+from audit.attacks.text import AttackText, Shown, TableColumn, TableRow, TableSpec
 from audit.measurements import Estimate, Unresolved
 from audit.report import numbers
 from audit.report.attack_text import ResultIndex
@@ -69,7 +69,7 @@ class CompactTable:
     methods: tuple[str, ...]
 
 
-def cell(item: Estimate | Unresolved | None, report: AttackReport, shown: Shown = "value") -> TableCell:
+def cell(item: Estimate | Unresolved | None, report: AttackText, shown: Shown = "value") -> TableCell:
     """Return one number of a compact table, as `shown` says."""
     if item is None:
         return TableCell()
@@ -82,13 +82,13 @@ def cell(item: Estimate | Unresolved | None, report: AttackReport, shown: Shown 
     return TableCell(value, between, "" if shown == "value" else numbers.reached(item))
 
 
-def compact_tables(specs: Sequence[TableSpec], index: ResultIndex, report: AttackReport) -> tuple[CompactTable, ...]:
+def compact_tables(specs: Sequence[TableSpec], index: ResultIndex, report: AttackText) -> tuple[CompactTable, ...]:
     """Fill the tables of a part, without rows (and tables) for which nothing was measured."""
     tables = (_table(spec, index, report) for spec in specs)
     return tuple(table for table in tables if table.rows)
 
 
-def _table(spec: TableSpec, index: ResultIndex, report: AttackReport) -> CompactTable:
+def _table(spec: TableSpec, index: ResultIndex, report: AttackText) -> CompactTable:
     rows: list[CompactRow] = []
     measured: list[Estimate | Unresolved] = []
     estimates: list[list[Estimate | Unresolved | None]] = []
@@ -128,7 +128,7 @@ def _diagnostic(base: str, column: TableColumn, row: TableRow, index: ResultInde
 
 
 def _cell(
-    item: Estimate | Unresolved | None, report: AttackReport, column: TableColumn, row: TableRow, index: ResultIndex
+    item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow, index: ResultIndex
 ) -> TableCell:
     """The number that a column asks for, or what it is compared with, and what is printed under it."""
     if column.diagnostic:
@@ -149,7 +149,7 @@ def _cell(
     return dataclasses.replace(filled, note="; ".join(notes).replace(" = ", f"{numbers.NBSP}={numbers.NBSP}"))
 
 
-def _null(item: Estimate | Unresolved | None, report: AttackReport) -> TableCell:
+def _null(item: Estimate | Unresolved | None, report: AttackText) -> TableCell:
     """What a number is compared with, which has no interval of its own: as a share, and as so many units."""
     if not isinstance(item, Estimate) or item.null is None:
         return TableCell()

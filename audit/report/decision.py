@@ -11,7 +11,7 @@ from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
-from audit.report.attack_text import AttackText, ResultIndex
+from audit.report.attack_text import AttackMacros, ResultIndex
 from audit.report.labels import report_of
 from audit.report.leaks import findings_outside
 from audit.visible import shown
@@ -113,7 +113,7 @@ def decision_view(
     record: AuditRecord,
     verdict: Verdict,
     policy: Policy,
-    texts: Mapping[str, AttackText],
+    texts: Mapping[str, AttackMacros],
     beside: Sequence[str] = (),
 ) -> DecisionView:
     """Answer the question of page one from the verdict.
@@ -164,7 +164,7 @@ def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
     return next((outcome for outcome in WORST_FIRST if outcome in own), "")
 
 
-def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText]) -> list[Leak]:
+def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[Leak]:
     found = []
     outcomes = {result.attack: outcome_of(result.attack, verdict.decisions) for result in record.attacks}
     leaking = {"violated", "waived"} & {outcomes[one.attack] for one in record.attacks if not _about_text(one)}
@@ -172,7 +172,7 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
         if not isinstance(result, Completed):
             continue
         text, outcome = texts[result.attack], outcomes[result.attack]
-        sentence = text.leak(ResultIndex(result, text.report.labels, verdict))
+        sentence = text.leak(ResultIndex(result, text.report.all_labels, verdict))
         decisive = _decisive(result, verdict, sentence)
         sentence = decisive or sentence
         if leaking and outcome == "passed" and result.attack == "membership":

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from audit.attacks import BATTERY
-from audit.attacks.description import describe
+from audit.attacks import TEXTS
 from audit.policy import Verdict
 from audit.record import AuditRecord, Completed
 from audit.report.leaks import FAMILY, leaks, untested
@@ -15,7 +14,7 @@ from audit.report.numbers import show
 
 SHOWN = 2
 """Signs that the sentence gives with their number (ours); others are only counted."""
-_TITLES = {kind.name: kind.report.title or kind.name for kind in describe(BATTERY)}
+_TITLES = {name: text.title or name for name, text in TEXTS.items()}
 _LEFT_OUT = "left out: "
 _SPLITS = {
     "member": ("member documents", "declared as trained on"),

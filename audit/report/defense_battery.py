@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.attacks.reporting import AttackReport, Form
+from audit.attacks.text import AttackText, Form
 from audit.defenses.measured import Comparison, Effect, LimitChange
 from audit.measurements import Estimate
 from audit.report import compact, numbers
@@ -74,9 +74,7 @@ def difference_text(effect: Effect, form: Form) -> str:
     return f"{sign}{shown} ({numbers.between(item, points)}; p {p}{'' if effect.paired else f'; {NOT_PAIRED}'})"
 
 
-def _line(
-    effect: Effect, report: AttackReport, bar: compact.IntervalBar | None, limit: LimitChange | None
-) -> EffectLine:
+def _line(effect: Effect, report: AttackText, bar: compact.IntervalBar | None, limit: LimitChange | None) -> EffectLine:
     outcomes = () if limit is None else (limit.before.outcome, limit.after.outcome)
     return EffectLine(
         label=report.label(effect.metric),

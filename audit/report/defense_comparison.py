@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from audit.attacks.reporting import AttackReport, sentence_case
+from audit.attacks.text import AttackText, sentence_case
 from audit.errors import DocauditError, RecordError
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Policy
@@ -245,7 +245,7 @@ def _signed(value: float) -> str:
     return f"+{shown}" if value > 0 else shown
 
 
-def _line(row: DefenseRow, report: AttackReport, membership: AttackReport) -> ComparisonLine:
+def _line(row: DefenseRow, report: AttackText, membership: AttackText) -> ComparisonLine:
     net = row.measured(NET)
     return ComparisonLine(
         name=row.name,
@@ -260,7 +260,7 @@ def _line(row: DefenseRow, report: AttackReport, membership: AttackReport) -> Co
 
 
 def _compared(
-    row: DefenseRow, metric: str, context: str, name: str, report: AttackReport, counted: bool = False
+    row: DefenseRow, metric: str, context: str, name: str, report: AttackText, counted: bool = False
 ) -> Compared:
     now = compact.cell(row.measured(name), report, "count first" if counted else "value")
     change = row.change(metric, context)
@@ -272,41 +272,40 @@ def _parts(rows: Sequence[DefenseRow]) -> list[tuple[DefenseRow, ...]]:
     return [(rows[0], *rows[start : start + PER_TABLE]) for start in range(1, len(rows), PER_TABLE)]
 
 
-def _contexts(rows: Sequence[DefenseRow], report: AttackReport) -> list[ContextLine]:
+def _contexts(rows: Sequence[DefenseRow], report: AttackText) -> list[ContextLine]:
     """Every context that the first record holds, the one of training first."""
     own = {item.name.removeprefix(f"{NET}.") for item in _attack(rows[0].record).measurements}
-    contexts = report.labels["contexts"]
-    tried = [name for name in contexts if name in own]
+    tried = [name for name in report.qualifiers["changed"] if name in own]
     return [
         ContextLine(
-            sentence_case(contexts[name]),
+            sentence_case(report.qualifier(f"{NET}.{name}")),
             tuple(_in_context(row, name, "" if name == EXACT else f".{name}", report) for row in rows),
         )
         for name in [EXACT, *tried]
     ]
 
 
-def _in_context(row: DefenseRow, name: str, suffix: str, report: AttackReport) -> tuple[Compared, Compared]:
+def _in_context(row: DefenseRow, name: str, suffix: str, report: AttackText) -> tuple[Compared, Compared]:
     return (
         _compared(row, MEMORISED, name, f"{MEMBERS}{suffix}", report, counted=True),
         _compared(row, NET, name, f"{NET}{suffix}", report),
     )
 
 
-def _shown(rows: Sequence[DefenseRow], report: AttackReport) -> list[Estimate | Unresolved]:
+def _shown(rows: Sequence[DefenseRow], report: AttackText) -> list[Estimate | Unresolved]:
     """Every measurement behind a number of the tables."""
     used = [
         name
-        for context in ("", *(f".{name}" for name in report.labels["contexts"]))
+        for context in ("", *(f".{name}" for name in report.qualifiers["changed"]))
         for name in (NET + context, MEMBERS + context)
     ]
     return [item for row in rows for name in (*used, READING) if (item := row.measured(name)) is not None]
 
 
-def _gaps(rows: Sequence[DefenseRow], report: AttackReport) -> list[str]:
+def _gaps(rows: Sequence[DefenseRow], report: AttackText) -> list[str]:
     return list(dict.fromkeys(compact.gap(item) for item in _shown(rows, report) if isinstance(item, Unresolved)))
 
 
-def _methods(rows: Sequence[DefenseRow], report: AttackReport) -> list[str]:
+def _methods(rows: Sequence[DefenseRow], report: AttackText) -> list[str]:
     paired = [change.difference.method for row in rows for change in row.changes]
     return list(dict.fromkeys([*(item.method for item in _shown(rows, report) if isinstance(item, Estimate)), *paired]))

@@ -6,8 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from audit.attacks import BATTERY
-from audit.attacks.description import Description, describe
+from audit.attacks import TEXTS
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Verdict
 from audit.policy.checks import AGAIN
@@ -20,7 +19,6 @@ MOST_TIMES = 50
 """Times as many units as there were that are still advised (ours)."""
 _UNITS = {"provider_membership": "providers", "canaries": "canaries"}
 """Of attacks that need more of something else than of documents of each side."""
-_KINDS: dict[str, type[Description]] = {kind.name: kind for kind in describe(BATTERY)}
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
@@ -48,8 +46,8 @@ def _is_wide(verdict: Verdict, attack: str) -> bool:
 
 def headline(result: Completed) -> Estimate | None:
     """Return the number that says most plainly what an attack found: a share, else what sums the attack up."""
-    kind = _KINDS.get(result.attack)
-    named = () if kind is None else (kind.report.found, *kind.summary().values())
+    text = TEXTS.get(result.attack)
+    named = () if text is None else (text.found, *text.trend.summary.values())
     estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
     wanted = [estimates[name] for name in (*named, *result.metrics) if name in estimates]
     return wanted[0] if wanted else None
@@ -57,21 +55,21 @@ def headline(result: Completed) -> Estimate | None:
 
 def finding_sentence(attack: str, measured: Estimate) -> str:
     """Say what a measurement of an attack is, with count or value and interval."""
-    kind = _KINDS.get(attack)
-    if kind is None:
+    text = TEXTS.get(attack)
+    if text is None:
         return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"
-    form = kind.report.form(measured.name)
-    counted = kind.report.counted(measured.name)
+    form = text.form(measured.name)
+    counted = text.counted(measured.name)
     value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
     chance = f", {show(0.5, form)} is guessing" if measured.is_area else ""
-    label = kind.report.label(measured.name)
+    label = text.label(measured.name)
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
 
 
 def _beside(result: Completed, measured: Estimate) -> str:
     """What the same attacker reaches where nothing was learnt: on held-out documents, else without the model."""
-    kind, name = _KINDS.get(result.attack), measured.name.replace(".member", ".heldout")
-    if kind is None or kind.report.form(measured.name) != "share":
+    known, name = TEXTS.get(result.attack), measured.name.replace(".member", ".heldout")
+    if known is None or known.form(measured.name) != "share":
         return ""
     twin = next((item for item in result.measurements if item.name == name != measured.name), None)
     if isinstance(twin, Estimate):

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.attacks.proven import Proof, prove
-from audit.attacks.reporting import AttackReport, Form, sentence_case
+from audit.attacks.text import AttackText, Form, sentence_case
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
@@ -78,7 +78,7 @@ class GuaranteeView:
     contradicted: bool
 
 
-def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, AttackReport]) -> GuaranteeView | None:
+def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, AttackText]) -> GuaranteeView | None:
     """Lay out the guarantee of the audited model's training; None where it claims none.
 
     Args:
@@ -90,7 +90,7 @@ def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, 
     if card is None:
         return None
     results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
-    bounded = {kind.name for kind in BATTERY if kind.provable}
+    bounded = {name for name, text in TEXTS.items() if text.provable}
     told = verdict.contradicted
     rows = tuple(
         _row(
@@ -190,7 +190,7 @@ def _computed(card: PrivacyCard) -> str:
     return f"engine {card.engine}{checked}; {card.optimizer}"
 
 
-def _row(decision: Decision, proof: Proof, card: PrivacyCard, report: AttackReport) -> ProvenRow:
+def _row(decision: Decision, proof: Proof, card: PrivacyCard, report: AttackText) -> ProvenRow:
     limit = decision.limit
     text = tables.decision_row(decision, report)
     assert limit.max is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from audit.attacks.reporting import (
+from audit.attacks.text import (
     CategoryFigure,
     HistogramFigure,
     OverlapFigure,
@@ -24,7 +24,7 @@ from audit.policy.looser import looser
 from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
-from audit.report.attack_text import AttackText, ResultIndex, in_one_line
+from audit.report.attack_text import AttackMacros, ResultIndex, in_one_line
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.decision_tables import limit_tables
@@ -96,7 +96,7 @@ class CompletedView:
     """A completed attack as text; `unlisted` measurements are left out of its table, because its parts show them."""
 
     result: Completed
-    text: AttackText
+    text: AttackMacros
     leak: Markup
     more: Markup
     check: Markup
@@ -154,7 +154,7 @@ def _render(
 ) -> str:
     with template_errors():
         templates = environment()
-        texts = {name: AttackText(templates, name) for name in _attacks(record, verdict)}
+        texts = {name: AttackMacros(templates, name) for name in _attacks(record, verdict)}
         context = _context(record, verdict, policy, texts)
         recommendations = recommend(record, verdict, comparisons)
         text = templates.get_template(page).render(context, recommendations=recommendations, revealed=revealed)
@@ -167,7 +167,9 @@ def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
     return list(dict.fromkeys([*named, *record.battery]))
 
 
-def _context(record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackText]) -> dict[str, Any]:
+def _context(
+    record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackMacros]
+) -> dict[str, Any]:
     rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
     titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
     views = _views(record, verdict, texts)
@@ -226,7 +228,7 @@ def _brief(views: Sequence[CompletedView], in_full: AbstractSet[str], verdict: V
     return brief
 
 
-def _views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText]) -> list[CompletedView]:
+def _views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
     for result in record.attacks:
@@ -236,12 +238,12 @@ def _views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText
     return views
 
 
-def _view(result: Completed, verdict: Verdict, text: AttackText, drawn: int) -> CompletedView:
+def _view(result: Completed, verdict: Verdict, text: AttackMacros, drawn: int) -> CompletedView:
     report = text.report
     specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
     figures = draw([*report.figures, *unspecified(result, specified)], result, drawn)
     drawn += len(figures)
-    index = ResultIndex(result, report.labels, verdict)
+    index = ResultIndex(result, report.all_labels, verdict)
     parts: list[PartView] = []
     for spec in report.parts:
         part = _part(spec, result, index, text, drawn)
@@ -264,7 +266,7 @@ def _view(result: Completed, verdict: Verdict, text: AttackText, drawn: int) -> 
     )
 
 
-def _part(spec: ReportPart, result: Completed, index: ResultIndex, text: AttackText, drawn: int) -> PartView:
+def _part(spec: ReportPart, result: Completed, index: ResultIndex, text: AttackMacros, drawn: int) -> PartView:
     value = index.diagnostic(spec.mark.diagnostic) if spec.mark else None
     mark = spec.mark if spec.mark and value is not None and value < spec.mark.under else None
     return PartView(
@@ -277,12 +279,12 @@ def _part(spec: ReportPart, result: Completed, index: ResultIndex, text: AttackT
     )
 
 
-def _result_table(table: ResultTable, index: ResultIndex, text: AttackText) -> ResultTableView:
+def _result_table(table: ResultTable, index: ResultIndex, text: AttackMacros) -> ResultTableView:
     """A table with the labels of the attack's report; with its own names where that has none."""
-    unlabelled = ResultTableText(table.name, table.name, "", ())
+    unlabelled = ResultTableText(name=table.name, title=table.name)
     spec = next((one for one in text.report.tables if one.name == table.name), unlabelled)
     labelled = {column.name: column for column in spec.columns}
-    columns = [labelled.get(name, ResultColumn(name, name)) for name in table.columns]
+    columns = [labelled.get(name, ResultColumn(name=name, label=name)) for name in table.columns]
     return ResultTableView(
         title=spec.title,
         text=text.text(spec, index) if spec.text else Markup(),
@@ -301,7 +303,7 @@ def _result_table(table: ResultTable, index: ResultIndex, text: AttackText) -> R
     )
 
 
-def _answered_findings(texts: Mapping[str, AttackText]) -> Callable[[Recommendation], list[str]]:
+def _answered_findings(texts: Mapping[str, AttackMacros]) -> Callable[[Recommendation], list[str]]:
     """A function that lists the findings which a recommendation answers."""
 
     def label(item: Recommendation) -> list[str]:
@@ -315,7 +317,7 @@ def _answered_findings(texts: Mapping[str, AttackText]) -> Callable[[Recommendat
     return label
 
 
-def _glossary(texts: Mapping[str, AttackText], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
+def _glossary(texts: Mapping[str, AttackMacros], views: Sequence[CompletedView]) -> list[tuple[str, str]]:
     """The terms of the attacks that ran, each once, sorted with the general ones by the template."""
     meanings: dict[str, str] = {}
     for text in [view.text for view in views] or texts.values():

@@ -10,7 +10,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
-from audit.attacks.reporting import CATEGORY_LABELS, sentence_case
+from audit.attacks.text import CATEGORY_LABELS, sentence_case
 from audit.errors import RenderError
 from audit.report import numbers
 from audit.resources import folder

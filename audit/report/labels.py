@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from audit.attacks import BATTERY
-from audit.attacks.description import describe
-from audit.attacks.reporting import AttackReport, MetricText
+from audit.attacks import text_of
+from audit.attacks.text import AttackText, Metric
 
-UTILITY = AttackReport(
+UTILITY = AttackText(
     metrics={
-        "masked_token_accuracy": MetricText("Hidden words guessed correctly", form="share"),
-        "entity_f1": MetricText("Fields found (F1)", form="share", counted=False),
-        "class_accuracy": MetricText("Pages classified correctly", form="share"),
-        "intent_accuracy": MetricText("Intents named correctly", form="share"),
-        "link_f1": MetricText("Links between fields found (F1)", form="share", counted=False),
-        "anls": MetricText("Answers given (ANLS)", form="share", counted=False),
-        "accuracy": MetricText("Correct decisions", form="share"),
+        "masked_token_accuracy": Metric(label="Hidden words guessed correctly", kind="share"),
+        "entity_f1": Metric(label="Fields found (F1)", kind="share", counted=False),
+        "class_accuracy": Metric(label="Pages classified correctly", kind="share"),
+        "intent_accuracy": Metric(label="Intents named correctly", kind="share"),
+        "link_f1": Metric(label="Links between fields found (F1)", kind="share", counted=False),
+        "anls": Metric(label="Answers given (ANLS)", kind="share", counted=False),
+        "accuracy": Metric(label="Correct decisions", kind="share"),
     }
 )
 """Labels of the measurements of what the model is good for."""
 
 
-def report_of(attack: str) -> AttackReport:
+def report_of(attack: str) -> AttackText:
     """Return what an attack says about itself; the generic report for one that this version does not know."""
-    return next((kind.report for kind in describe(BATTERY) if kind.name == attack), AttackReport())
+    return text_of(attack)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from audit.attacks import BATTERY
-from audit.attacks.description import Description, describe
+from audit.attacks import TEXTS
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
@@ -22,7 +21,6 @@ FAMILY = 0.01
 """Level of all measurements of a record together, by Holm's rule (ours): at 0.05 one clean scan in 20 is accused."""
 EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
 RECOGNISING = ("membership",)
-_KINDS: dict[str, type[Description]] = {kind.name: kind for kind in describe(BATTERY)}
 
 
 @dataclass(frozen=True)
@@ -124,10 +122,10 @@ def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
 
 def _tells(result: Completed) -> dict[str, str]:
     """The measurements that speak for a leak by themselves; of an unknown attack those that policies limit."""
-    kind = _KINDS.get(result.attack)
-    if kind is None:
+    text = TEXTS.get(result.attack)
+    if text is None:
         return {metric: metric for metric in result.methods}
-    return dict(kind.report.tells) or {metric: metric for metric in kind.summary().values()}
+    return text.tells or {metric: metric for metric in text.trend.summary.values()}
 
 
 def _methods(result: Completed, metric: str) -> Iterator[Estimate]:
@@ -160,9 +158,9 @@ def _reach(attack: str, measured: Estimate, level: float) -> float:
     beyond = _lower(measured, level) - null
     if measured.is_area:
         beyond = max(beyond, null - _upper(measured, level))
-    kind = _KINDS.get(attack)
-    most = None if kind is None else kind.upper(measured.name)
-    if most is None or measured.name not in (() if kind is None else kind.metrics):
+    text = TEXTS.get(attack)
+    most = None if text is None or measured.name not in text.names else text.metric(measured.name).upper
+    if most is None:
         return math.copysign(abs(beyond) / (1 + abs(beyond)), beyond)
     return beyond / (most - null) if most > null else 0.0
 
@@ -179,7 +177,7 @@ def _sentence(result: Completed, metric: str, strongest: Estimate, shown: str) -
     """A finding in a reader's words: by the number that says it plainly, or that of the strongest method."""
     plain = next((item for item in result.measurements if item.name == shown and isinstance(item, Estimate)), None)
     told = strongest if plain is None or shown == metric else plain
-    kind = _KINDS.get(result.attack)
-    if told.low == told.high and kind is not None:
-        return f"{kind.report.label(told.name)}: {show(told.value, kind.report.form(told.name))}".replace("\u00a0", " ")
+    text = TEXTS.get(result.attack)
+    if told.low == told.high and text is not None:
+        return f"{text.label(told.name)}: {show(told.value, text.form(told.name))}".replace("\u00a0", " ")
     return finding_sentence(result.attack, told)

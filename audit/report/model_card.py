@@ -14,7 +14,7 @@ from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
-from audit.report.attack_text import AttackText
+from audit.report.attack_text import AttackMacros
 from audit.report.dpia import escaped, one_line
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import report_of
@@ -153,7 +153,7 @@ def _section(record: AuditRecord, verdict: Verdict) -> str:
                 facts=list(_facts(record, verdict)),
                 rows=list(_rows(record, verdict)),
                 titles={name: report_of(name).title or name for name in names},
-                unexamined=unexamined(record, verdict, {name: AttackText(templates, name) for name in names}),
+                unexamined=unexamined(record, verdict, {name: AttackMacros(templates, name) for name in names}),
             )
         )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

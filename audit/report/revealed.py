@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.attacks import BATTERY
-from audit.attacks.interface import EvidenceShape
+from audit.attacks import text_of
 from audit.errors import RenderError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
@@ -257,8 +256,7 @@ def _read(line: bytes) -> Row:
     """A line in the shape of its attack; one that names none is held against that of a field."""
     row = json.loads(line)
     attack = row.get("attack") if isinstance(row, dict) else None
-    shapes: dict[str, EvidenceShape] = {kind.name: kind.evidence_shape for kind in BATTERY}
-    match "field" if attack is None else shapes.get(str(attack), "values"):
+    match "field" if attack is None else text_of(str(attack)).evidence_shape:
         case "field":
             return _FIELD.validate_python(row)
         case "question":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.cards import Timing
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
@@ -128,10 +128,10 @@ def summary(records: Sequence[AuditRecord]) -> dict[str, tuple[str, str]]:
     """Return attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
     ran = {item.attack for record in records for item in record.attacks if isinstance(item, Completed)}
     return {
-        heading: (kind.name, metric)
-        for kind in BATTERY
-        if kind.name in ran
-        for heading, metric in kind.summary().items()
+        heading: (name, metric)
+        for name, text in TEXTS.items()
+        if name in ran
+        for heading, metric in text.trend.summary.items()
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from audit.attacks.reporting import CATEGORY_LABELS, AttackReport
+from audit.attacks.text import CATEGORY_LABELS, AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
 from audit.report import numbers
@@ -102,7 +102,7 @@ class MeasurementTable:
     letters: dict[str, str]
 
 
-def decision_row(decision: Decision, report: AttackReport) -> DecisionRow:
+def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
     """A limit, the number it was held against and what came of it."""
     limit, measured = decision.limit, decision.measured
     form = report.form(limit.metric)
@@ -126,7 +126,7 @@ def decision_row(decision: Decision, report: AttackReport) -> DecisionRow:
     )
 
 
-def _power(decision: Decision, report: AttackReport) -> str:
+def _power(decision: Decision, report: AttackText) -> str:
     """The attacker's strength against what the limit asks for; empty where neither is known."""
     power, wanted = decision.power, decision.limit.min_power
     if power is None or wanted is None:
@@ -163,7 +163,7 @@ def _units(estimate: Estimate) -> str:
     return f"{estimate.n:,}{numbers.NBSP}{estimate.unit}"
 
 
-def measurement_table(measurements: Sequence[Measurement], report: AttackReport) -> MeasurementTable:
+def measurement_table(measurements: Sequence[Measurement], report: AttackText) -> MeasurementTable:
     """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
     estimates = [item for item in measurements if isinstance(item, Estimate)]
     letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in estimates))}
@@ -176,7 +176,7 @@ def measurement_table(measurements: Sequence[Measurement], report: AttackReport)
     )
 
 
-def _gaps(measurements: Sequence[Measurement], report: AttackReport) -> tuple[MissingMeasurements, ...]:
+def _gaps(measurements: Sequence[Measurement], report: AttackText) -> tuple[MissingMeasurements, ...]:
     """What could not be resolved: a sentence for each measurement would fill pages with a few reasons."""
     reasons: dict[str, dict[str, list[tuple[str, str]]]] = {}
     for item in measurements:
@@ -190,7 +190,7 @@ def _gaps(measurements: Sequence[Measurement], report: AttackReport) -> tuple[Mi
 
 
 def _group(
-    items: Sequence[Estimate], report: AttackReport, letters: dict[str, str], names: AbstractSet[str]
+    items: Sequence[Estimate], report: AttackText, letters: dict[str, str], names: AbstractSet[str]
 ) -> MeasurementGroup:
     units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
@@ -213,7 +213,7 @@ def _letter(index: int) -> str:
 
 
 def measurement_row(
-    item: Estimate, report: AttackReport, letters: dict[str, str], names: AbstractSet[str]
+    item: Estimate, report: AttackText, letters: dict[str, str], names: AbstractSet[str]
 ) -> MeasurementRow:
     """One measurement with everything needed to trust it."""
     section, label = _section(item.name, report, names)
@@ -234,7 +234,7 @@ def measurement_row(
     )
 
 
-def _section(name: str, report: AttackReport, names: AbstractSet[str]) -> tuple[str, str]:
+def _section(name: str, report: AttackText, names: AbstractSet[str]) -> tuple[str, str]:
     """The section of a table that a measurement belongs to (what a kind of value divides), and its label there."""
     whole, _, last = name.rpartition(".")
     if last in CATEGORY_LABELS and whole:
@@ -244,7 +244,7 @@ def _section(name: str, report: AttackReport, names: AbstractSet[str]) -> tuple[
     return "", report.qualifier(name) or "overall"
 
 
-def _null(item: Estimate, report: AttackReport) -> str:
+def _null(item: Estimate, report: AttackText) -> str:
     if item.null is None:
         return "none"
     kind = NULL_LABELS.get(item.null_kind or "", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from audit.attacks.reporting import AttackReport
+from audit.attacks.text import AttackText
 from audit.errors import DocauditError
 from audit.measurements import Estimate
 from audit.policy import Limit, Verdict
@@ -90,7 +90,7 @@ def _applicable(stops: Sequence[Stop]) -> list[Limit]:
     return [decision.limit for decision in stops[0].verdict.decisions if decision.limit in held]
 
 
-def limit_sentence(limit: Limit, report: AttackReport, stops: Sequence[Stop], axis: str) -> str:
+def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis: str) -> str:
     """Return what the verdicts say about one limit, no more: "from ... on" only when none after it says less."""
     outcomes = [decision.outcome if (decision := stop.decision(limit)) else "not run" for stop in stops]
     over = [stop for stop, outcome in zip(stops, outcomes, strict=True) if outcome in ("violated", "waived")]

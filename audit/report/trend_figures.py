@@ -8,7 +8,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from audit.attacks.reporting import AttackReport
+from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit
 from audit.report import figures
@@ -42,7 +42,7 @@ def _draw(number: int, panels: Sequence[figures.LinePanel]) -> Markup:
 def panels_of(
     stops: Sequence[Stop],
     axis: str,
-    reports: Mapping[str, AttackReport],
+    reports: Mapping[str, AttackText],
     limits: Sequence[Limit],
     useful: Sequence[str],
 ) -> list[figures.LinePanel]:
@@ -76,7 +76,7 @@ def _bound(limit: Limit) -> float | None:
 def _panel(
     title: str,
     axis: str,
-    report: AttackReport,
+    report: AttackText,
     names: Mapping[str, str],
     stops: Sequence[Stop],
     find: Callable[..., Estimate | Unresolved | None],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from audit.attacks.reporting import AttackReport
+from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Overall
 from audit.report import compact, numbers
@@ -66,7 +66,7 @@ class _Number:
 
     attack: str
     name: str
-    report: AttackReport
+    report: AttackText
     limit: Limit | None = None
 
     def find(self, stop: Stop) -> Estimate | Unresolved | None:
@@ -80,7 +80,7 @@ class TrendTable:
 
     stops: Sequence[Stop]
     axis: str
-    reports: Mapping[str, AttackReport]
+    reports: Mapping[str, AttackText]
     limits: Sequence[Limit]
     useful: Sequence[str]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from audit.attacks import BATTERY
-from audit.attacks.description import describe
+from audit.attacks import TEXTS
 from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.report import numbers
-from audit.report.attack_text import AttackText
+from audit.report.attack_text import AttackMacros
 
 TOO_OLD, SCAN_AGAIN = "not in the version that scanned", "scan again"
 NEVER = (
@@ -44,7 +43,7 @@ class Unexamined:
     parts: tuple[str, ...]
 
 
-def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackText]) -> Unexamined:
+def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> Unexamined:
     """List what a record says nothing about.
 
     Args:
@@ -72,7 +71,7 @@ def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Attack
             reason, remedy = (absent, wanted[attack]) if absent is not None else _why(result)
             gaps.append(Gap(text.title, text.report.question, reason, remedy))
     if record.target.is_model:
-        reports = [(kind.name, kind.report) for kind in describe(BATTERY) if kind.name not in record.battery]
+        reports = [(name, text) for name, text in TEXTS.items() if name not in record.battery]
         gaps += [Gap(one.title or name, one.question, TOO_OLD, SCAN_AGAIN) for name, one in reports]
     return Unexamined(
         tuple(gaps),
@@ -110,7 +109,7 @@ def _why(result: AttackResult | LeftOut | None) -> tuple[str, str]:
             return "not asked for in this scan", "scan without --only"
 
 
-def _in_part(record: AuditRecord, texts: Mapping[str, AttackText]) -> Iterator[str]:
+def _in_part(record: AuditRecord, texts: Mapping[str, AttackMacros]) -> Iterator[str]:
     """What was examined, and not as far as it could be, a sentence each."""
     if record.share < 1:
         share = numbers.show(record.share, "share")

@@ -10,7 +10,7 @@ from pathlib import Path
 import tomli_w
 
 from audit import __version__
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
 from audit.record import AuditRecord, Completed, read
@@ -131,7 +131,7 @@ def describe(record: AuditRecord, documents: int) -> Iterator[str]:
     ran = [result.attack for result in record.attacks if isinstance(result, Completed)]
     yield (
         f"A small LayoutLM, trained on {members} made-up receipts until it knew them by heart, was attacked "
-        f"as by somebody who has the model and wants the receipts: {len(ran)} of {len(BATTERY)} attacks fit "
+        f"as by somebody who has the model and wants the receipts: {len(ran)} of {len(TEXTS)} attacks fit "
         f"it ({', '.join(ran)})."
     )
     yield (

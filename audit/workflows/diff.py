@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from audit.attacks import BATTERY
+from audit.attacks import text_of
 from audit.defenses.measured import Effect
 from audit.engine.interface import SILENT, Progress
 from audit.errors import RecordError
@@ -150,8 +150,7 @@ def _asked(attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy
     limited: dict[str, Good] = {
         limit.metric: "more" if limit.max is None else "less" for limit in policy.limits if limit.attack == attack
     }
-    kind = next((kind for kind in BATTERY if kind.name == attack), None)
-    told: dict[str, Good] = dict.fromkeys(() if kind is None else kind.leaks(), "less")
+    told: dict[str, Good] = dict.fromkeys(text_of(attack).leaks(), "less")
     asked: dict[str, tuple[list[str], Good]] = {}
     for question, good in {**told, **limited}.items():
         for metric in _methods(attack, records, question):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from audit import attestation as attestations
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import BATTERY, known_caps, known_facts, known_metrics
-from audit.attacks.description import describe
+from audit.attacks import TEXTS, known_caps, known_facts, known_metrics
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
@@ -58,10 +57,9 @@ def check_meaning(policy: Policy) -> None:
         PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
     """
     policies.check_ranges(policy, known_metrics(), known_caps())
-    policies.check_sides(policy, {kind.name: kind.leaks() for kind in describe(BATTERY)})
-    known = describe(BATTERY)
-    tallies = {kind.name: kind.tallies for kind in known if kind.tallies}
-    policies.check_lower_bounds(policy, tallies, {kind.name for kind in known if kind.power is not None})
+    policies.check_sides(policy, {name: text.leaks() for name, text in TEXTS.items()})
+    tallies = {name: text.tallies() for name, text in TEXTS.items() if text.tallies()}
+    policies.check_lower_bounds(policy, tallies, {name for name, text in TEXTS.items() if text.power is not None})
 
 
 def read_record(path: Path) -> AuditRecord:
@@ -221,6 +219,8 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
 
 def _said_to_lack(record: AuditRecord, corpus: Corpus) -> Iterator[str]:
     """Attacks that the record excuses for what the data set does not hold, and that it holds."""
+    from audit.attacks.battery import BATTERY
+
     excused = {item.attack for item in record.left_out if item.lacks is not None}
     excused |= {result.attack for result in record.attacks if isinstance(result, Skipped) and result.by_data}
     # What a scan leaves out of the documents may be what an attack lacked.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.interface import why_inapplicable
 from audit.corpus.documents import Corpus
 

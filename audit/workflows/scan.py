@@ -16,7 +16,8 @@ import numpy as np
 import audit
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import BATTERY
+from audit.attacks import text_of
+from audit.attacks.battery import BATTERY
 from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Attack, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
@@ -194,7 +195,8 @@ def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
     asked = {attack.name for attack in opened.attacks}
     others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
     return tuple(
-        LeftOut(attack.name, attack.metrics, _lacks(attack, case), why_inapplicable(attack, case)) for attack in others
+        LeftOut(attack.name, text_of(attack.name).names, _lacks(attack, case), why_inapplicable(attack, case))
+        for attack in others
     )
 
 
@@ -232,12 +234,14 @@ def _run_attack(
     opened = bound.opened
     reason = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
     if reason is not None:
-        return Inapplicable(attack.name, attack.metrics, reason)
+        return Inapplicable(attack.name, text_of(attack.name).names, reason)
     try:
         filled = references()
         for need in attack.needs:
             if need in filled.missing:
-                return Skipped(attack.name, attack.metrics, f"it needs a reference ({need})", filled.missing[need])
+                return Skipped(
+                    attack.name, text_of(attack.name).names, f"it needs a reference ({need})", filled.missing[need]
+                )
         return _measure(bound, attack, filled, recovered, progress)
     except ManifestError as error:
         # One document that cannot be used any more, however late that shows, ends one attack.
@@ -252,7 +256,7 @@ def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Fail
     """Record type and line of the error of an attack that broke down, and the traceback for the owner in evidence/."""
     story = "".join(traceback.format_exception(error))
     (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
-    return Failed(attack.name, attack.metrics, type(error).__name__, _line_of(error))
+    return Failed(attack.name, text_of(attack.name).names, type(error).__name__, _line_of(error))
 
 
 def _measure(
@@ -263,7 +267,9 @@ def _measure(
     everything = attack.trials(case)
     if not everything:
         reason, provide = attack.no_trials(case)
-        return Skipped(attack.name, attack.metrics, reason, provide, by_data=_lacks(attack, case) is not None)
+        return Skipped(
+            attack.name, text_of(attack.name).names, reason, provide, by_data=_lacks(attack, case) is not None
+        )
     trials = opened.sampled(everything)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     proof = read_proof(options.model_dir, opened.corpus)
@@ -276,7 +282,7 @@ def _measure(
     copied = confounded_by_copies(opened.copies, attack, opened.corpus)
     result = Completed(
         attack=attack.name,
-        metrics=attack.metrics,
+        metrics=text_of(attack.name).names,
         parameters=asdict(attack),
         measurements=findings.measurements,
         counts=findings.counts,
@@ -284,7 +290,7 @@ def _measure(
         histograms=findings.histograms,
         curves=findings.curves,
         categories=findings.categories,
-        power=attack.power,
+        power=text_of(attack.name).power,
         dtype=case.target.card.dtype,
         ablations=(*attack.ablations, *findings.weaknesses),
         parameters_file=opened.parameters_file,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters

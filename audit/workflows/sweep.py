@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.engine.interface import Progress
 from audit.errors import RecordError, RenderError, TargetError, UsageError
 from audit.files import EVIDENCE
@@ -222,7 +222,7 @@ def files_of(results: Sequence[CheckpointAudit], out: Path) -> list[str]:
 
 def attacked_otherwise(results: Sequence[CheckpointAudit]) -> list[str]:
     """List the checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
-    of_fields = {kind.name for kind in BATTERY if kind.counts_fields}
+    of_fields = {name for name, text in TEXTS.items() if text.counts_fields}
     counts = {
         result.checkpoint.name: {attack: own for attack, own in _counts(result).items() if attack in of_fields}
         for result in results

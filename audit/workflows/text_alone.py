@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES
 from audit.attacks.interface import Attack
 from audit.attacks.parameters import read as read_parameters

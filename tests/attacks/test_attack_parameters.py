@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 import pytest
 from pydantic import Field
 
-from audit.attacks import BATTERY, parameters
+from audit.attacks import parameters
+from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack, Findings
 from audit.errors import UsageError
 
@@ -20,7 +21,6 @@ class Toy(Attack):
     rounds: int = 3
 
     name: ClassVar[str] = "toy"
-    metrics: ClassVar[tuple[str, ...]] = ("hit",)
 
     def trials(self, case: Any) -> list[Any]:
         return []

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from audit import policy
+from audit.attacks import TEXTS
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.attributes.attack import values_of
 from audit.attacks.attributes.hidden import FEW, select_plausible
@@ -109,7 +110,7 @@ class Found:
         self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
         self.by_name = {item.name: item for item in self.findings.measurements}
         assert len(self.by_name) == len(self.findings.measurements)
-        assert self.by_name.keys() <= {*attack.metrics}
+        assert self.by_name.keys() <= {*TEXTS["attribute_inference"].names}
         self.counts = {count.name: count.value for count in self.findings.counts}
         self.evidence = list(attack.evidence(case, self.trials, self.outcomes))
 
@@ -121,10 +122,10 @@ class Found:
         findings = self.findings
         done = Completed(
             "attribute_inference",
-            AttributeInference.metrics,
+            TEXTS["attribute_inference"].names,
             {},
             findings.measurements,
-            power=AttributeInference.power,
+            power=TEXTS["attribute_inference"].power,
             ablations=findings.weaknesses,
             confounded=findings.confounded,
             checks=findings.checks,
@@ -201,11 +202,11 @@ def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_pages():
     """Losses of 16 values are drawn alike; the true one's is lowered by two deviations of a difference of two."""
     data = corpus(150, 150, 60)
     found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
-    power = found[AttributeInference.power]
+    power = found[TEXTS["attribute_inference"].power]
     assert 0.6 < power.low < power.value < 0.95
     assert power.n == found.counts["held-out values"]
     everything = Found(Knowing(data, ids(data, "heldout")), data, auxiliary=Knowing(data, seed=1))
-    assert everything[AttributeInference.power].value == 0, "what is picked anyway shows no memory"
+    assert everything[TEXTS["attribute_inference"].power].value == 0, "what is picked anyway shows no memory"
 
 
 def test_a_share_of_the_members_remembered_is_what_is_measured():
@@ -412,7 +413,7 @@ class TestAnswers:
     def test_a_model_that_likes_all_values_alike_shows_no_memory_and_passes_nothing(self):
         data = self.data(100)
         found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
-        assert found["excess.all"].value == found[AttributeInference.power].value == 0
+        assert found["excess.all"].value == found[TEXTS["attribute_inference"].power].value == 0
         assert found.outcome() == "undecided"
 
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):

@@ -11,6 +11,7 @@ import pytest
 import tiny
 from planted_canaries import QUICK, Writing, canary_set, case_of, counts, measured, remembering, run
 
+from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.case import Case
 from audit.corpus.canaries.loss_proof import LOSS_FILE, LossProof, canaries_sha256, read_proof, write_proof
@@ -49,10 +50,10 @@ class Recalling(Writing):
 def judged(findings, *limits):
     result = Completed(
         "canaries",
-        Canaries.metrics,
+        TEXTS["canaries"].names,
         {},
         findings.measurements,
-        power=Canaries.power,
+        power=TEXTS["canaries"].power,
         ablations=findings.weaknesses,
         methods=dict(findings.methods),
         checks=findings.checks,

@@ -25,6 +25,7 @@ from planted_canaries import (
     run,
 )
 
+from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.outcomes import Outcome, read_outcome
 from audit.engine.interface import SILENT
@@ -52,7 +53,12 @@ def lower(estimate, alpha=0.05):
 def verdict(findings, *limits):
     """Of limits (metric, max) on the canary attack."""
     result = Completed(
-        "canaries", Canaries.metrics, {}, findings.measurements, power=Canaries.power, checks=findings.checks
+        "canaries",
+        TEXTS["canaries"].names,
+        {},
+        findings.measurements,
+        power=TEXTS["canaries"].power,
+        checks=findings.checks,
     )
     held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
     policy = Policy(1, "canaries", held)
@@ -145,7 +151,7 @@ def test_the_excess_of_exposure_is_the_difference_of_both_means(tmp_path):
 
 def test_a_ranking_among_few_is_no_power(tmp_path):
     """A 2-digit pin has 100 completions: the first of them is one of a few tries anyway."""
-    assert Canaries.power == "most_bits"
+    assert TEXTS["canaries"].power == "most_bits"
     long, short = (
         measured(run(QUICK, case_of(tmp_path, drawn, Knowing()))[-1], "most_bits")
         for drawn in (canary_set(40, 3), canary_set(40, 2))
@@ -249,7 +255,12 @@ def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known
     assert (said in findings.weaknesses) is not known
     assert any("does not know the words" in one for one in findings.weaknesses) is not known
     result = Completed(
-        "canaries", Canaries.metrics, {}, findings.measurements, power=Canaries.power, ablations=findings.weaknesses
+        "canaries",
+        TEXTS["canaries"].names,
+        {},
+        findings.measurements,
+        power=TEXTS["canaries"].power,
+        ablations=findings.weaknesses,
     )
     policy = Policy(1, "canaries", (Limit("canaries", "excess", "a limit", max=0.9),))
     judged = evaluate(tiny.record(result, battery=("canaries",)), policy, dt.date(2026, 1, 1))

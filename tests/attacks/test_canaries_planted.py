@@ -26,6 +26,7 @@ from planted_canaries import (
 )
 from scipy.stats import beta
 
+from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.attack import NO_CANARIES
 from audit.attacks.canaries.outcomes import REASONS, read_outcome
@@ -86,10 +87,10 @@ def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
 def test_every_metric_is_measured_and_fits_the_record(leaky):
     findings = leaky[-1]
     names = [item.name for item in findings.measurements]
-    assert names == [*Canaries.metrics, "epsilon", "epsilon.record", "epsilon.gaussian"]
+    assert names == [*TEXTS["canaries"].names, "epsilon", "epsilon.record", "epsilon.gaussian"]
     completed = Completed(
         "canaries",
-        Canaries.metrics,
+        TEXTS["canaries"].names,
         dataclasses.asdict(QUICK),
         findings.measurements,
         findings.counts,

@@ -15,9 +15,10 @@ import planted
 import pytest
 from scipy.stats import norm
 
+from audit.attacks import TEXTS
 from audit.attacks.membership import MembershipInference
-from audit.attacks.membership.description import SCORES
 from audit.attacks.membership.documents import first_by_name
+from audit.attacks.membership.names import METRICS, SCORES
 from audit.attacks.membership.scores import cluster
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
@@ -177,10 +178,10 @@ def test_the_area_is_what_the_leak_makes_it(audit):
 
 def test_every_metric_is_measured_and_fits_the_record(audit):
     attack, _, _, _, findings = audit
-    assert [item.name for item in findings.measurements] == [*attack.metrics]
+    assert [item.name for item in findings.measurements] == [*METRICS, "blind_auc"]
     completed = Completed(
         attack.name,
-        attack.metrics,
+        TEXTS["membership"].names,
         dataclasses.asdict(attack),
         findings.measurements,
         findings.counts,

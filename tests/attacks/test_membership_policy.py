@@ -9,6 +9,7 @@ import numpy as np
 import tiny
 from test_membership_planted import SPREAD, Knowing, Sure, corpus, measured, normal, run, split_models
 
+from audit.attacks import TEXTS
 from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
 from audit.policy import Limit, Policy, evaluate, load
@@ -23,7 +24,7 @@ def verdict_of(attack, case, limits=(AUC, CERTAIN), **changes):
     findings = run(attack, case)[-1]
     result = Completed(
         attack.name,
-        attack.metrics,
+        TEXTS["membership"].names,
         dataclasses.asdict(attack),
         findings.measurements,
         ablations=findings.weaknesses,

@@ -13,6 +13,7 @@ from answering import Answering, memory_of, question
 from test_memorisation_planted import EXACT, Found, case, read_by
 
 from audit import policy
+from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import GATED
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
@@ -39,10 +40,10 @@ def verdict(found, min_power=None):
     findings = found.findings
     done = Completed(
         "memorisation",
-        Memorisation.metrics,
+        TEXTS["memorisation"].names,
         {},
         findings.measurements,
-        power=Memorisation.power,
+        power=TEXTS["memorisation"].power,
         ablations=findings.weaknesses,
         confounded=findings.confounded,
         checks=findings.checks,
@@ -133,12 +134,12 @@ def test_without_a_control_on_held_out_pages_nothing_passes():
 def test_a_model_that_answers_nothing_passes_nothing():
     corpus = answering.corpus(150, 150)
     silent = Found(EXACT, case(Answering(blind=True), corpus, Answering(blind=True)))
-    assert Memorisation.power == "anls.heldout.target"
-    assert silent.value(Memorisation.power) == silent.value("net") == 0
+    assert TEXTS["memorisation"].power == "anls.heldout.target"
+    assert silent.value(TEXTS["memorisation"].power) == silent.value("net") == 0
     assert confounded_of(silent.findings) is None
     assert verdict(silent, min_power=0.2) == "undecided"
     reading = Found(EXACT, case(Answering(), corpus))
-    assert reading.value(Memorisation.power) == 1
+    assert reading.value(TEXTS["memorisation"].power) == 1
     assert verdict(reading, min_power=0.2) == "passed"
 
 
@@ -171,7 +172,7 @@ def test_the_contexts_that_decide_follow_from_the_parameters_alone():
         names += ("net.discoverable",)
         for target in (Answering(), Answering(memory_of(corpus.of("member")))):
             assert Found(attack, case(target, corpus)).findings.methods == {"net": names}
-        assert set(names) <= set(Memorisation.metrics)
+        assert set(names) <= set(TEXTS["memorisation"].names)
     assert QUICK.ablations == Memorisation().ablations == ()
     assert "paraphrased" in EXACT.ablations[0]
 

@@ -13,9 +13,10 @@ import pytest
 from answering import NOTHING, Answering, memory_of, question
 from PIL import Image, ImageDraw, ImageFont
 
+from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.decoys import decoy_pages, most_frequent
-from audit.attacks.memorisation.description import CONTEXTS
+from audit.attacks.memorisation.names import CONTEXTS
 from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
@@ -53,7 +54,7 @@ class Found:
         self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
         self.by_name = {item.name: item for item in self.findings.measurements}
         assert len(self.by_name) == len(self.findings.measurements)
-        assert self.by_name.keys() <= set(attack.metrics)
+        assert self.by_name.keys() <= set(TEXTS["memorisation"].names)
         self.counts = {count.name: count.value for count in self.findings.counts}
         self.evidence = list(attack.evidence(case, self.trials, self.outcomes))
 
@@ -509,7 +510,7 @@ def test_the_record_holds_no_text_and_the_evidence_does():
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
     completed = Completed(
         "memorisation",
-        Memorisation.metrics,
+        TEXTS["memorisation"].names,
         {},
         found.findings.measurements,
         found.findings.counts,

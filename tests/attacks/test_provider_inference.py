@@ -15,7 +15,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 from audit.attacks.provider_membership import ProviderMembership, methods
 from audit.attacks.provider_membership import inference as inferring
-from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS, METRICS, POWER
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known
 from audit.attacks.provider_membership.measures import STRONGEST, measure_table
@@ -28,6 +27,7 @@ from audit.attacks.provider_membership.methods import (
     training_share,
     zero_knowledge,
 )
+from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS, METRICS, POWER
 from audit.attacks.provider_membership.scores import measure_certain
 from audit.attacks.provider_membership.uncertainty import (
     Permuted,

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from answering import NOTHING, Answering, placed, value
 
+from audit.attacks import TEXTS
 from audit.attacks.provider_membership.absent_keys import measure_absent
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS
 from audit.attacks.provider_membership.features import table_of
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
+from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS
 from audit.attacks.provider_membership.providers import has_question, providers_of
 from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, reference_of
 from audit.attacks.provider_membership.scores import CONSTANT as ALL_THE_SAME
@@ -179,10 +180,10 @@ def test_the_model_gives_trained_values_on_pages_that_lack_the_key(audit):
 
 def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
     case, _, _, findings = audit
-    assert [item.name for item in findings.measurements] == [*QUICK.metrics]
+    assert {item.name for item in findings.measurements} == {*TEXTS["provider_membership"].names}
     completed = Completed(
         QUICK.name,
-        QUICK.metrics,
+        TEXTS["provider_membership"].names,
         dataclasses.asdict(QUICK),
         findings.measurements,
         findings.counts,
@@ -259,10 +260,10 @@ def test_a_cut_that_starves_the_attacker_passes_nothing():
         "of 18 questions about a provider in training, as an attacker has them, 3 were compared (medians): of providers"
         " out of training fewer documents were kept aside; keep aside as many of theirs",
     )
-    found = measured(findings, QUICK.power)
+    found = measured(findings, TEXTS["provider_membership"].power)
     assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (3, 3, 3, 40, "providers", None)
     *_, even = run(Case(Reader(known_of(data, inside)), data, references))
-    assert (even.weaknesses, measured(even, QUICK.power).value) == ((), 18)
+    assert (even.weaknesses, measured(even, TEXTS["provider_membership"].power).value) == ((), 18)
 
 
 def test_documents_that_training_took_away_starve_nobody():
@@ -492,7 +493,7 @@ def test_the_plan_is_told_how_many_providers_there_are():
     units = {found.metric: found for found in QUICK.units(corpus(5, 4))}
     assert (units["balanced_accuracy"].members, units["balanced_accuracy"].others) == (5, 4)
     assert units["balanced_accuracy"].unit == units["auc"].unit == "providers"
-    assert {*units} <= {*QUICK.metrics}
+    assert {*units} <= {*TEXTS["provider_membership"].names}
     assert {metric: one.methods for metric, one in units.items()} == {
         metric: len(STRONGEST[metric]) for metric in units
     }

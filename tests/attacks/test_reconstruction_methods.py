@@ -10,6 +10,7 @@ import planted
 import pytest
 from test_reconstruction_planted import measured, run, verdict
 
+from audit.attacks import TEXTS
 from audit.attacks.candidate_weights import memory_of
 from audit.attacks.fields import all_fields, withheld
 from audit.attacks.reconstruction import Reconstruction
@@ -76,7 +77,7 @@ def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_documents(hidden
     assert lowest.low < step**4 < lowest.high
     assert lowest.value == pytest.approx(step**4, abs=0.1)
     assert alone.high < 0.15
-    assert measured(findings, Reconstruction.power).value >= lowest.value
+    assert measured(findings, TEXTS["reconstruction"].power).value >= lowest.value
     assert lowest.n == lowest.clusters == 160
     assert lowest.null == 0.0
     # The ceiling of the candidates is a measurement of its own.
@@ -103,7 +104,7 @@ def test_an_attack_that_misses_a_memory_of_two_spreads_is_too_weak_for_a_pass(ov
     target.over = over
     _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     assert measured(findings, "candidate_recall.unique").value == 1.0
-    assert measured(findings, Reconstruction.power).value == pytest.approx(found, abs=0.05)
+    assert measured(findings, TEXTS["reconstruction"].power).value == pytest.approx(found, abs=0.05)
     unique = [one for one in verdict(Reconstruction(), findings).decisions if one.limit.metric.endswith(".unique")]
     assert {one.outcome for one in unique} == {"passed" if found else "undecided"}
     assert found or all("attacker too weak" in one.reason for one in unique)
@@ -403,7 +404,7 @@ def test_a_corpus_of_long_fields_alone_is_measured():
     attack = Reconstruction(n_candidates=8, n_attempts=1)
     _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
-    assert isinstance(measured(findings, attack.power), Unresolved)
+    assert isinstance(measured(findings, TEXTS["reconstruction"].power), Unresolved)
     assert isinstance(measured(findings, "excess_pr.long"), Estimate)
     assert np.isfinite([item.value for item in findings.diagnostics]).all()
 

@@ -11,6 +11,7 @@ import pytest
 import tiny
 
 from audit import policy as policies
+from audit.attacks import TEXTS
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
@@ -45,12 +46,12 @@ def measured(findings, name):
 def verdict(attack, findings, policy="default"):
     result = Completed(
         attack.name,
-        attack.metrics,
+        TEXTS["reconstruction"].names,
         {},
         findings.measurements,
         findings.counts,
         findings.diagnostics,
-        power=attack.power,
+        power=TEXTS["reconstruction"].power,
         ablations=attack.ablations,
         confounded=findings.confounded,
         methods=dict(findings.methods),
@@ -95,7 +96,7 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
     assert measured(findings, "pr.member.attack").value == 1.0
     assert measured(findings, "excess_pr.unique").value == 0.0
     # What is rebuilt without memory hides any: such an attack shows nothing.
-    assert measured(findings, Reconstruction.power).value == 0.0
+    assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
 
 
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
@@ -122,7 +123,11 @@ def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided
     leaky = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")}, "token-classification")
     attack = Reconstruction(target_weight=target_weight)
     _, findings = run(attack, planted.case(leaky, useless, corpus))
-    assert measured(findings, "candidate_recall.unique").value == measured(findings, attack.power).value == 0.0
+    assert (
+        measured(findings, "candidate_recall.unique").value
+        == measured(findings, TEXTS["reconstruction"].power).value
+        == 0.0
+    )
     decided = verdict(attack, findings)
     assert decided.exit_code == 11
     tried = [decision for decision in decided.decisions if decision.limit.metric.endswith(".unique")]
@@ -203,7 +208,7 @@ def test_every_number_has_its_interval_n_and_null():
     _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     names = {item.name for item in findings.measurements}
     assert len(names) == len(findings.measurements)
-    assert names <= set(Reconstruction.metrics)
+    assert names <= set(TEXTS["reconstruction"].names)
     for item in findings.measurements:
         if isinstance(item, Estimate):
             assert item.low <= item.value <= item.high, item.name
@@ -228,7 +233,11 @@ def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     _, findings = run(attack, planted.case(Saturated(corpus.documents, task="token-classification"), public, corpus))
     diagnostics = {item.name: item.value for item in findings.diagnostics}
     assert diagnostics["unusable losses"] == 1.0
-    assert measured(findings, "candidate_recall.unique").value == measured(findings, attack.power).value == 0.0
+    assert (
+        measured(findings, "candidate_recall.unique").value
+        == measured(findings, TEXTS["reconstruction"].power).value
+        == 0.0
+    )
     assert verdict(attack, findings).exit_code == 11
 
 

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
+from audit.attacks import TEXTS
 from audit.attacks.budget import FOLDS, sample
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.measures import gather, macro_f1
@@ -237,9 +238,9 @@ def test_every_measurement_is_one_that_a_policy_may_ask_for(telling):
     found = telling[3]
     names = [item.name for item in found.measurements]
     assert len(set(names)) == len(names)
-    assert set(names) <= set(RedactionContext.metrics)
+    assert set(names) <= set(TEXTS["redaction"].names)
     assert {f"target_gain.{split}" for split in ("member", "heldout")} <= set(names)
-    Completed("redaction", RedactionContext.metrics, {}, found.measurements, found.counts, found.diagnostics)
+    Completed("redaction", TEXTS["redaction"].names, {}, found.measurements, found.counts, found.diagnostics)
 
 
 def test_macro_f1_where_all_documents_agree_claims_no_certainty():
@@ -277,7 +278,7 @@ def test_what_a_plan_counts_for_the_share_the_kind_told_best_and_the_model():
     assert (worst.members, worst.others, worst.methods) == (12, 40, 4)
     assert (units["target_gain"].members, units["target_gain"].others, units["target_gain"].methods) == (6, 6, 2)
     assert [metric for metric, unit in units.items() if not unit.about_text] == ["target_gain"]
-    assert set(units) <= {*RedactionContext.metrics}
+    assert set(units) <= {*TEXTS["redaction"].names}
 
 
 def test_parameters_out_of_range_are_refused():

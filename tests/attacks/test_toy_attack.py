@@ -1,4 +1,4 @@
-"""A new attack is a class and a line in `BATTERY`: every command sees it, and nothing else is touched."""
+"""A new attack is a class, its text and a line for each: every command sees it, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ PROGRAM = """
 import json
 import sys
 
-import audit.attacks
-from toy_attack import LossGap
+from audit.attacks import TEXTS, battery
+from toy_attack import TEXT, LossGap
 
-audit.attacks.BATTERY = (*audit.attacks.BATTERY, LossGap)  # the line
+TEXTS[TEXT.name] = TEXT
+battery.BATTERY = (*battery.BATTERY, LossGap)
 
 from typer.testing import CliRunner
 import audit.report.figures

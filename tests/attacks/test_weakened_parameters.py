@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES
 
 BLINDING: dict[str, dict[str, Any]] = {

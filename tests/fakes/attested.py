@@ -9,7 +9,8 @@ from pathlib import Path
 import example_records
 
 from audit import record as records
-from audit.attacks import BATTERY
+from audit.attacks import text_of
+from audit.attacks.battery import BATTERY
 from audit.cards import AuditSheet, DeclaredPolicy
 from audit.corpus.manifest import load as load_corpus
 from audit.files import digest_of_files
@@ -35,7 +36,10 @@ def record(model_dir: Path, data_dir: Path) -> AuditRecord:
     (result,) = (one for one in example.attacks if isinstance(one, Completed))
     limited = {(limit.attack, limit.metric) for limit in load("default").limits}
     others = [kind for kind in BATTERY if kind.name != result.attack]
-    left_out = [LeftOut(one.name, tuple(name for name in one.metrics if (one.name, name) in limited)) for one in others]
+    left_out = [
+        LeftOut(one.name, tuple(name for name in text_of(one.name).names if (one.name, name) in limited))
+        for one in others
+    ]
     numbers = tuple(item for item in result.measurements if item.name in KEPT)
     known = {item.name for item in numbers}
     methods = {metric: tuple(name for name in names if name in known) for metric, names in result.methods.items()}

@@ -11,6 +11,7 @@ import planted_canaries as planted
 from example_answers import answering
 from example_records import Case, judged
 
+from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.outcomes import Outcome
 from audit.corpus.canaries.schema import CanarySet
@@ -42,13 +43,13 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Completed:
         findings = attack.measure(case, trials, [one.as_json() for one in outcomes], rng, SILENT)
     return Completed(
         attack=attack.name,
-        metrics=attack.metrics,
+        metrics=TEXTS["canaries"].names,
         parameters=dataclasses.asdict(attack),
         measurements=findings.measurements,
         counts=findings.counts,
         diagnostics=findings.diagnostics,
         histograms=findings.histograms,
-        power=attack.power,
+        power=TEXTS["canaries"].power,
         ablations=findings.weaknesses,
         checks=findings.checks,
     )

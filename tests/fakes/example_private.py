@@ -9,7 +9,7 @@ import example_providers
 from example_answers import answering
 from example_records import Case, judged, mean
 
-from audit.attacks.membership import MembershipInference
+from audit.attacks import TEXTS
 from audit.cards import PrivacyCard
 from audit.measurements import Diagnostic, Estimate
 from audit.policy import Limit, Policy
@@ -70,7 +70,7 @@ def membership(lead: float = 0.03, n: int = 300) -> Completed:
     )
     return Completed(
         attack="membership",
-        metrics=MembershipInference.metrics,
+        metrics=TEXTS["membership"].names,
         parameters={},
         measurements=items,
         diagnostics=(Diagnostic("low_fpr", 0.01, "the false-positive rate of low_fpr_advantage"),),

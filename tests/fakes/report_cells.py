@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from audit.attacks.reporting import AttackReport, ReportPart
+from audit.attacks.text import AttackText, ReportPart
 
 
 def cells(*parts: ReportPart) -> set[str]:
@@ -17,6 +17,6 @@ def cells(*parts: ReportPart) -> set[str]:
     }
 
 
-def suffixes(report: AttackReport) -> dict[str, list[str]]:
+def suffixes(report: AttackText) -> dict[str, list[str]]:
     """The suffixes of all rows, by the title of the part."""
     return {part.title: [row.suffix for table in part.tables for row in table.rows] for part in report.parts}

@@ -1,9 +1,10 @@
-"""An attack that docaudit does not ship, as somebody would add one: one class, which says everything about itself."""
+"""An attack that docaudit does not ship, as somebody would add one: a class, and a text beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Findings, Units, ask
-from audit.attacks.reporting import AttackReport, TrendSpec
+from audit.attacks.text import load
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
@@ -22,6 +23,8 @@ from audit.stats.intervals import Interval
 from audit.stats.welch import welch_reach
 from audit.targets.interface import TrainingLoss
 from audit.targets.utility import estimate
+
+TEXT = load(Path(__file__).with_suffix(".toml"))
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,6 @@ class LossGap(Attack):
     least_words: Annotated[int, Field(ge=1)] = 1
 
     name: ClassVar[str] = "loss_gap"
-    metrics: ClassVar[tuple[str, ...]] = ("low", "gap", blind_baseline.NAME)
-    unbounded: ClassVar[tuple[str, ...]] = ("gap",)
-    report: ClassVar[AttackReport] = AttackReport(trend=TrendSpec(summary={"loss gap, nats": "gap"}))
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": "a model that answers names no labels",
     }

@@ -18,7 +18,7 @@ from filelock import FileLock
 from matrix_cases import COMMON, Case, cases
 from matrix_runs import run_case
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 
 pytestmark = pytest.mark.usefixtures("few_steps", "few_candidates", "few_providers", "few_folds")
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "models.json"

@@ -197,10 +197,10 @@ class _Texts(dict):  # type: ignore[type-arg]
     """The sentences of any attack."""
 
     def __missing__(self, attack: str) -> object:
-        from audit.report.attack_text import AttackText
+        from audit.report.attack_text import AttackMacros
         from audit.report.jinja import environment
 
-        return AttackText(environment(), attack)
+        return AttackMacros(environment(), attack)
 
 
 @pytest.mark.slow

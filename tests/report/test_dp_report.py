@@ -13,7 +13,8 @@ from example_records import TODAY
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
+from audit.attacks.battery import BATTERY
 from audit.attacks.proven import asked_of_training, bound, provable, prove, proves
 from audit.cli import app
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
@@ -48,8 +49,8 @@ def proof(case, limit):
 
 def test_attacks_declare_bounds_of_metrics_that_they_have():
     for kind in BATTERY:
-        assert {*kind.provable} <= {metric.partition(".")[0] for metric in kind.metrics}
-        for found in kind.provable.values():
+        assert {*TEXTS[kind.name].provable} <= {*TEXTS[kind.name].metrics}
+        for found in TEXTS[kind.name].provable.values():
             assert {*found.bits_in} <= {field.name for field in dataclasses.fields(kind)}
             assert not found.fpr_in or any(name.startswith(found.fpr_in) for name in ("low_fpr",))
     assert provable("membership", "auc.lira") == provable("membership", "auc")
@@ -326,7 +327,7 @@ def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
 
 
 def test_bounds_do_not_fall_with_epsilon():
-    for kind in BATTERY:
-        for declared in kind.provable.values():
+    for text in TEXTS.values():
+        for declared in text.provable.values():
             values = [bound(declared, Guarantee(epsilon, 1e-5)) for epsilon in (0, 0.1, 1, 4, 16)]
             assert values == sorted(values)

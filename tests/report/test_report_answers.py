@@ -12,8 +12,8 @@ from report_cells import suffixes
 from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
-from audit.attacks.memorisation import Memorisation
-from audit.attacks.reporting import OverlapFigure, PagesFigure
+from audit.attacks import TEXTS
+from audit.attacks.text import OverlapFigure, PagesFigure
 from audit.measurements import ALPHAS, Bound, DrawnPage, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import compact, figures
@@ -39,17 +39,17 @@ def first_page(page: str) -> str:
 
 def overlap_figure() -> OverlapFigure:
     """The diagram of the memorisation attack."""
-    spec = Memorisation.report.figures[0]
+    spec = TEXTS["memorisation"].figures[0]
     assert isinstance(spec, OverlapFigure)
     return spec
 
 
 def test_every_context_and_class_of_the_attack_has_its_row() -> None:
-    from audit.attacks.memorisation.description import CONTEXTS
+    from audit.attacks.memorisation.names import CONTEXTS
     from audit.attacks.pii import CLASSES
 
-    report = Memorisation.report
-    assert set(report.labels["contexts"]) >= set(CONTEXTS)
+    report = TEXTS["memorisation"]
+    assert {*report.qualifiers["changed"], "exact"} == {*CONTEXTS}
     contexts, classes = suffixes(report).values()
     assert {*contexts, "exact"} - {""} == set(CONTEXTS)
     assert set(classes) >= {*CLASSES, "unique", "repeated", "unproven"}
@@ -160,7 +160,7 @@ def test_pages_are_boxes_with_the_removed_ones_marked_by_more_than_colour(pages:
     page = DrawnPage(
         7, 1.4, ((0.1, 0.1, 0.3, 0.12), (0.4, 0.1, 0.6, 0.12), (0.9, 0.9, 1.4, 0.92)), (False, True, False)
     )
-    labels = PagesFigure("word that stayed", "word that was taken away", "a caption")
+    labels = PagesFigure(kept="word that stayed", removed="word that was taken away", caption="a caption")
     drawn = figures.pages("p", [page], labels)
     seen = Seen(drawn)
     assert "Page 7: 1 of 3 words" in seen.text
@@ -251,9 +251,12 @@ def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None
 
 
 def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:
-    spec = dataclasses.replace(overlap_figure(), labels=dict.fromkeys(overlap_figure().labels, HOSTILE))
+    spec = overlap_figure().model_copy(update={"labels": dict.fromkeys(overlap_figure().labels, HOSTILE)})
     (overlap,) = draw([spec], answers.memorisation(), 0)
-    hostile = [overlap.svg, figures.pages("p", [answers.page(1)], PagesFigure(HOSTILE, HOSTILE, ""))]
+    hostile = [
+        overlap.svg,
+        figures.pages("p", [answers.page(1)], PagesFigure(kept=HOSTILE, removed=HOSTILE, caption="")),
+    ]
     result = dataclasses.replace(answers.memorisation(), confounded=HOSTILE, parameters={HOSTILE: HOSTILE})
     for page in (*hostile, page_of(result)):
         seen = Seen(page)

@@ -11,16 +11,17 @@ from report_cells import cells
 from test_report_html import Seen
 from test_report_multishot import tables
 
+from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.description import METRICS
 from audit.attacks.canaries.epsilon import EPSILON, GAUSSIAN, RECORD
-from audit.attacks.reporting import HistogramFigure
+from audit.attacks.text import HistogramFigure
 from audit.corpus.canaries.schema import PATTERNS
 from audit.record import Completed
 from audit.report.html import html
 from audit.report.recommend import recommend
 
 ATTACK = "canaries"
+TEXT = TEXTS[ATTACK]
 
 
 def page_of(result: Completed) -> str:
@@ -49,18 +50,17 @@ def clean() -> str:
 
 def test_the_report_knows_every_pattern_and_epsilon() -> None:
     measured = {EPSILON, RECORD, GAUSSIAN, *(f"excess.{pattern}" for pattern in PATTERNS)}
-    assert measured <= set(Canaries.report.measured)
-    assert set(METRICS) <= set(Canaries.metrics)
+    assert measured <= TEXT.known - {*TEXT.names}
 
 
 def test_the_tables_and_the_figure_show_what_the_attack_measures() -> None:
-    assert set(METRICS) <= cells(*Canaries.report.parts)
-    (figure,) = Canaries.report.figures
+    assert {*TEXT.names} <= cells(*TEXT.parts)
+    (figure,) = TEXT.figures
     (histogram,) = examples.canaries().histograms
     assert isinstance(figure, HistogramFigure)
     assert figure.histogram == histogram.name
     assert set(histogram.counts) == set(figure.labels) - {""}
-    assert {item.name for item in examples.canaries().measurements} <= {*Canaries.metrics, *Canaries.report.measured}
+    assert {item.name for item in examples.canaries().measurements} <= TEXT.known
 
 
 def test_page_one_says_how_many_came_out_beside_control_and_chance(leaky: str) -> None:

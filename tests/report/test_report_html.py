@@ -11,7 +11,7 @@ import example_records as examples
 import pytest
 from example_records import Case
 
-from audit.attacks.reporting import CATEGORY_LABELS
+from audit.attacks.text import CATEGORY_LABELS
 from audit.measurements import Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, Skipped

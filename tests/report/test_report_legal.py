@@ -8,10 +8,9 @@ import example_private
 import example_records as examples
 import pytest
 from example_records import Case
-from toy_attack import LossGap
+from toy_attack import TEXT
 
-import audit.attacks
-import audit.report.attack_text
+from audit.attacks import TEXTS
 from audit.cards import AuditSheet, Bounds, TriedTrials
 from audit.measurements import Coverage, Unresolved
 from audit.policy import Limit
@@ -22,7 +21,7 @@ from audit.report.jinja import environment
 from audit.report.residual import residual_risk
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-BATTERY = tuple(kind.name for kind in audit.attacks.BATTERY)
+BATTERY = tuple(TEXTS)
 
 
 def view(case: Case) -> LegalView:
@@ -136,9 +135,8 @@ def test_the_release_is_what_the_owner_states() -> None:
 
 
 def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (audit.attacks, audit.report.attack_text):
-        monkeypatch.setattr(module, "BATTERY", (*audit.attacks.BATTERY, LossGap))
-    done = Completed("loss_gap", LossGap.metrics, {}, (examples.mean("gap", 0.2, 0.1, 40),))
+    monkeypatch.setitem(TEXTS, "loss_gap", TEXT)
+    done = Completed("loss_gap", TEXT.names, {}, (examples.mean("gap", 0.2, 0.1, 40),))
     case = examples.judged(examples.record(examples.reconstruction(0), done, battery=(*BATTERY, "loss_gap")))
     page = html(*case)
     assert "Not mapped to any clause: loss_gap." in page

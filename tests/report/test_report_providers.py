@@ -16,8 +16,8 @@ from report_cells import cells
 from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
-from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.reporting import CurveFigure, HistogramFigure
+from audit.attacks import TEXTS
+from audit.attacks.text import CurveFigure, HistogramFigure
 from audit.measurements import ALPHAS, Bound, Count, Diagnostic, ResultTable, Unresolved
 from audit.policy import Limit
 from audit.record import Completed, Skipped
@@ -53,18 +53,18 @@ def section(page: str) -> str:
 
 
 def test_the_tables_leave_no_method_or_feature_out() -> None:
-    from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS
+    from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS
 
-    asked = cells(*ProviderMembership.report.parts)
+    asked = cells(*TEXTS["provider_membership"].parts)
     assert {f"balanced_accuracy.{name}{end}" for name in METHODS for end in ("", ".s5", ".s10")} < asked
     assert {f"auc.{name}" for name in (*FEATURES, *MEMORY)} < asked
-    assert {item.name for item in examples.providers().measurements} == set(ProviderMembership.metrics)
+    assert {item.name for item in examples.providers().measurements} == {*TEXTS["provider_membership"].names}
 
 
 def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
-    from audit.attacks.provider_membership.description import FEATURES
     from audit.attacks.provider_membership.features import ProviderTable
     from audit.attacks.provider_membership.measures import measure_table
+    from audit.attacks.provider_membership.names import FEATURES
     from audit.engine.interface import SILENT
 
     rng = np.random.default_rng(3)
@@ -72,7 +72,7 @@ def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
     made = {name: rng.random(80) + member for name in FEATURES}
     table = ProviderTable(tuple(map(str, range(80))), member, np.full(80, 9), np.full(80, 3), made, made["loss"])
     found = measure_table(table, rng, SILENT, n_seeds=1, n_permutations=2, share=0.3).findings
-    curves, bars = ProviderMembership.report.figures
+    curves, bars = TEXTS["provider_membership"].figures
     assert isinstance(curves, CurveFigure)
     assert isinstance(bars, HistogramFigure)
     assert {name for curve in found.curves for name in curve.series} == set(curves.series)
@@ -316,8 +316,8 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
 
 
 def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
-    from audit.attacks.provider_membership.description import FEATURES
     from audit.attacks.provider_membership.features import ProviderTable
+    from audit.attacks.provider_membership.names import FEATURES
     from audit.attacks.provider_membership.providers import providers_of
     from audit.attacks.provider_membership.summary import entries
     from audit.corpus import documents

@@ -12,6 +12,7 @@ from PIL import Image
 from report_cells import suffixes
 from test_report_html import Seen
 
+from audit.attacks import TEXTS
 from audit.attacks.redaction import RedactionContext
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.measurements import Count
@@ -29,7 +30,7 @@ def completed(data, target=None, attack=None) -> Completed:
     found = redacted.findings(data, target, attack)
     return Completed(
         attack=ATTACK,
-        metrics=attack.metrics,
+        metrics=TEXTS["redaction"].names,
         parameters=dataclasses.asdict(attack),
         measurements=found.measurements,
         counts=found.counts,
@@ -61,10 +62,10 @@ def telling() -> Completed:
 
 def test_the_tables_leave_no_kind_mask_or_classifier_out() -> None:
     from audit.attacks.redaction.classifiers import CLASSIFIERS
-    from audit.attacks.redaction.description import BLIND
+    from audit.attacks.redaction.names import BLIND
     from audit.corpus.kinds import MASKS
 
-    rows = suffixes(RedactionContext.report)
+    rows = suffixes(TEXTS["redaction"])
     assert rows["Three ways to hide a value"] == [*MASKS, *BLIND]
     assert sorted(rows["By kind of value"]) == sorted(CATEGORIES)
     assert rows["By way of learning"] == [*CLASSIFIERS]

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.reconstruction import Reconstruction
+from audit.attacks import TEXTS
 from audit.cli import app
 from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
@@ -106,7 +106,7 @@ def test_what_no_checkpoint_has_and_limits_that_apply_to_none_are_left_out() -> 
 def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> None:
     entries = stops(examples.training(0.0, 0.6))
     limits = [Limit("reconstruction", "pr.member.attack", "", max=0.3), entries[0].verdict.decisions[0].limit]
-    reports = {"reconstruction": Reconstruction.report}
+    reports = {"reconstruction": TEXTS["reconstruction"]}
     panels = panels_of(entries, "epoch", reports, limits, ["masked_token_accuracy"])
     assert [(panel.title, panel.limit) for panel in panels if panel.limit is not None] == [
         ("One attempt: recovered word for word\n(PR)", 0.3),
@@ -188,7 +188,7 @@ def outcomes(*wanted: str) -> Stops:
 )
 def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(wanted: tuple[str, ...], said: str) -> None:
     entries = stops(outcomes(*wanted))
-    sentence = trend.limit_sentence(entries[0].verdict.decisions[0].limit, Reconstruction.report, entries, "epoch")
+    sentence = trend.limit_sentence(entries[0].verdict.decisions[0].limit, TEXTS["reconstruction"], entries, "epoch")
     assert sentence.replace(NBSP, " ").startswith(f"{METRIC} is confirmed over its limit of 5 points {said}")
 
 

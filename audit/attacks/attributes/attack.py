@@ -15,7 +15,6 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.attributes.description import EXCESS, METHODS, AttributeInferenceDescription, named
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
 from audit.attacks.attributes.measures import (
@@ -28,6 +27,7 @@ from audit.attacks.attributes.measures import (
     jobs,
     reference_controls,
 )
+from audit.attacks.attributes.names import EXCESS, METHODS, named
 from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
 from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
@@ -53,7 +53,7 @@ NO_REFERENCE = (
 
 
 @dataclass(frozen=True)
-class AttributeInference(AttributeInferenceDescription, Attack):
+class AttributeInference(Attack):
     """Attribute inference among a closed set of values (EDPB Opinion 28/2024, paragraph 55; ours but for the idea).
 
     The adversary holds the model and a page with one value hidden, knows what kind of value it is, and has a list of
@@ -77,6 +77,7 @@ class AttributeInference(AttributeInferenceDescription, Attack):
     n_candidates: Annotated[int, Field(ge=MIN_CANDIDATES)] = 16
     n_per_document: Annotated[int, Field(ge=1)] = 8
 
+    name: ClassVar[str] = "attribute_inference"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
 

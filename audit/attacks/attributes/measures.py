@@ -13,14 +13,13 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.attributes.description import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, PUBLIC, named
 from audit.attacks.attributes.hidden import Hidden
+from audit.attacks.attributes.names import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, PUBLIC, named
 from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.given_away import Excess, KindsCheck, count_documents, count_values
-from audit.attacks.measuring import Job, Streams, estimate_without_null
-from audit.attacks.shared_report import DOCUMENTS, VALUES
+from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
 from audit.measurements import ALPHAS, Control, Count, Coverage, Measurement, Unresolved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from audit.attacks.attributes.description import EXCESS, GROUPS, METHODS
+from audit.attacks.attributes.names import EXCESS, GROUPS, METHODS
 from audit.attacks.attributes.questions import kind_of_answer, pool_of, trained_values
 from audit.attacks.interface import Sides, Units
 from audit.attacks.questions import all_questions

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.attributes.description import CALIBRATED, GROUPS, LOSS
 from audit.attacks.attributes.hidden import Hidden
+from audit.attacks.attributes.names import CALIBRATED, GROUPS, LOSS
 from audit.attacks.candidate_weights import (
     MEAN,
     TARGET_WEIGHT,

@@ -10,11 +10,10 @@ from typing import Annotated, Any, ClassVar, Self
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks.canaries.description import CanariesDescription
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import DECOY, PROVABLE, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import DECOY, UNIT, histograms, measure_table
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.paired import paired_by_canary
@@ -27,7 +26,7 @@ from audit.attacks.canaries.summary import (
     weaknesses_of,
 )
 from audit.attacks.canaries.white_box import Inversion
-from audit.attacks.interface import Attack, Findings, Provable, Sides, Units
+from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.attacks.weakening import weaker
@@ -60,7 +59,7 @@ SEARCH = {
 
 
 @dataclass(frozen=True)
-class Canaries(CanariesDescription, Attack):
+class Canaries(Attack):
     """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
 
     Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
@@ -95,7 +94,7 @@ class Canaries(CanariesDescription, Attack):
     n_decoys: Annotated[int, Field(ge=1)] = 16
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
-    provable: ClassVar[Mapping[str, Provable]] = PROVABLE
+    name: ClassVar[str] = "canaries"
     seconds: ClassVar[tuple[float, float]] = (0.5, 3.0)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "spade-extraction": LINKS_ONLY,

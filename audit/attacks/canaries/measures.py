@@ -10,9 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
-from audit.attacks.canaries.description import POWER
 from audit.attacks.canaries.outcomes import CanaryTable
-from audit.attacks.interface import Provable
 from audit.attacks.measuring import Streams
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
@@ -24,17 +22,7 @@ from audit.targets import utility
 UNIT = "canaries"
 DECOY = "decoy"
 """Asked beside other completions; no metric by itself: a limit on the excess is held against it."""
-PROVABLE = {
-    "excess": Provable("advantage", "canary", chance_in="extracted"),
-    "excess_top3": Provable("advantage", "canary", chance_in="top3"),
-    "excess_exposure": Provable(
-        "exposure", "canary", bits_in=("exhaustive_limit", "answers_limit", "n_references", "n_answers")
-    ),
-    "extracted": Provable("tpr", "canary", chance_in="extracted"),
-    "top3": Provable("tpr", "canary", chance_in="top3"),
-}
-"""What a guarantee of the training bounds: of a secret that was never planted the model knows nothing, so that it ranks
-among the first as often as chance has it, and one that was planted is as many documents as there are copies."""
+POWER = "most_bits"
 NEEDED_CANARIES = 32
 """Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
 NONE_IN = "no canary that was put in could be asked for"

@@ -8,7 +8,7 @@ import numpy as np
 
 from audit.attacks.canaries.epsilon import EPSILON
 from audit.attacks.canaries.outcomes import REASONS, CanaryTable, Outcome
-from audit.attacks.shared_report import RETRAIN
+from audit.attacks.measuring import RETRAIN
 from audit.case import Case
 from audit.corpus.canaries.loss_proof import LOSS_FILE
 from audit.corpus.canaries.schema import Canary, CanarySet

@@ -12,10 +12,9 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.controls import blind_controls
-from audit.attacks.interface import Attack, Findings, Provable, Units
+from audit.attacks.interface import Attack, Findings, Units
 from audit.attacks.masking import N_MASKS
-from audit.attacks.measuring import compare_losses
-from audit.attacks.membership.description import LIMITED, SCORES, MembershipInferenceDescription
+from audit.attacks.measuring import DOCUMENTS, compare_losses
 from audit.attacks.membership.documents import (
     CALIBRATING,
     NO_REFERENCE,
@@ -36,10 +35,10 @@ from audit.attacks.membership.measures import (
     reference_controls,
     reference_knows_members,
 )
+from audit.attacks.membership.names import LIMITED, SCORES
 from audit.attacks.membership.reference import reads_otherwise
 from audit.attacks.membership.scores import PRIMARIES, counted_scores, enough, gated_scores, score_documents
-from audit.attacks.score_figures import provable_of, rank_scores
-from audit.attacks.shared_report import DOCUMENTS, LOW
+from audit.attacks.score_figures import LOW, rank_scores
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.attacks.weakening import weaker
@@ -70,7 +69,7 @@ MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}
 
 
 @dataclass(frozen=True)
-class MembershipInference(MembershipInferenceDescription, Attack):
+class MembershipInference(Attack):
     """Membership inference on documents (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
@@ -97,8 +96,8 @@ class MembershipInference(MembershipInferenceDescription, Attack):
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     n_masks: Annotated[int, Field(ge=1)] = N_MASKS
 
+    name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
-    provable: ClassVar[Mapping[str, Provable]] = provable_of("document")
 
     @property
     def ablations(self) -> tuple[str, ...]:

@@ -15,12 +15,11 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.interface import Findings
-from audit.attacks.measuring import Streams
-from audit.attacks.membership.description import LIMITED, METRICS, POWER, SCORES
+from audit.attacks.measuring import DOCUMENTS, Streams
+from audit.attacks.membership.names import LIMITED, METRICS, POWER, SCORES
 from audit.attacks.membership.reference import reference_power
 from audit.attacks.membership.scores import PRIMARIES, RATIO, ScoredDocuments
-from audit.attacks.score_figures import ScoreComparison, draw_roc
-from audit.attacks.shared_report import DOCUMENTS, LOW, RATES
+from audit.attacks.score_figures import LOW, RATES, ScoreComparison, draw_roc
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.blind import MIN_UNITS

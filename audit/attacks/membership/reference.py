@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from audit.attacks.membership.description import POWER
 from audit.attacks.membership.documents import first_by_name, reference_of
+from audit.attacks.membership.names import POWER
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.case import Case
 from audit.measurements import ALPHAS, Check, Measurement, Unresolved

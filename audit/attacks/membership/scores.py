@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.membership.description import SCORES
 from audit.attacks.membership.documents import adapted_ids, can_adapt, name_uncounted, reference_of
+from audit.attacks.membership.names import SCORES
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units, ask_all
+from audit.attacks import TEXTS, blind_baseline
+from audit.attacks.interface import Attack, Findings, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import GATED, METHODS, WHOLE, ContextProbe, Scene
 from audit.attacks.memorisation.decoys import most_frequent
-from audit.attacks.memorisation.description import CONTEXTS, DISCOVERABLE, METRICS, Context, MemorisationDescription
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
 from audit.attacks.memorisation.measures import measure_questions
+from audit.attacks.memorisation.names import CONTEXTS, DISCOVERABLE, Context
 from audit.attacks.memorisation.paired import paired_by_question
 from audit.attacks.memorisation.summary import (
     commonest_anls,
@@ -56,7 +56,7 @@ _AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Memorisation(MemorisationDescription, Attack):
+class Memorisation(Attack):
     """Extractable memorisation (Pinto et al. 2024; methods.md#memorisation).
 
     The adversary holds a training page without the answer, and the training question. What the model answers is held
@@ -82,10 +82,10 @@ class Memorisation(MemorisationDescription, Attack):
     fuzzy: bool = True
     n_baselines: Annotated[int, Field(ge=1)] = 1
 
+    name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
     uses: ClassVar[tuple[str, ...]] = ("splits",)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
-    evidence_shape: ClassVar[EvidenceShape] = "question"
 
     def __post_init__(self) -> None:
         """Refuse parameters without meaning.
@@ -144,7 +144,7 @@ class Memorisation(MemorisationDescription, Attack):
         methods = {"net": sum(name in self.contexts for name in GATED) + 1}
         return tuple(
             Units(metric, "paired difference", "documents", len(documents[metric]), 0, methods=methods.get(metric, 1))
-            for metric in METRICS
+            for metric in TEXTS[self.name].names
             if metric in documents
         )
 

@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
 from audit.attacks.memorisation.decoys import decoy_pages
-from audit.attacks.memorisation.description import DISCOVERABLE, Context
+from audit.attacks.memorisation.names import DISCOVERABLE, Context
 from audit.attacks.questions import AskedQuestion, distinct_answers
 from audit.attacks.removal import stands_on, without
 from audit.corpus import perturbations

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.memorisation.contexts import METHODS
-from audit.attacks.memorisation.description import GAP
+from audit.attacks.memorisation.names import GAP
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 MAX_ANLS_GAP = 0.02

@@ -12,7 +12,8 @@ from numpy.random import Generator
 from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job, Streams, estimate_without_null, run_jobs
 from audit.attacks.memorisation.contexts import WHOLE
-from audit.attacks.memorisation.description import (
+from audit.attacks.memorisation.fairness import control_contexts
+from audit.attacks.memorisation.names import (
     DISCOVERABLE,
     EXTRACTABLE,
     GAP,
@@ -21,7 +22,6 @@ from audit.attacks.memorisation.description import (
     MORE_CONTEXTS,
     PLAYERS,
 )
-from audit.attacks.memorisation.fairness import control_contexts
 from audit.attacks.memorisation.table import QuestionTable
 from audit.attacks.pii import CLASSES, IDENTIFYING
 from audit.attacks.removal import ATTEMPTED, UNPROVEN

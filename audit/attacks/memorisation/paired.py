@@ -8,8 +8,8 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.memorisation.contexts import WHOLE
-from audit.attacks.memorisation.description import IDENTIFIED
 from audit.attacks.memorisation.measures import by_value, identifying
+from audit.attacks.memorisation.names import IDENTIFIED
 from audit.attacks.memorisation.table import QuestionTable
 from audit.stats.paired import UnitScores
 

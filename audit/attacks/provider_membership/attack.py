@@ -12,12 +12,12 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.budget import SEED, sample
 from audit.attacks.controls import blind_controls
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Provable, Units
+from audit.attacks.interface import Attack, Findings, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
-from audit.attacks.provider_membership.description import MEMORY, ProviderMembershipDescription
 from audit.attacks.provider_membership.features import IN, OUT, ProviderTable, match_sides, table_of, tabulate
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, Measured, measure_table
+from audit.attacks.provider_membership.names import MEMORY
 from audit.attacks.provider_membership.providers import (
     Provider,
     askable,
@@ -38,11 +38,9 @@ from audit.attacks.provider_membership.queries import (
     missing_reference,
     reference_of,
 )
-from audit.attacks.provider_membership.report import SUREST
 from audit.attacks.provider_membership.scores import CHANGES
 from audit.attacks.provider_membership.summary import count_providers, entries
-from audit.attacks.score_figures import provable_of
-from audit.attacks.shared_report import LOW
+from audit.attacks.score_figures import LOW
 from audit.attacks.usable import loss_kind
 from audit.attacks.weakening import weaker
 from audit.case import Case
@@ -57,7 +55,7 @@ N_PERMUTATIONS = {"quick": 50, "standard": 200, "full": 500}
 
 
 @dataclass(frozen=True)
-class ProviderMembership(ProviderMembershipDescription, Attack):
+class ProviderMembership(Attack):
     """Did documents of a provider train the model (Tito et al. 2024, section 5.2; methods.md#provider-membership)?
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside what
@@ -81,13 +79,9 @@ class ProviderMembership(ProviderMembershipDescription, Attack):
     n_absent: Annotated[int, Field(ge=0)] = 5
     n_absent_keys: Annotated[int, Field(ge=1)] = 2
 
+    name: ClassVar[str] = "provider_membership"
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
     sides: ClassVar[tuple[str, str]] = (IN, OUT)
-    evidence_shape: ClassVar[EvidenceShape] = "provider"
-    provable: ClassVar[Mapping[str, Provable]] = {
-        "balanced_accuracy": Provable("balanced accuracy", "provider"),
-        **provable_of("provider"),
-    }
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -275,4 +269,4 @@ def _surest(measured: Measured, table: ProviderTable, providers: Sequence[Provid
     numbers = {provider.name: provider.number for provider in providers}
     columns = (measured.scores[measured.score], table.n_documents, table.n_questions)
     rows = {numbers[table.names[row]]: tuple(float(column[row]) for column in columns) for row in measured.surest}
-    return (ResultTable(SUREST.name, tuple(column.name for column in SUREST.columns), rows),)
+    return (ResultTable("surest providers", ("score", "documents", "questions"), rows),)

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.provider_membership.description import FEATURES, MEMORY
+from audit.attacks.provider_membership.names import FEATURES, MEMORY
 from audit.engine.interface import Json, Trial
 
 

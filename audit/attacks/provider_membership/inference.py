@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.provider_membership.description import FEATURES, MEMORY, METHODS
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.methods import (
     MIN_SIDE,
@@ -21,6 +20,7 @@ from audit.attacks.provider_membership.methods import (
     partial_knowledge,
     zero_knowledge,
 )
+from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS
 from audit.engine.interface import Progress
 
 MIN_JUDGED = 2

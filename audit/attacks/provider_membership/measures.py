@@ -15,14 +15,6 @@ from numpy.random import Generator
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Streams, estimate_without_null
-from audit.attacks.provider_membership.description import (
-    CERTAIN_METRICS,
-    METHODS,
-    METRICS,
-    POWER,
-    QUESTIONS,
-    SUFFIXES,
-)
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
@@ -32,6 +24,14 @@ from audit.attacks.provider_membership.inference import (
     infer,
     mean_known,
     says_nothing,
+)
+from audit.attacks.provider_membership.names import (
+    CERTAIN_METRICS,
+    METHODS,
+    METRICS,
+    POWER,
+    QUESTIONS,
+    SUFFIXES,
 )
 from audit.attacks.provider_membership.scores import (
     collect_scores,
@@ -43,7 +43,7 @@ from audit.attacks.provider_membership.scores import (
 )
 from audit.attacks.provider_membership.summary import compare_with_null, describe_importance, describe_memory_tests
 from audit.attacks.provider_membership.uncertainty import measure_accuracy, measure_forest_area, permute_labels
-from audit.attacks.shared_report import LOW, RATES
+from audit.attacks.score_figures import LOW, RATES
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.medians import median_interval

@@ -14,11 +14,10 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.measuring import Streams
-from audit.attacks.provider_membership.description import CERTAIN_SCORES, FEATURES, MEMORY
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, Inference, smaller_side
-from audit.attacks.score_figures import ScoreComparison, TwoSides, draw_roc
-from audit.attacks.shared_report import LOW, RATES
+from audit.attacks.provider_membership.names import CERTAIN_SCORES, FEATURES, MEMORY
+from audit.attacks.score_figures import LOW, RATES, ScoreComparison, TwoSides, draw_roc
 from audit.measurements import Check, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.advantage import lowest_resolved
 

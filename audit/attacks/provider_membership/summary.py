@@ -9,9 +9,9 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.provider_membership.absent_keys import AbsentKeyReply
-from audit.attacks.provider_membership.description import MEMORY
 from audit.attacks.provider_membership.features import IN, OUT, Matched, ProviderTable
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known, memory_calls
+from audit.attacks.provider_membership.names import MEMORY
 from audit.attacks.provider_membership.providers import REASONS, Provider, provider_of
 from audit.attacks.provider_membership.scores import LOWER, collect_scores
 from audit.attacks.provider_membership.uncertainty import JOINT, Permuted

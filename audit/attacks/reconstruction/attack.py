@@ -14,7 +14,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.candidate_weights import Mean
 from audit.attacks.fields import LENGTHS, all_fields, field_of
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import Attack, EvidenceShape, Findings, Sides, Units
+from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.reconstruction.cdmi import (
     Alone,
     JudgedCandidates,
@@ -27,14 +27,13 @@ from audit.attacks.reconstruction.cdmi import (
     rebuilds,
     reconstruct,
 )
-from audit.attacks.reconstruction.description import (
+from audit.attacks.reconstruction.measures import measure_fields
+from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
+from audit.attacks.reconstruction.names import (
     DEFAULT,
     LOWEST_LOSS,
     TUNED,
-    ReconstructionDescription,
 )
-from audit.attacks.reconstruction.measures import measure_fields
-from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
 from audit.attacks.reconstruction.paired import paired_by_field
 from audit.attacks.reconstruction.reasons import (
@@ -64,7 +63,7 @@ N_ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
-class Reconstruction(ReconstructionDescription, Attack):
+class Reconstruction(Attack):
     """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; methods.md#reconstruction).
 
     The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
@@ -109,6 +108,7 @@ class Reconstruction(ReconstructionDescription, Attack):
     max_tokens: Annotated[int, Field(ge=1)] = LENGTHS[1]
     screened: Annotated[int | None, Field(ge=1)] = None
 
+    name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
         "question-answering": ANSWERING,
@@ -116,9 +116,7 @@ class Reconstruction(ReconstructionDescription, Attack):
         "intent-slots": OWN_VOCABULARY,
         POINTING: NO_PAGE_LOSS,
     }
-    counts_fields: ClassVar[bool] = True
     seconds: ClassVar[tuple[float, float]] = (0.1, 20.0)
-    evidence_shape: ClassVar[EvidenceShape] = "field"
 
     def __post_init__(self) -> None:
         if self.min_tokens > self.max_tokens:

@@ -15,8 +15,8 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
-from audit.attacks.measuring import Job, Streams
-from audit.attacks.reconstruction.description import (
+from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams
+from audit.attacks.reconstruction.names import (
     DETECTION,
     EXCESSES,
     GAIN,
@@ -28,7 +28,6 @@ from audit.attacks.reconstruction.description import (
     named,
 )
 from audit.attacks.reconstruction.table import FieldTable, unresolved
-from audit.attacks.shared_report import DOCUMENTS, VALUES
 from audit.attacks.splits import AUDITED
 from audit.measurements import ALPHAS, Check, Control, Estimate, Measurement, Unresolved
 from audit.stats.intervals import Interval, proportion

@@ -18,7 +18,7 @@ from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, Streams, run_jobs
 from audit.attacks.reconstruction import gated, multishot
-from audit.attacks.reconstruction.description import DEFAULT, EPSILONS, EXCESSES, GROUPS, PLAYERS, RECALL, SCORES, TUNED
+from audit.attacks.reconstruction.names import DEFAULT, EPSILONS, EXCESSES, GROUPS, PLAYERS, RECALL, SCORES, TUNED
 from audit.attacks.reconstruction.offered import FieldKind, coverage
 from audit.attacks.reconstruction.table import FieldTable, Uniform, build_table, unresolved
 from audit.attacks.splits import AUDITED, LABELS

@@ -11,7 +11,8 @@ from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job, Streams
-from audit.attacks.reconstruction.description import (
+from audit.attacks.reconstruction.methods import PRIMARY, read_shots
+from audit.attacks.reconstruction.names import (
     COLUMNS,
     DEFAULT,
     GROUPS,
@@ -22,7 +23,6 @@ from audit.attacks.reconstruction.description import (
     TUNED_SERIES,
     named,
 )
-from audit.attacks.reconstruction.methods import PRIMARY, read_shots
 from audit.attacks.reconstruction.table import BASELINE, TUNED_BASELINE, FieldTable, unresolved
 from audit.attacks.splits import AUDITED
 from audit.engine.interface import Json

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from audit.attacks.fields import LENGTHS, Field, FieldPart, Length, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.description import EXCESSES, GROUPS, LENGTHS_APART
+from audit.attacks.reconstruction.names import EXCESSES, GROUPS, LENGTHS_APART
 from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from audit.attacks.fields import Field
-from audit.attacks.reconstruction.description import EXCESSES, GROUPS, PLAYERS, named
+from audit.attacks.reconstruction.names import EXCESSES, GROUPS, PLAYERS, named
 from audit.attacks.reconstruction.table import Uniform, build_table
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import occurrences

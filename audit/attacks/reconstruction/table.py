@@ -14,8 +14,8 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import DocumentColumns
 from audit.attacks.fields import Field
 from audit.attacks.given_away import TriedValues
-from audit.attacks.reconstruction.description import DEFAULT, PLAYERS, TUNED, named
 from audit.attacks.reconstruction.methods import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
+from audit.attacks.reconstruction.names import DEFAULT, PLAYERS, TUNED, named
 from audit.corpus.folding import Occurrence, fold
 from audit.engine.interface import Json
 from audit.measurements import Unresolved

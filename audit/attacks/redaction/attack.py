@@ -13,7 +13,6 @@ from pydantic import Field
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Attack, Findings, Units
 from audit.attacks.redaction.classifiers import CLASSIFIERS
-from audit.attacks.redaction.description import RedactionContextDescription
 from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import measure_redaction
@@ -38,7 +37,7 @@ ADD_VALUES = "mark values of two categories at least for attack, in as many docu
 
 
 @dataclass(frozen=True)
-class RedactionContext(RedactionContextDescription, Attack):
+class RedactionContext(Attack):
     """What the text around a redaction gives away (methods.md#redaction-context; Beltrame et al. 2024).
 
     Every value that may be attacked is hidden, and a classifier that saw other documents tells its category from its
@@ -57,6 +56,7 @@ class RedactionContext(RedactionContextDescription, Attack):
     embedding: EmbeddingName = "tfidf"
     n_folds: Annotated[int, Field(ge=2)] = 5
 
+    name: ClassVar[str] = "redaction"
     uses: ClassVar[tuple[str, ...]] = ("embedder",)
     needs_model: ClassVar[bool] = False
 

@@ -13,7 +13,7 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Streams
-from audit.attacks.redaction.description import BLIND, EXCESS
+from audit.attacks.redaction.names import BLIND, EXCESS
 from audit.attacks.redaction.samples import NEEDED, samples_of
 from audit.attacks.redaction.target_gain import measure_gain
 from audit.attacks.redaction.text_leak import (

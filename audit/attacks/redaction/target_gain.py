@@ -13,7 +13,7 @@ from audit.arrays import Bools, Ints
 from audit.attacks.measuring import Streams
 from audit.attacks.redaction import embedding
 from audit.attacks.redaction.classifiers import Features, fit
-from audit.attacks.redaction.description import EXCESS, GAINS
+from audit.attacks.redaction.names import EXCESS, GAINS
 from audit.attacks.redaction.samples import NEEDED, Samples
 from audit.attacks.redaction.target_guess import Guess, by_category, can_guess, categories_of_tags
 from audit.attacks.splits import AUDITED

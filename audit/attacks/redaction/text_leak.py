@@ -14,8 +14,8 @@ import numpy as np
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Units
-from audit.attacks.redaction.description import BLIND, EXCESS, GATED
 from audit.attacks.redaction.folds import FoldTrial
+from audit.attacks.redaction.names import BLIND, EXCESS, GATED
 from audit.attacks.redaction.samples import NEEDED, Samples, groups_of
 from audit.attacks.splits import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Mask

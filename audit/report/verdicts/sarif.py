@@ -16,9 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from audit import __version__
-from audit.attacks import BATTERY
-from audit.attacks.description import describe
-from audit.attacks.reporting import AttackReport
+from audit.attacks import TEXTS, text_of
 from audit.corpus.paths import printable
 from audit.errors import RenderError
 from audit.report.verdicts.judged import Judged, compared
@@ -31,7 +29,6 @@ of the line, so that every change of a limit would close an alert and open anoth
 _SEVERITIES = {"error": "8.0", "warning": "5.0"}
 """`security-severity`, which GitHub shows as high and medium (ours): neither is a score of this model's leak."""
 _PAGE = "reference/metrics"
-_REPORTS: dict[str, AttackReport] = {kind.name: kind.report for kind in describe(BATTERY)}
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def _findings(judged: Judged) -> Iterator[_Finding]:
 
 
 def _label(attack: str, metric: str) -> str:
-    report = _REPORTS.get(attack)
+    report = TEXTS.get(attack)
     return metric if report is None else report.label(metric)
 
 
@@ -109,9 +106,9 @@ def _driver(findings: Sequence[_Finding]) -> dict[str, Any]:
 
 
 def _rule(finding: _Finding, address: str | None) -> dict[str, Any]:
-    report = _REPORTS.get(finding.attack, AttackReport())
-    label = _label(finding.attack, finding.metric.partition(" ")[0]) if finding.attack in _REPORTS else "The verdict"
-    page = f"{_PAGE}.md#{finding.attack}" if finding.attack in _REPORTS else "policies.md"
+    report = text_of(finding.attack)
+    label = _label(finding.attack, finding.metric.partition(" ")[0]) if finding.attack in TEXTS else "The verdict"
+    page = f"{_PAGE}.md#{finding.attack}" if finding.attack in TEXTS else "policies.md"
     rule: dict[str, Any] = {
         "id": finding.rule,
         "shortDescription": {"text": label},

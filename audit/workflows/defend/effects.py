@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from audit.attacks import BATTERY
+from audit.attacks import TEXTS
 from audit.defenses.comparison import Change
 from audit.defenses.measured import Effect, LimitChange, LimitUse, MissingAttack
 from audit.measurements import Estimate
@@ -31,13 +31,13 @@ def effects_on_limits(
         name: of the countermeasure; random numbers follow from it.
     """
     found = []
-    for kind in BATTERY:
-        first, second = before.completed(kind.name), after.completed(kind.name)
+    for attack in TEXTS:
+        first, second = before.completed(attack), after.completed(attack)
         if first is None or second is None:
             continue
-        for metric in _metrics(kind.name, before, after, policy):
+        for metric in _metrics(attack, before, after, policy):
             effect = _effect(before, after, (first, second), metric, name)
-            own = _known(metric, known) if kind.name == "memorisation" else None
+            own = _known(metric, known) if attack == "memorisation" else None
             if own is not None and effect.difference is not None:
                 effect = replace(effect, difference=own.difference, p=own.p, paired=True)
             found.append(effect)
@@ -100,7 +100,7 @@ def _metrics(attack: str, before: ScanOfSide, after: ScanOfSide, policy: Policy)
     limited = [limit.metric for limit in policy.limits if limit.attack == attack]
     decisions = (*before.verdict.decisions, *after.verdict.decisions)
     deciding = [one.measured.name for one in decisions if one.limit.attack == attack and one.measured is not None]
-    return list(dict.fromkeys([*limited, *deciding, *before.attacks[attack].summary().values()]))
+    return list(dict.fromkeys([*limited, *deciding, *TEXTS[attack].trend.summary.values()]))
 
 
 def _effect(

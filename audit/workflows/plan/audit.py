@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.budget import SHARES
 from audit.corpus import manifest

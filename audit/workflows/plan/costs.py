@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, halves
 from audit.attacks.interface import Attack, Sides
 from audit.corpus.documents import Corpus

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.copies import confounded_by_copies
 from audit.attacks.interface import Units

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-from audit.attacks import BATTERY
+from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest

@@ -1,26 +1,17 @@
-"""Provider membership as policies and reports know it."""
+"""Names of features, methods and metrics of provider membership."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar
 
-from audit.attacks.description import Description
-from audit.attacks.provider_membership.report import METHODS as LABELLED
-from audit.attacks.provider_membership.report import REPORT
-from audit.attacks.reporting import AttackReport
-from audit.attacks.shared_report import BLIND_AUC, LOW, RATES, SCORE_CAPS
-
-if TYPE_CHECKING:
-    from audit.attacks.interface import Attack
+from audit.attacks.score_figures import LOW, RATES
 
 FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
 """What the paper's unsupervised attack (the first two) and its supervised one (all) look at
 (methods.md#provider-membership)."""
 MEMORY = ("memory_similarity", "memory_change")
 """The paper's two memorisation tests: NLS_mem (M1) and dNLS_mem (M2)."""
-METHODS = tuple(LABELLED)
+METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
 """The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
 QUESTIONS = (0, 5, 10)
 """The paper's s: providers with at least so many questions (table A6)."""
@@ -44,21 +35,3 @@ METRICS = (
 )
 """What a table gives. "balanced_accuracy" is that of the primary method; "auc" and the rates are of user inference."""
 ABSENT_KEY = "absent_key"
-
-
-class ProviderMembershipDescription(Description):
-    """What is told of `ProviderMembership` without running it."""
-
-    name: ClassVar[str] = "provider_membership"
-    metrics: ClassVar[tuple[str, ...]] = (*METRICS, BLIND_AUC, ABSENT_KEY)
-    unbounded: ClassVar[tuple[str, ...]] = (POWER,)
-    caps: ClassVar[Mapping[str, float]] = {LOW: SCORE_CAPS[LOW]}
-    report: ClassVar[AttackReport] = REPORT
-    power: ClassVar[str | None] = POWER
-
-    @classmethod
-    def load(cls) -> type[Attack]:
-        """See `Description.load`."""
-        from audit.attacks.provider_membership.attack import ProviderMembership
-
-        return ProviderMembership

@@ -1,0 +1,13 @@
+"""Names of metrics of attribute inference."""
+
+from __future__ import annotations
+
+LOSS, CALIBRATED = "loss", "calibrated"
+METHODS = (LOSS, CALIBRATED)
+GROUPS = ("unique", "repeated", "all")
+EXCESS, CHOSEN, PUBLIC, LISTED, POWER = "excess", "chosen", "public", "candidates", "planted_choice"
+
+
+def named(name: str, method: str) -> str:
+    """A metric by a method; those by the loss bear the bare name."""
+    return name if method == LOSS else f"{name}.{method}"

@@ -1,0 +1,626 @@
+"""Text of an attack: names and labels of its metrics, figures, tables, trend, glossary and threat model.
+
+Each attack has a `text.toml` beside its code; `load` validates it, so that a misspelt name fails there and not as "not
+measured" in a report. Parts that several attacks share are in `shared.toml`, and a text names those that it takes.
+Sentences with logic are Jinja macros in `templates/attacks/<attack>.html`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+Kind = Literal["share", "points", "auc", "score", "ratio", "bits", "count", "number"]
+"""share: a proportion; points: a difference of two; auc: an area, 0.5 is chance; score: 0 to 1; ratio: 1 means no
+difference; count: units found, of which a policy may hold the lower bound alone; bits and number: as they are."""
+Form = Literal["share", "points", "ratio", "number"]
+"""share: printed in percent; points: in hundredths; ratio and number: as they are."""
+Shown = Literal["value", "counted", "count first", "null", "drawn"]
+"""value: with its interval; counted: and the whole number of units behind a share; count first: that number leads;
+null: what the measurement is compared with; drawn: its interval as a drawing."""
+Access = Literal["weights", "scores", "answers", "copies"]
+"""What an attacker has of a model, most first; copies: no model, redacted copies of its documents alone."""
+EvidenceShape = Literal["field", "question", "provider", "values"]
+"""What a line of an attack's evidence holds, see `audit.report.revealed`; "values": plain values by name."""
+Protected = Literal["document", "provider", "canary"]
+"""Whoever a metric is about: a canary is all copies of a secret."""
+ACCESS_LABELS: dict[Access, str] = {
+    "weights": "the model’s weights",
+    "scores": "its losses or probabilities",
+    "answers": "its answers alone",
+    "copies": "no model: redacted copies alone",
+}
+SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").read_text(encoding="utf-8"))
+"""Parts of texts by name, and labels of categories."""
+CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
+"""The manifest's field categories, as a reader who knows no schema would call them."""
+NAMED_CATEGORIES: Mapping[str, str] = {**CATEGORY_LABELS, **SHARED["named_categories"]}
+"""The same where the value itself is meant."""
+_UNBOUNDED = frozenset({"ratio", "bits", "count", "number"})
+_SETS: Mapping[str, Sequence[str]] = {"split": ("member", "heldout"), "category": tuple(CATEGORY_LABELS)}
+
+
+def name_parts(name: str) -> list[str]:
+    """Split a dotted name; a dot before a digit belongs to a number ("ipf.member.e0.001")."""
+    return re.split(r"\.(?!\d)", name)
+
+
+def sentence_case(text: str) -> str:
+    """Return the text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+class _Text(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Metric(_Text):
+    """All measurements that share the first part of their name.
+
+    Attributes:
+        label: in headings and tables.
+        short: the label where there is little room; empty: `label`.
+        meaning: one sentence on what it is.
+        names: full names that a policy may limit.
+        measured: full names beside those, which no policy limits.
+        cap: the smallest maximum over data sets and budgets, where it is under that of the kind: there are scans in
+            which nothing exceeds a limit there or beyond.
+        about_text: whether it may be about what the documents give away, whatever the model.
+        listed: False keeps it out of the table of every measurement, because a part shows it.
+        counted: False for a share that is no count of units.
+    """
+
+    label: str
+    meaning: str = ""
+    kind: Kind = "number"
+    short: str = ""
+    names: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    cap: float | None = None
+    about_text: bool = False
+    listed: bool = True
+    counted: bool = True
+
+    @property
+    def form(self) -> Form:
+        """The form in which its values are printed."""
+        return self.kind if self.kind in ("share", "points", "ratio") else "number"
+
+    @property
+    def upper(self) -> float | None:
+        """The largest value that it can have: 1 for shares and areas; None: any number."""
+        return None if self.kind in _UNBOUNDED else 1.0
+
+
+class NamedMetric(_Text):
+    """A measurement by its full name, with its label in a figure or table."""
+
+    label: str
+    metric: str
+
+
+class MetricPanel(_Text):
+    """A diagram with one line or kind of marker for each series; `complement` draws 1 - value."""
+
+    title: str
+    series: tuple[NamedMetric, ...]
+    complement: bool = False
+
+
+class CategoryFigure(_Text):
+    """Dots with intervals by category of value: the category is the last part of each measurement's name."""
+
+    draw: Literal["categories"] = "categories"
+    panels: tuple[MetricPanel, ...]
+    caption: str
+
+
+class HistogramFigure(_Text):
+    """A histogram of the record; `labels` are of its series and their parts, `height` is in inches."""
+
+    draw: Literal["histogram"] = "histogram"
+    histogram: str
+    caption: str
+    labels: dict[str, str] = {}
+    height: float | None = None
+
+
+class CurvePanel(_Text):
+    """A curve of the record; axis and quantity are the record's own where they are None."""
+
+    curve: str
+    title: str = ""
+    axis: str | None = None
+    quantity: str | None = None
+    form: Form = "number"
+    x_scale: float = 1
+    diagonal: bool = False
+
+
+class CurveFigure(_Text):
+    """Curves of the record, a panel each; `series` has their labels in order, `height` of a row is in inches."""
+
+    draw: Literal["curves"] = "curves"
+    panels: tuple[CurvePanel, ...]
+    caption: str
+    series: dict[str, str] = {}
+    height: float | None = None
+
+
+class OverlapRow(_Text):
+    """Names of the measurements that compare what two models answer of the same questions."""
+
+    label: str
+    first: str
+    second: str
+    only_first: str
+    only_second: str
+    net: str
+
+
+class OverlapFigure(_Text):
+    """Diagram of what two models answer; `labels` are of first, second, only_first, both, only_second, neither."""
+
+    draw: Literal["overlap"] = "overlap"
+    rows: tuple[OverlapRow, ...]
+    labels: dict[str, str]
+    caption: str
+
+
+class PagesFigure(_Text):
+    """Attacked pages as boxes, with labels for words that stayed and words that were taken away."""
+
+    draw: Literal["pages"] = "pages"
+    kept: str
+    removed: str
+    caption: str
+
+
+Figure = CategoryFigure | HistogramFigure | CurveFigure | OverlapFigure | PagesFigure
+Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
+
+
+class TableColumn(_Text):
+    """A column of a compact table: a measurement, or a diagnostic.
+
+    Attributes:
+        metric: the measurement's name without the row's suffix; empty in a column of diagnostics.
+        after: the last part of the name, behind the row's suffix.
+        shown: what is printed of the measurement.
+        zero: where the drawing has its line of no difference.
+        n: whether the number of units stands here instead of beside the row's label.
+        diagnostic: the diagnostic's name without the row's suffix, printed in `form`.
+        p: the diagnostic that is printed as p under the number.
+    """
+
+    label: str
+    metric: str = ""
+    after: str = ""
+    shown: Shown = "value"
+    zero: float = 0.0
+    n: bool = False
+    diagnostic: str = ""
+    form: Form = "number"
+    p: str = ""
+
+
+class TableRow(_Text):
+    """A row of a compact table, left out where nothing of it was measured.
+
+    Attributes:
+        suffix: of the names of all columns; empty asks for the metric itself.
+        instead: other measurements by the metric of a column; all other columns are empty then.
+    """
+
+    label: str
+    suffix: str = ""
+    instead: dict[str, str] = {}
+
+    def name(self, base: str, after: str = "") -> str | None:
+        """Return the full name of what a column asks for in this row; None for nothing."""
+        if self.instead or not base:
+            return self.instead.get(base)
+        return ".".join(part for part in (base, self.suffix, after) if part)
+
+
+class TableSpec(_Text):
+    """A few kinds of numbers side by side.
+
+    In a file, `each = "GROUP"` in a row stands for a row for each entry of a group of labels.
+    """
+
+    caption: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
+
+
+class PartMark(_Text):
+    """A label on a part whose diagnostic is under a threshold, and the reason."""
+
+    diagnostic: str
+    under: float
+    label: str
+    reason: str
+
+
+class ReportPart(_Text):
+    """A part of an attack's section.
+
+    Attributes:
+        text: the macro of its sentences.
+        template: holds that macro; empty: the attack's own.
+        mark: shown where a diagnostic is low.
+    """
+
+    title: str
+    text: str
+    figures: Figures = ()
+    tables: tuple[TableSpec, ...] = ()
+    mark: PartMark | None = None
+    template: str = ""
+
+
+class ResultColumn(_Text):
+    """A column of a result table; a count is printed without decimals."""
+
+    name: str
+    label: str
+    count: bool = False
+
+
+class ResultTableText(_Text):
+    """Labels of a `ResultTable`; `row` is a format of a row's number, `text` the macro of the table's sentences."""
+
+    name: str
+    title: str
+    heading: str = ""
+    columns: tuple[ResultColumn, ...] = ()
+    row: str = "{}"
+    text: str = ""
+
+
+class TrendSpec(_Text):
+    """Several checkpoints side by side.
+
+    Attributes:
+        summary: metrics that sum the attack up, by heading: the columns of a sweep's table on the terminal.
+        columns: of the trend's table; empty: `summary`.
+    """
+
+    panels: tuple[MetricPanel, ...] = ()
+    columns: tuple[NamedMetric, ...] = ()
+    summary: dict[str, str] = {}
+
+    @property
+    def shown(self) -> tuple[NamedMetric, ...]:
+        """The columns of the trend's table."""
+        return self.columns or tuple(NamedMetric(label=label, metric=name) for label, name in self.summary.items())
+
+
+class Threat(_Text):
+    """Threat model, as the attack is run here.
+
+    Attributes:
+        access: what all of the attack needs of the model.
+        knowledge: what the attacker knows beside it, as the end of a sentence.
+        least: what a weaker part of the attack can do with; None: no part can do with less.
+        least_for: that part, in a few words.
+        effort: parameters that set the cost of one trial, by name, with labels that follow their number.
+    """
+
+    access: Access
+    knowledge: str
+    least: Access | None = None
+    least_for: str = ""
+    effort: dict[str, str] = {}
+
+
+class Provable(_Text):
+    """How a training's (epsilon, delta) bounds a metric from above, see `proven` and `audit.stats.dp_bounds`.
+
+    Attributes:
+        kind: the bound; an advantage is a rate among those that are in minus that among those that are out.
+        of: whoever is in or out.
+        fpr: the largest rate among those that are out.
+        fpr_in: the first part of the names of diagnostics that hold that rate, where the scan chose it.
+        chance_in: the measurement whose null is the rate for secrets that were never planted.
+        bits_in: the parameters of which the largest is the number of completions that a secret is ranked among.
+    """
+
+    kind: Literal["tpr", "advantage", "balanced accuracy", "auc", "exposure"]
+    of: Protected
+    fpr: float = 1.0
+    fpr_in: str = ""
+    chance_in: str = ""
+    bits_in: tuple[str, ...] = ()
+
+
+class AttackText(_Text):
+    """All that policies, verdicts and reports know of an attack without its code; the default is generic.
+
+    Attributes:
+        name: as policies write it.
+        title: empty: the attack's name.
+        question: that the attack answers, one sentence.
+        power: the metric that measures how strong the attacker was; None when the attack has none.
+        found: the share that says most plainly what the attack found; empty: the first of the trend's summary.
+        tells: measurements that speak for a leak by themselves where they lie beyond their null, the plainest first; by
+            each, the one that says it plainly, often itself. Empty: the trend's summary.
+        metrics: by the first part of a measurement's name; empty: measurements are printed by name.
+        qualifiers: labels of all later parts of names (but `CATEGORY_LABELS`), by group.
+        labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
+        diagnostics: those that columns, marks and sentences read: names, or first parts of several.
+        unlisted: later parts of names that the table of every measurement leaves out, because a part shows them.
+        tables: labels of the record's result tables.
+        follows: by metric, numbers beside which it is never missing, where each rests on two units or more.
+        provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
+        evidence_shape: what a line of its evidence holds.
+        counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
+            differ were not attacked on the same fields.
+        threat: what the attacker has and knows; None: not stated.
+    """
+
+    name: str = ""
+    title: str = ""
+    question: str = "What an attacker who holds the model learns about the documents it was trained on."
+    power: str | None = None
+    found: str = ""
+    tells: dict[str, str] = {}
+    metrics: dict[str, Metric] = {}
+    qualifiers: dict[str, dict[str, str]] = {"generic": SHARED["generic"]}
+    labels: dict[str, dict[str, str]] = {}
+    diagnostics: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    figures: Figures = ()
+    parts: tuple[ReportPart, ...] = ()
+    tables: tuple[ResultTableText, ...] = ()
+    trend: TrendSpec = TrendSpec()
+    glossary: dict[str, str] = {}
+    sources: tuple[str, ...] = ()
+    follows: dict[str, tuple[str, ...]] = {}
+    provable: dict[str, Provable] = {}
+    evidence_shape: EvidenceShape = "values"
+    counts_fields: bool = False
+    threat: Threat | None = None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that a policy may limit, by full name."""
+        return tuple(name for metric in self.metrics.values() for name in metric.names)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Every measurement by full name, limited or not."""
+        return frozenset(name for metric in self.metrics.values() for name in (*metric.names, *metric.measured))
+
+    @cached_property
+    def all_labels(self) -> dict[str, dict[str, str]]:
+        """Every group of labels: those of names, and others."""
+        return {**self.qualifiers, **self.labels}
+
+    @cached_property
+    def _qualifiers(self) -> dict[str, str]:
+        merged: dict[str, str] = {**CATEGORY_LABELS}
+        for group in self.qualifiers.values():
+            merged |= group
+        return merged
+
+    def metric(self, name: str) -> Metric:
+        """Return the label and form of a measurement; its name as the label where the text does not know it."""
+        head = name_parts(name)[0]
+        return self.metrics.get(head) or Metric(label=head)
+
+    def cap(self, name: str) -> float | None:
+        """Return the value that a limit on a metric must stay under; None: any number."""
+        metric = self.metric(name)
+        return metric.upper if metric.cap is None else metric.cap
+
+    def tallies(self) -> tuple[str, ...]:
+        """List the metrics that count what was found."""
+        return tuple(head for head, metric in self.metrics.items() if metric.kind == "count" and head in metric.names)
+
+    def leaks(self) -> tuple[str, ...]:
+        """List the metrics that grow with the leak, less being better; areas on either side of chance.
+
+        Those that speak for a leak by themselves, and those that sum the attack up.
+        """
+        return tuple(dict.fromkeys([*self.tells, *self.trend.summary.values()]))
+
+    def form(self, name: str) -> Form:
+        """Return the form in which a measurement is printed."""
+        return self.metric(name).form
+
+    def listed(self, name: str) -> bool:
+        """Return True when the table of every measurement has it."""
+        return self.metric(name).listed and not {*self.unlisted} & {*name_parts(name)[1:]}
+
+    def counted(self, name: str) -> bool:
+        """Return True for a share that stands for so many of its units."""
+        return self.metric(name).form == "share" and self.metric(name).counted
+
+    def family(self, name: str) -> str:
+        """Return the label of the first part of a name."""
+        return self.metric(name).label
+
+    def meaning(self, name: str) -> str:
+        """Return one sentence on what a measurement is; empty when the text has none."""
+        return self.metric(name).meaning
+
+    def qualifier(self, name: str) -> str:
+        """Return the label of the rest of a name: which documents, which attacker, which category."""
+        return ", ".join(self._qualifiers.get(part, part) for part in name_parts(name)[1:])
+
+    def label(self, name: str) -> str:
+        """Return the label of a whole name."""
+        return ": ".join(part for part in (self.family(name), self.qualifier(name)) if part)
+
+    def short(self, name: str) -> str:
+        """Return the shortest label of a whole name."""
+        return ", ".join(part for part in (self.metric(name).short or self.family(name), self.qualifier(name)) if part)
+
+    def has_diagnostic(self, name: str) -> bool:
+        """Return True for a diagnostic that is declared by its name or by the first part of it."""
+        return name in self.diagnostics or name_parts(name)[0] in self.diagnostics
+
+    @model_validator(mode="after")
+    def _check(self) -> AttackText:
+        problems = list(dict.fromkeys(self._problems()))
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        """Names that are not measured, and measurements without a label."""
+        for head, metric in self.metrics.items():
+            for name in (*metric.names, *metric.measured):
+                if name_parts(name)[0] != head:
+                    yield f"{name!r} does not begin with {head!r}"
+                yield from self._unlabelled(name)
+        yield from (f"unlisted {part!r} has no label" for part in self.unlisted if part not in self._qualifiers)
+        yield from (f"{place}: no measurement {name!r}" for place, name in self._named() if name not in self.known)
+        for part in self.parts:
+            for table in part.tables:
+                yield from self._in_table(table)
+        for name in self._read_diagnostics():
+            if not self.has_diagnostic(name):
+                yield f"diagnostic {name!r} is not declared"
+
+    def _unlabelled(self, name: str) -> Iterator[str]:
+        head, *rest = name_parts(name)
+        if head not in self.metrics:
+            yield f"no label for the metric {head!r}"
+        yield from (f"no label for {part!r} of {name!r}" for part in rest if part not in self._qualifiers)
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """Yield every measurement that is named in full outside tables, and the place that names it."""
+        trend = self.trend
+        yield from (("power", name) for name in (self.power,) if name)
+        yield from (("found", name) for name in (self.found,) if name)
+        yield from (("tells", name) for pair in self.tells.items() for name in pair)
+        yield from (("follows", name) for name, others in self.follows.items() for name in (name, *others))
+        yield from (("trend", name) for name in (*(one.metric for one in trend.columns), *trend.summary.values()))
+        yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
+        for figure in (*self.figures, *(figure for part in self.parts for figure in part.figures)):
+            yield from (("figure", name) for name in _drawn(figure))
+
+    def _in_table(self, table: TableSpec) -> Iterator[str]:
+        """Yield misspelt rows and columns; a cell may stay empty, as not every measurement has every row."""
+        columns = [column for column in table.columns if column.metric]
+        bases = {column.metric for column in columns}
+        for row in table.rows:
+            names = [name for column in columns if (name := row.name(column.metric, column.after))]
+            yield from (f"table: {problem}" for name in names for problem in self._unlabelled(name))
+            if not {*names} & self.known:
+                yield f"table: no measurement in the row {row.label!r}"
+            yield from (f"table: no column of {base!r}" for base in row.instead if base not in bases)
+        for column in columns:
+            if not {row.name(column.metric, column.after) for row in table.rows} & self.known:
+                yield f"table: no measurement in the column of {column.metric!r}"
+
+    def _read_diagnostics(self) -> Iterator[str]:
+        for part in self.parts:
+            if part.mark:
+                yield part.mark.diagnostic
+            for column in (column for table in part.tables for column in table.columns):
+                yield from filter(None, (column.diagnostic, column.p))
+
+
+def _drawn(figure: Figure) -> list[str]:
+    """List the measurements that a figure draws."""
+    match figure:
+        case CategoryFigure():
+            return [series.metric for panel in figure.panels for series in panel.series]
+        case OverlapFigure():
+            return [
+                name
+                for row in figure.rows
+                for name in (row.first, row.second, row.only_first, row.only_second, row.net)
+            ]
+        case _:
+            return []
+
+
+@cache
+def load(path: Path) -> AttackText:
+    """Read and validate the text of an attack.
+
+    Raises:
+        ValueError: a name is misspelt or has no label, with every problem.
+    """
+    return parse(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def parse(raw: Mapping[str, Any]) -> AttackText:
+    """Validate a text as its file holds it.
+
+    Raises:
+        ValueError: see `load`.
+    """
+    text = _merged(raw)
+    groups = {**text.get("qualifiers", {}), **text.get("labels", {})}
+    groups |= {"category": CATEGORY_LABELS, "named_category": NAMED_CATEGORIES}
+    sets = {**{name: tuple(group) for name, group in groups.items()}, **_SETS}
+    text["metrics"] = {
+        head: {
+            **metric,
+            **{key: _names(metric.get(key, default), sets) for key, default in (("names", [head]), ("measured", []))},
+        }
+        for head, metric in text.get("metrics", {}).items()
+    }
+    text["parts"] = [
+        {**part, "tables": [{**table, "rows": [*_rows(table["rows"], groups)]} for table in part.get("tables", ())]}
+        for part in text.get("parts", ())
+    ]
+    try:
+        return AttackText.model_validate(text)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()]
+        raise ValueError(f"the text of {text.get('name')}: {'; '.join(problems)}") from error
+
+
+def _merged(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the shared parts that a text takes: tables in front of its own, lists behind them."""
+    text = {key: value for key, value in raw.items() if key != "shared"}
+    for name in raw.get("shared", ()):
+        text = _joined(SHARED[name], text)
+    return text
+
+
+def _joined(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
+    joined = {**part, **text}
+    for key in part.keys() & text.keys():
+        first, own = part[key], text[key]
+        if isinstance(first, dict):
+            joined[key] = _joined(first, own)
+        elif isinstance(first, list):
+            joined[key] = [*own, *first]
+    return joined
+
+
+def _names(patterns: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[str]:
+    """Expand patterns such as "chosen.{split}" over the keys of groups of labels."""
+    expanded = []
+    for pattern in patterns:
+        keys = re.findall(r"{(\w+)}", pattern)
+        expanded += [
+            pattern.format(**dict(zip(keys, values, strict=True))) for values in product(*(sets[key] for key in keys))
+        ]
+    return expanded
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Mapping[str, str]]) -> Iterator[Mapping[str, Any]]:
+    """Expand rows of a group of labels: `label` and `suffix` are formats around text and key of each entry."""
+    for row in rows:
+        if "each" not in row:
+            yield row
+            continue
+        label, suffix = row.get("label", "{}"), row.get("suffix", "{}")
+        for key, text in groups[row["each"]].items():
+            yield {"label": sentence_case(label.format(text)), "suffix": suffix.format(key)}

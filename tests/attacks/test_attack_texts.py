@@ -1,0 +1,163 @@
+"""The text of every attack: labels for all it measures, names of nothing else; a misspelt name fails on load."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+from report_cells import cells
+
+import audit
+from audit.attacks import FOLDERS, TEXTS, text_of
+from audit.attacks.battery import BATTERY
+from audit.attacks.blind_baseline import BLOCKS, NAME
+from audit.attacks.text import AttackText, name_parts, parse
+from audit.errors import RenderError
+from audit.report.attack_text import AttackMacros
+from audit.report.jinja import environment, template_errors
+
+ROOT = Path(audit.__file__).parent
+PATHS = sorted((ROOT / "attacks").glob("*/text.toml"))
+FILES = {text["name"]: text for path in PATHS for text in [tomllib.loads(path.read_text())]}
+ALL = pytest.mark.parametrize("text", TEXTS.values(), ids=lambda text: text.name)
+EMPTY_CELLS = {
+    # Somebody without the text has no lift over somebody without the text.
+    "redaction": {f"{lift}.{who}" for lift in ("lift", "lift_over_length") for who in ("length-only", "prior")},
+    # The first search finds a secret; it ranks none.
+    "canaries": {"exposure.optimiser", "top3.optimiser"},
+}
+"""Cells of tables that no attack fills, though their row and their column have others."""
+
+
+def test_every_attack_has_a_text_and_its_order() -> None:
+    assert [*TEXTS] == [kind.name for kind in BATTERY]
+    assert {path.parent.name for path in PATHS} == {*FOLDERS}
+    assert TEXTS.keys() == FILES.keys()
+
+
+@ALL
+def test_every_metric_and_every_part_of_its_name_has_a_label_and_a_meaning(text: AttackText) -> None:
+    assert text.title
+    assert len(text.names) == len({*text.names})
+    for name in text.known:
+        head, *rest = name_parts(name)
+        assert text.family(name) != head, name
+        assert text.meaning(name), name
+        assert not {*rest} & {*text.qualifier(name).split(", ")}, name
+
+
+@ALL
+def test_every_cell_of_its_tables_is_a_measurement_that_the_attack_can_make(text: AttackText) -> None:
+    assert cells(*text.parts) - text.known == EMPTY_CELLS.get(text.name, set())
+
+
+@ALL
+def test_whoever_makes_a_blind_check_has_labels_for_it(text: AttackText) -> None:
+    if NAME in text.names:
+        assert text.all_labels["blocks"].keys() >= BLOCKS.keys()
+        assert all(text.qualifier(f"{NAME}.{block}") != block for block in BLOCKS)
+
+
+@ALL
+def test_its_template_has_every_macro_and_asks_for_what_it_measures(text: AttackText) -> None:
+    macros = AttackMacros(environment(), text.name)
+    assert macros.title == text.title
+    assert macros.report is text
+
+
+NAMES = {"metric", "after", "diagnostic", "p", "suffix", "first", "second", "only_first", "only_second", "net"}
+"""Keys of a text whose value is the name of a measurement or diagnostic, or a part of one."""
+
+
+def misspelt(value: Any) -> Iterator[Any]:
+    """Yield copies of a part of a text, each with one letter of one name of a measurement or diagnostic changed."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from ([*value[:index], other, *value[index + 1 :]] for other in misspelt(item))
+    elif isinstance(value, dict):
+        for key, own in value.items():
+            if key in NAMES and isinstance(own, str):
+                yield {**value, key: typo(own)}
+            elif key == "instead":
+                for metric, name in own.items():
+                    yield from ({**value, key: other} for other in ({metric: typo(name)}, {typo(metric): name}))
+            elif key != "labels":
+                yield from ({**value, key: other} for other in misspelt(own))
+
+
+def typo(name: str) -> str:
+    """Change the last letter of a name."""
+    return f"{name[:-1]}~" if not name.endswith("}") else f"{name}~"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_one_letter_changed_in_any_name_of_a_text_is_refused(name: str) -> None:
+    raw = FILES[name]
+    assert parse(raw) == TEXTS[name]
+    head, *_ = raw["metrics"]
+    others = [
+        {**raw, "metrics": {typo(one) if one == head else one: metric for one, metric in raw["metrics"].items()}},
+        {**raw, "unlisted": ["none"]},
+        {**raw, "power": "none"},
+        {**raw, "trend": {**raw["trend"], "summary": {"sum": typo(head)}}},
+        {**raw, "trned": {}},
+        *misspelt(raw),
+    ]
+    assert len(others) > 10
+    for other in others:
+        with pytest.raises(ValueError, match=f"the text of {name}: "):
+            parse(other)
+
+
+def test_a_misspelt_metric_fails_when_the_text_is_read() -> None:
+    made_up = {"name": "made_up", "metrics": {"auc": {"label": "AUC"}}}
+    assert parse(made_up).names == ("auc",)
+    with pytest.raises(ValueError, match=r"the text of made_up: .*trend: no measurement 'aucc'"):
+        parse({**made_up, "trend": {"columns": [{"label": "AUC", "metric": "aucc"}]}})
+    with pytest.raises(ValueError, match=r"no label for 'heldout' of 'auc\.heldout'"):
+        parse({**made_up, "metrics": {"auc": {"label": "AUC", "names": ["auc.{split}"]}}, "qualifiers": {}})
+
+
+def test_an_attack_without_a_text_has_a_generic_one() -> None:
+    silent = text_of("silent")
+    assert silent.name == "silent"
+    assert silent.label("auc.member") == "auc: documents declared as trained on"
+    assert silent.short("auc") == "auc"
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{% macro risk(n) %}{{ n.get('aucc') }}{% endmacro %}", "made_up has no 'aucc'"),
+        ("{% macro risk(n) %}\n{{ n.missing('auc', 'ac.' ~ 'member') }}{% endmacro %}", "made_up has no 'ac.'"),
+        ("{% macro risk(n) %}{{ n.diagnostic('blind_q') }}{% endmacro %}", "made_up has no 'blind_q'"),
+        ("{% macro risk(n) %}{{ n.get('auc', 'auc.' ~ n.of) or n.diagnostic('blind_p.' ~ n.of) }}{% endmacro %}", ""),
+        (None, "no macro 'words'"),
+    ],
+)
+def test_a_macro_that_is_missing_or_asks_for_a_misspelt_name_is_refused(
+    template: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = parse(
+        {
+            "name": "made_up",
+            "metrics": {"auc": {"label": "AUC", "names": ["auc", "auc.member"]}},
+            "qualifiers": {"other": {"member": "members"}},
+            "diagnostics": ["blind_p"],
+            "parts": [{"title": "Part", "text": "words"}] if template is None else [],
+        }
+    )
+    monkeypatch.setitem(TEXTS, "made_up", text)
+    templates = environment()
+    assert templates.loader is not None
+    own = jinja2.DictLoader({"attacks/made_up.html": template or ""})
+    templates.loader = jinja2.ChoiceLoader([own, templates.loader])
+    if not problem:
+        assert AttackMacros(templates, "made_up").title == "made_up"
+        return
+    with pytest.raises(RenderError, match=problem), template_errors():
+        AttackMacros(templates, "made_up")
