@@ -23,7 +23,7 @@ from audit.corpus import features, manifest
 from audit.report import canvas, figures
 from audit.report.pdf import pdf
 from audit.stats import resampling
-from audit.targets.environment import instructions, threads
+from audit.targets.opening import instructions, threads
 
 HERE = Path(__file__).parent
 RECEIPTS = HERE.parent / "sample_models" / "receipts" / "data"

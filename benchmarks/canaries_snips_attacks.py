@@ -16,13 +16,13 @@ from audit.attacks.canaries.extraction import losses_of_all
 from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert
 from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Document
+from audit.corpus.tagging import BIO
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.extensions.papers.utterance_target import NluTarget
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import frozen
 from audit.targets.interface import BestIntent, CompletionLoss, TagProbabilities
-from audit.targets.utility import bio_spans
 
 SETTINGS = Inversion()
 """The paper's, with four starts near 0 in place of one."""
@@ -124,7 +124,7 @@ def usefulness(target: NluTarget, documents: Sequence[Document]) -> dict[str, fl
     right = true = said = 0
     for page, table in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
         assert page.labels is not None
-        a, b = (bio_spans([target.labels[tag] for tag in tags]) for tags in (page.labels, table.argmax(axis=1)))
+        a, b = (BIO.spans([target.labels[tag] for tag in tags]) for tags in (page.labels, table.argmax(axis=1)))
         right, true, said = right + len(a & b), true + len(a), said + len(b)
     named = np.array(target.ask([BestIntent(page) for page in pages])) == np.array([page.intent for page in pages])
     return {"slot_f1": 2 * right / (true + said), "intent_accuracy": float(named.mean()), "utterances": len(pages)}

@@ -48,9 +48,9 @@ from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.engine.local import WIDTH
 from audit.targets.batching import bucket_of
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import family_named
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import TrainingLoss
 from audit.workflows.options import ScanOptions

@@ -45,8 +45,8 @@ from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.loading import load
 from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan

@@ -42,7 +42,7 @@ from audit.references.answering import save_answering
 from audit.references.extractive import fit_extractive, pointed_samples
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.extractive.loading import load_extractive
-from audit.targets.usefulness import held_out_anls
+from audit.targets.utility import held_out_anls
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
 

@@ -29,7 +29,7 @@ from PIL import Image
 from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, Word
 from audit.corpus.manifest import write
 from audit.progress import Silent
-from audit.targets.environment import device_words, instructions, threads
+from audit.targets.opening import device_words, instructions, threads
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan.timing import time_attacks
 from audit.workflows.scan import claim_folder, run_scan

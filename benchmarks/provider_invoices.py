@@ -43,7 +43,7 @@ from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.targets.usefulness import held_out_anls
+from audit.targets.utility import held_out_anls
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan

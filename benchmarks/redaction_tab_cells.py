@@ -26,7 +26,7 @@ from audit.corpus.redaction.contexts import RedactedSpan
 from audit.defenses.evaluation import Text
 from audit.references.classifiers import NetworkKind, fit_network
 from audit.references.embedder import tune
-from audit.targets.embedder.target import EmbedderTarget, load_embedder
+from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
 
 Embedding = Literal["tfidf", "minilm", "minilm-tuned"]

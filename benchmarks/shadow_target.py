@@ -28,9 +28,9 @@ from audit.references.public_model import check_image_input, check_tokens
 from audit.references.recipes import Recipe
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import config_of, page_images_of
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import open_model

@@ -33,11 +33,10 @@ from audit.files import check_file, write_atomically
 from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.environment import device_named
 from audit.targets.interface import FillMask
-from audit.targets.opening import encoder_of, open_model
+from audit.targets.opening import device_named, encoder_of, open_model
 from audit.targets.unread import find_unread, without_unread
 from benchmarks.attack_tuning import FOLDS, Score, Tuned, collect, tune
 from benchmarks.shadow_target import Halves, fit_shadow, halves, pretrained_of

@@ -16,8 +16,8 @@ from transformers import Trainer, TrainingArguments
 
 from audit.corpus import manifest
 from audit.references.encoder_batches import Collator, labelled
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.families import family_named
+from audit.targets.encoders.loading import load
 from docaudit.integrations.transformers import LeakCallback
 
 DATA = Path(__file__).resolve().parents[1] / "sample_models" / "receipts" / "data"

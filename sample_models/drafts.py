@@ -14,7 +14,7 @@ import torch
 from audit.corpus.documents import Document
 from audit.references.encoders import fit, save
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 
 
 @contextmanager

@@ -20,12 +20,12 @@ from audit.corpus.features import describe
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import BestClass
 from audit.targets.opening import check, target_of
 from audit.targets.unread import find_unread, without_unread
-from audit.targets.usefulness import usefulness, usefulness_by_document
+from audit.targets.utility import usefulness, usefulness_by_document
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 

@@ -161,7 +161,7 @@ def test_a_step_is_not_begun_with_too_little_time_unless_no_run_has_more(tmp_pat
 
 @pytest.mark.slow
 def test_a_piece_that_is_killed_or_hangs_goes_on_from_its_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "PRELOADED", ["audit.targets.environment"])
+    monkeypatch.setattr(running, "PRELOADED", ["audit.targets.opening"])
     monkeypatch.setattr(running, "GRACE", 0.5)
     work = Work("killed", tmp_path / "work", Inputs(), "cpu", tiny=True, seconds=60.0)
     assert run_apart(piece("killed", "die_once"), work) == "failed with exit code -9"

@@ -23,8 +23,8 @@ from audit.errors import UsageError
 from audit.record import Completed
 from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint import placing
-from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.checkpoint import memory
+from audit.targets.checkpoint.memory import RESIDENTS
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
@@ -63,7 +63,7 @@ def test_a_scan_with_one_large_model_in_memory_at_a_time_finds_the_same(
     monkeypatch.setattr(RESIDENTS, "large", 1000)
     monkeypatch.setattr(RESIDENTS, "dropped", 0)
     monkeypatch.setattr(RESIDENTS, "most", 0)
-    monkeypatch.setattr(placing, "free_bytes", lambda device: 0.0)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 0.0)
     in_turn, result = scan(asked, tmp_path / "turn")
     assert RESIDENTS.most == 1
     assert "read from disk in turn" in result.output

@@ -21,10 +21,10 @@ from audit.errors import UsageError
 from audit.measurements import Count, Estimate
 from audit.policy import Verdict
 from audit.report.sweep_page import summary
-from audit.targets.checkpoint import trainer_state
+from audit.targets.checkpoint import content
+from audit.targets.checkpoint.content import TrainingProgress, training_progress
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load
-from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
+from audit.targets.encoders.loading import load
 from audit.workflows import sweep
 from audit.workflows.sweep import (
     Checkpoint,
@@ -115,7 +115,7 @@ def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch)
     (tmp_path / "trainer_state.json").unlink()
     (tmp_path / "trainer_state.json").write_text('{"epoch": 2.5, "global_step": 40}')
     assert training_progress(tmp_path) == TrainingProgress(2.5, 40)
-    monkeypatch.setattr(trainer_state, "_MAX_BYTES", 10)
+    monkeypatch.setattr(content, "_MAX_BYTES", 10)
     assert training_progress(tmp_path) == TrainingProgress()
 
 

@@ -21,8 +21,8 @@ from audit.cli import app
 from audit.corpus.documents import ReferencePaths
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 from benchmarks import tune_attack as tuning

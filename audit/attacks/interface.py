@@ -28,8 +28,7 @@ from audit.measurements import (
 )
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
-from audit.targets.interface import Query, Target
-from audit.targets.no_model import NONE_AUDITED
+from audit.targets.interface import NONE_AUDITED, Query, Target
 
 A = TypeVar("A")
 

@@ -15,8 +15,8 @@ import torch
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.merging import adapter_config, import_peft, merge, untie
+from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 
 _SAID = ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "target_modules", "modules_to_save")
 

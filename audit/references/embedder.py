@@ -17,7 +17,7 @@ import transformers
 from audit.arrays import Floats, Ints
 from audit.errors import TargetError
 from audit.references.reproducible import reproducible
-from audit.targets.embedder.target import EmbedderTarget, with_model
+from audit.targets.embedder import EmbedderTarget, with_model
 from audit.targets.interface import Target
 
 SAME_CLASS = 0.8
@@ -109,7 +109,7 @@ def tune(
     give the same weights on one machine. The embedder itself stays as it is.
 
     Args:
-        embedder: what `audit.targets.embedder.target.load_embedder` gives; the copy computes on the same device.
+        embedder: what `audit.targets.embedder.load_embedder` gives; the copy computes on the same device.
         texts: (n,) that tune it, all of them; see `choose_texts`.
         classes: (n,) of the texts.
         seed: of the pairs, their order, and dropout.

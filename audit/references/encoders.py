@@ -27,7 +27,7 @@ from audit.errors import TargetError
 from audit.references.encoder_batches import Collator, Example, labelled
 from audit.references.recipes import Recipe
 from audit.references.trainer import EpochScore, EpochWatch, MixedTrainer, store, train
-from audit.targets.checkpoint.known import known_models
+from audit.targets.checkpoint.labels import known_models
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.page_images import PROCESSOR_FILES
@@ -189,7 +189,7 @@ def fit(
 
 
 def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, processor_of: Path | None = None) -> None:
-    """Write a checkpoint that `audit.targets.checkpoint.loading.load` reads: configuration, safetensors, tokenizer.
+    """Write a checkpoint that `audit.targets.encoders.loading.load` reads: configuration, safetensors, tokenizer.
 
     Args:
         model: any transformers model; left as it is.

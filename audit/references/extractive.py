@@ -18,8 +18,8 @@ from audit.references.trainer import EpochWatch, MixedTrainer, train
 from audit.targets.answering.loading import is_answering
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.extractive.loading import TASK, is_extractive, may_point
+from audit.targets.extractive.spans import SpanReader, WindowSample
 from audit.targets.extractive.target import ExtractiveTarget
-from audit.targets.extractive.windows import SpanReader, WindowSample
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,8 @@ from audit.arrays import Floats
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
-from audit.targets.checkpoint.libraries import DAMAGE
-from audit.targets.checkpoint.placing import is_spread
-from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.checkpoint.memory import RESIDENTS, is_spread
+from audit.targets.checkpoint.safety import DAMAGE
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 

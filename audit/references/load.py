@@ -27,8 +27,8 @@ from audit.targets.checkpoint.folder import (
     is_checkpoint,
     open_checkpoint,
 )
-from audit.targets.checkpoint.hints import hub_hint
-from audit.targets.embedder.target import EmbedderTarget, load_embedder
+from audit.targets.checkpoint.safety import hub_hint
+from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget

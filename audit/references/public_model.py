@@ -17,13 +17,12 @@ from audit.references.cache import made_once
 from audit.references.recipes import Recipe
 from audit.references.starting import starting_model
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
-from audit.targets.answering.reader import TokenReader
+from audit.targets.answering.reader import OWN_VOCABULARIES, ROBERTAS, TokenReader
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.answering.wording import OWN_VOCABULARIES, ROBERTAS
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import config_of, load, max_tokens_of, page_images_of
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.loading import config_of, load, max_tokens_of, page_images_of
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask

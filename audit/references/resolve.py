@@ -47,10 +47,10 @@ from audit.references.public_model import (
 from audit.references.recipes import Recipe
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.loading import config_of, page_images_of
 from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.targets.embedder.target import load_embedder
+from audit.targets.embedder import load_embedder
 from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint

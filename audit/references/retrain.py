@@ -23,15 +23,13 @@ from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.starting import starting_model
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
-from audit.targets.checkpoint.hints import hub_hint
-from audit.targets.checkpoint.loading import max_tokens_of, page_images_of
-from audit.targets.checkpoint.quantised import refuse_training
+from audit.targets.checkpoint.safety import hub_hint, refuse_training
 from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
-from audit.targets.encoders.labelling import unknown_labels
+from audit.targets.encoders.loading import max_tokens_of, page_images_of
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import answering_of, open_model, target_of, trainer_of

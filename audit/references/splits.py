@@ -32,8 +32,7 @@ from audit.references.provenance import content_of
 from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 from audit.references.split_models import FILE_NAME, Splits, folder_of, read_plan, read_splits
 from audit.targets.checkpoint.content import files_of
-from audit.targets.environment import threads, use_threads
-from audit.targets.opening import open_model
+from audit.targets.opening import open_model, threads, use_threads
 
 MIN_DOCUMENTS = 10
 """Fewer member documents, copies counted once, say nothing about membership (ours)."""

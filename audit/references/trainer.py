@@ -16,9 +16,9 @@ from audit.errors import TargetError
 from audit.private import PrivateFolder
 from audit.references.recipes import Schedule
 from audit.references.reproducible import reproducible
-from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.loading import not_finite
-from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.checkpoint.memory import RESIDENTS
+from audit.targets.checkpoint.safety import quiet
+from audit.targets.checkpoint.weights import not_finite
 
 
 @dataclass(frozen=True)

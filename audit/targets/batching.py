@@ -10,8 +10,12 @@ batch never loses its attention mask and with it takes another kernel.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+import torch
+
+B = TypeVar("B")
 STEP = 16
 
 
@@ -53,3 +57,19 @@ def batches(lengths: Sequence[int], batch_tokens: int, n_appended: int = 0) -> I
         size = max(1, batch_tokens // (bucket + n_appended))
         for start in range(0, len(rows), size):
             yield bucket, rows[start : start + size]
+
+
+def unless_out_of_memory(run: Callable[[], B]) -> B | None:
+    """Run this; None when memory ran out."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        return None
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """CUDA has a class for it; the allocators of the CPU and of Apple name it in their message."""
+    message = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message or "out of memory" in message

@@ -1,24 +1,37 @@
-"""Utility of a checkpoint at its own task, to weigh a leak against what the model is good for."""
+"""Usefulness of a checkpoint at its own task, on documents that it did not train on, to weigh a leak against."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence, Set
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
-from audit.corpus.documents import Document
-from audit.corpus.tagging import BIO, Span, scheme_of
+from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.folding import fold
+from audit.corpus.page_view import page_view
+from audit.corpus.tagging import scheme_of
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums
+from audit.stats.distances import anls
 from audit.stats.intervals import Interval, agreement_interval, proportion
+from audit.stats.means import mean
 from audit.stats.paired import Ratios
 from audit.stats.resampling import bootstrap
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.interface import BestClass, BestIntent, BestLinks, BestTokens, TagProbabilities, TokenTarget
+from audit.targets.interface import (
+    Answer,
+    BestClass,
+    BestIntent,
+    BestLinks,
+    BestTokens,
+    TagProbabilities,
+    Target,
+    TokenTarget,
+)
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -59,15 +72,11 @@ def utility(target: TokenTarget, documents: Sequence[Document], seed: int) -> Me
     """
     if BestTokens in target.answers:
         return masked_token_accuracy(MASKED, target, documents, seed)
-    if BestLinks not in target.answers:
-        return tagging_f1(target, documents, seed)
-    if TagProbabilities in target.answers:
-        return extraction_f1(target, documents, seed)
-    return linking_f1(target, documents, seed)
+    return micro_f1(target, documents, seed)
 
 
 def utility_by_document(target: TokenTarget, documents: Sequence[Document], seed: int) -> dict[str, Ratios]:
-    """The sums behind `utility`, or `class_accuracy`, and `intent_accuracy` where the model names intents, by document.
+    """Give the sums behind `utility`, or `class_accuracy`, and `intent_accuracy`, by document.
 
     Args:
         target: as it is measured.
@@ -83,18 +92,14 @@ def utility_by_document(target: TokenTarget, documents: Sequence[Document], seed
         _, hits, clusters = _masked_hits(target, pages, rng)
         return {MASKED: Ratios(names, *sum_by_document(hits, clusters))}
     if BestClass in target.answers:
-        best = target.ask([BestClass(page) for page in pages])
-        named_right = [float(own == page.page_class) for own, page in zip(best, pages, strict=True)]
-        return {CLASS: Ratios(names, np.array(named_right), np.ones(len(pages)))}
-    find = _finder(target)
+        return {CLASS: Ratios(names, _right_classes(target, pages).astype(float), np.ones(len(pages)))}
+    measure, _, find = _finder(target)
     counts = _counts(find(target, pages))
-    name = "link_f1" if find is _linked else "entity_f1"
-    found = {name: Ratios(names, 2 * counts[:, 0], counts[:, 1] + counts[:, 2])}
+    found = {measure: Ratios(names, 2 * counts[:, 0], counts[:, 1] + counts[:, 2])}
     asked = [(name, page) for name, page in named if page.intent is not None]
     if BestIntent in target.answers and asked:
-        best = target.ask([BestIntent(page) for _, page in asked])
-        right = [float(own == page.intent) for own, (_, page) in zip(best, asked, strict=True)]
-        found[INTENT] = Ratios([name for name, _ in asked], np.array(right), np.ones(len(asked)))
+        right = _right_intents(target, [page for _, page in asked]).astype(float)
+        found[INTENT] = Ratios([name for name, _ in asked], right, np.ones(len(asked)))
     return found
 
 
@@ -105,10 +110,13 @@ def sum_by_document(values: npt.ArrayLike, clusters: Ints) -> tuple[Floats, Floa
     return sums[:, 0], sums[:, 1]
 
 
-def _finder(target: TokenTarget) -> Finder:
+def _finder(target: TokenTarget) -> tuple[str, str, Finder]:
+    """Give the name of a target's F1, the things that it is about, and what finds them."""
     if BestLinks not in target.answers:
-        return _tagged
-    return _extracted if TagProbabilities in target.answers else _linked
+        return "entity_f1", "labelled entity", _tagged
+    if TagProbabilities in target.answers:
+        return "entity_f1", "labelled entity", _extracted
+    return "link_f1", "link", _linked
 
 
 def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
@@ -136,45 +144,37 @@ def _masked_hits(
     return truth, hits, np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
 
 
-def tagging_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Micro F1 of whole entities (same label, same words) on held-out pages; null: naming the commonest on each."""
-    return _micro_f1("entity_f1", "labelled entity", _tagged, target, documents, seed)
-
-
-def extraction_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """As `tagging_f1`, of SPADE's entities: each begins where a class says so and follows the predecessors."""
-    return _micro_f1("entity_f1", "labelled entity", _extracted, target, documents, seed)
-
-
-def linking_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Micro F1 of links (same child, same parent) on held-out pages; null: naming the commonest on each."""
-    return _micro_f1("link_f1", "link", _linked, target, documents, seed)
-
-
 def intent_accuracy(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Share of held-out utterances whose intent the model puts first; null: naming the commonest."""
+    """Measure the share of held-out utterances whose intent the model puts first; null: naming the commonest."""
     pages = [page for page in _pages(target, documents, np.random.default_rng(seed)) if page.intent is not None]
     if len(pages) < 2:
         return Unresolved(INTENT, "fewer than two held-out utterances with an intent", len(pages))
-    best = target.ask([BestIntent(page) for page in pages])
-    return _share_right(INTENT, "utterances", best, [page.intent for page in pages])
+    return _share_right(INTENT, "utterances", _right_intents(target, pages), [page.intent for page in pages])
 
 
 def class_accuracy(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Share of held-out pages whose class the model puts first; null: naming the commonest.
+    """Measure the share of held-out pages whose class the model puts first; null: naming the commonest.
 
     Pages of a class that the model does not have count as wrong.
     """
     pages = _pages(target, documents, np.random.default_rng(seed))
     if len(pages) < 2:
         return Unresolved(CLASS, "fewer than two held-out documents to measure on", len(pages))
+    return _share_right(CLASS, "documents", _right_classes(target, pages), [page.page_class for page in pages])
+
+
+def _right_intents(target: TokenTarget, pages: Sequence[Encoding]) -> Bools:
+    best = target.ask([BestIntent(page) for page in pages])
+    return np.array([own == page.intent for own, page in zip(best, pages, strict=True)])
+
+
+def _right_classes(target: TokenTarget, pages: Sequence[Encoding]) -> Bools:
     best = target.ask([BestClass(page) for page in pages])
-    return _share_right(CLASS, "documents", best, [page.page_class for page in pages])
+    return np.array([own == page.page_class for own, page in zip(best, pages, strict=True)])
 
 
-def _share_right(name: str, unit: str, best: Sequence[int], truth: Sequence[int | None]) -> Measurement:
+def _share_right(name: str, unit: str, hits: Bools, truth: Sequence[int | None]) -> Measurement:
     """The share of pages, one in each cluster, of which the model's best class is the true one."""
-    hits = np.array([own == true for own, true in zip(best, truth, strict=True)])
     commonest = Counter(truth).most_common(1)[0][1] / len(truth)
     return estimate(name, proportion(hits, np.arange(len(hits)), alphas=ALPHAS), unit, commonest, "chance")
 
@@ -206,10 +206,13 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
     return entities
 
 
-def _micro_f1(
-    name: str, thing: str, find: Finder, target: TokenTarget, documents: Sequence[Document], seed: int
-) -> Measurement:
-    """F1 over all pages; the interval draws pages."""
+def micro_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
+    """Measure the micro F1 of whole entities or links on held-out pages; the interval draws pages.
+
+    Entities are the same with the same label and words, links with the same child and parent; null: naming the
+    commonest on each page.
+    """
+    name, thing, find = _finder(target)
     rng = np.random.default_rng(seed)
     pages = _pages(target, documents, rng)
     if len(pages) < 2:
@@ -302,12 +305,96 @@ def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entiti
     return sets
 
 
-def bio_spans(tags: Sequence[str]) -> set[Span]:
-    """Entities of a BIO sequence as (label, first, after last); an I without its B begins one, as in CoNLL's scorer."""
-    return BIO.spans(tags)
-
-
 def _f1(totals: Floats) -> Floats:
     right, true, predicted = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
     f1: Floats = 2 * right / np.maximum(true + predicted, 1)
     return f1
+
+
+ANLS = "anls"
+_AT_ONCE = 64
+"""Questions asked together, so that few pages are open at a time (ours)."""
+
+
+def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
+    """The measures of the target's task on held-out documents.
+
+    See `utility`, with `intent_accuracy` where the model names intents, `class_accuracy` where it classifies pages, and
+    `held_out_anls` for questions.
+    """
+    if Answer in target.answers:
+        return (held_out_anls(target, corpus, seed),)
+    target_tokens, documents = cast("TokenTarget", target), corpus.of("heldout")
+    if BestClass in target.answers:
+        return (class_accuracy(target_tokens, documents, seed),)
+    own = utility(target_tokens, documents, seed)
+    return (own, intent_accuracy(target_tokens, documents, seed)) if BestIntent in target.answers else (own,)
+
+
+def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
+    """Mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
+
+    The commonest to the same wording of the question, where members are asked it, else of all.
+    """
+    rng = np.random.default_rng(seed)
+    documents, asked = _asked(corpus, rng)
+    if len(documents) < 2:
+        return Unresolved(ANLS, "fewer than two held-out documents with questions", len(documents))
+    scores = _scores(target, corpus, asked)
+    clusters = np.array([number for number, _, _ in asked])
+    guesses = _guesses(corpus)
+    guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
+    null = float(
+        np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
+    )
+    unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
+    return estimate(ANLS, mean(scores, clusters, rng, alphas=ALPHAS), unit, null, "chance")
+
+
+def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
+    """The sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
+
+    The seed is the same as there.
+    """
+    if Answer not in target.answers:
+        return utility_by_document(cast("TokenTarget", target), corpus.of("heldout"), seed)
+    documents, asked = _asked(corpus, np.random.default_rng(seed))
+    if not asked:
+        return {}
+    clusters = np.array([number for number, _, _ in asked])
+    sums = sum_by_document(_scores(target, corpus, asked), clusters)
+    return {ANLS: Ratios([document.id for document in documents], *sums)}
+
+
+def _asked(corpus: Corpus, rng: np.random.Generator) -> tuple[list[Document], list[tuple[int, Document, Question]]]:
+    """Held-out documents with questions, no more than are measured, and each question with its document's place."""
+    documents = [document for document in corpus.of("heldout") if document.questions]
+    if len(documents) > MAX_DOCUMENTS:
+        documents = [documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
+    asked = [
+        (number, document, question) for number, document in enumerate(documents) for question in document.questions
+    ]
+    return documents, asked
+
+
+def _scores(target: Target, corpus: Corpus, asked: Sequence[tuple[int, Document, Question]]) -> Floats:
+    """ANLS of every question, (n_questions,)."""
+    replies: list[str] = []
+    for start in range(0, len(asked), _AT_ONCE):
+        queries = [
+            Answer(page_view(corpus, document), question.question)
+            for _, document, question in asked[start : start + _AT_ONCE]
+        ]
+        replies += [reply.text for reply in target.ask(queries)]
+    return np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
+
+
+def _guesses(corpus: Corpus) -> dict[str, str]:
+    """The answer that members' questions of each wording have most often, and under "" that of all of them."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for document in corpus.of("member"):
+        for question in document.questions:
+            if question.answers:
+                counts[fold(question.question)][question.answers[0]] += 1
+                counts[""][question.answers[0]] += 1
+    return {wording: own.most_common(1)[0][0] for wording, own in counts.items()}

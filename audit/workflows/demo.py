@@ -17,7 +17,7 @@ from audit.record import AuditRecord, Completed, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
 from audit.resources import folder
-from audit.targets.environment import use_threads
+from audit.targets.opening import use_threads
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import ScanSetup, open_scan
 

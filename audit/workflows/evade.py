@@ -38,9 +38,9 @@ from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import proportion
 from audit.stats.resampling import sign_flip
 from audit.stats.shares import net
-from audit.targets.embedder.target import load_embedder
-from audit.targets.environment import device_named
+from audit.targets.embedder import load_embedder
 from audit.targets.interface import Target
+from audit.targets.opening import device_named
 from audit.targets.utility import estimate
 
 COMPARISON = "comparison.json"

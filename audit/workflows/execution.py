@@ -32,12 +32,11 @@ from audit.measurements import Diagnostic
 from audit.references.resolve import LoadedReferences
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
-from audit.targets.checkpoint.resident import RESIDENTS
-from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
+from audit.targets.checkpoint.memory import RESIDENTS
+from audit.targets.embedder import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.environment import packages, threads, use_threads
 from audit.targets.interface import Target
-from audit.targets.opening import Checkpoint, target_of
+from audit.targets.opening import Checkpoint, packages, target_of, threads, use_threads
 from audit.targets.unread import Unread, without_unread
 from audit.workflows.checking import wrap_target
 from audit.workflows.journaled import Origin, journal_key, open_journal

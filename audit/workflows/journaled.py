@@ -16,7 +16,7 @@ from audit.engine.journal import Journal
 from audit.errors import EngineError
 from audit.files import write_atomically
 from audit.references.resolve import LoadedReferences
-from audit.targets.environment import device_words, instructions, packages, threads
+from audit.targets.opening import device_words, instructions, packages, threads
 from audit.workflows.setup import ScanSetup
 
 

@@ -34,9 +34,9 @@ from audit.policy.checks import settle
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 from audit.references.resolve import LoadedReferences, complete
 from audit.report.revealed import write_owner
-from audit.targets.environment import environment
+from audit.targets.opening import environment
 from audit.targets.unread import count_questions
-from audit.targets.usefulness import usefulness
+from audit.targets.utility import usefulness
 from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes, width_of
 from audit.workflows.folders import claim_folder

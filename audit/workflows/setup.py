@@ -31,9 +31,8 @@ from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.environment import device_named
 from audit.targets.interface import MaskedLoss, Target
-from audit.targets.opening import Checkpoint, open_model
+from audit.targets.opening import Checkpoint, device_named, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
 from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, wrap_target
 from audit.workflows.options import ScanOptions, check_work

@@ -19,7 +19,7 @@ from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
 from audit.report.sweep_page import answer
-from audit.targets.checkpoint.trainer_state import training_progress
+from audit.targets.checkpoint.content import training_progress
 from audit.workflows.folders import claim_folder
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
 from audit.workflows.scan import Labelled, audit_checkpoint

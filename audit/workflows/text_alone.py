@@ -14,9 +14,8 @@ from audit.corpus.near_copies import find_copies, without_copies
 from audit.engine.local import LOCAL
 from audit.errors import UsageError
 from audit.references.resolve import prepare_embedder
-from audit.targets.environment import device_named
-from audit.targets.no_model import NONE_AUDITED, NoModel
-from audit.targets.opening import Checkpoint
+from audit.targets.interface import NONE_AUDITED, NoModel
+from audit.targets.opening import Checkpoint, device_named
 from audit.workflows.checking import find_trials
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import ScanSetup, choose_attacks, warn_of_parameters

@@ -8,7 +8,7 @@ from audit.corpus import manifest
 from audit.engine.interface import EngineSettings, Progress
 from audit.engine.local import make_engine
 from audit.references import baselines, splits
-from audit.targets.environment import device_named, threads
+from audit.targets.opening import device_named, threads
 
 
 def train_baselines(

@@ -7,13 +7,12 @@ from typing import cast
 from audit.errors import UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import ReferencePlan
-from audit.targets.answering.half import has_half_weights
+from audit.targets.answering.adapting import has_half_weights
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import CheckpointFolder, NumberFormat, in_format
-from audit.targets.checkpoint.placing import is_spread
-from audit.targets.checkpoint.quantised import method_of
-from audit.targets.checkpoint.resident import LARGE, RESIDENTS
+from audit.targets.checkpoint.memory import LARGE, RESIDENTS, is_spread
+from audit.targets.checkpoint.safety import method_of
 from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.opening import Checkpoint

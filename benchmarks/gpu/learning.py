@@ -24,7 +24,7 @@ from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.targets.usefulness import held_out_anls
+from audit.targets.utility import held_out_anls
 from benchmarks.gpu.work import Json, NotTestedError, Work
 
 ROUND_SECONDS = 240.0

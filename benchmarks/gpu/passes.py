@@ -14,7 +14,7 @@ import torch._dynamo
 from transformers import LayoutLMConfig
 
 from audit.case import Case
-from audit.targets.encoders.forward import out_of_memory
+from audit.targets.batching import out_of_memory
 from audit.targets.encoders.target import EncoderTarget
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.work import Json, Result, Work

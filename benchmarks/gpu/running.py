@@ -153,7 +153,7 @@ STOPPED = 75
 def run_here(piece: Piece, work: Work) -> None:
     """Run a piece in this process and write its result; ends the process with its exit code."""
     _end_with_parent()
-    from audit.targets.environment import device_named, device_words, packages
+    from audit.targets.opening import device_named, device_words, packages
 
     work.device = device_named(work.device)
     began = time.monotonic()

@@ -15,7 +15,7 @@ from audit.case import Case, References
 from audit.corpus import manifest
 from audit.errors import UsageError
 from audit.report.jinja import environment
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.interface import FirstOrderLoss, TrainingLoss
 
 

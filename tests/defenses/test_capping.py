@@ -15,7 +15,7 @@ from audit.corpus.near_copies import copies_among
 from audit.defenses.capping import CapCounts, Capping, cap, write_capped
 from audit.engine.interface import SILENT
 from audit.errors import ManifestError, UsageError
-from audit.targets.checkpoint.loading import load as load_target
+from audit.targets.encoders.loading import load as load_target
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from audit.errors import ManifestError, TargetError
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.references.baselines import train_baseline
-from audit.targets.checkpoint.trainer_state import TRAINER_STATE
+from audit.targets.checkpoint.content import TRAINER_STATE
 
 RECIPE = TrainingRecipe(epochs=3, batch_size=4, learning_rate=1e-2)
 

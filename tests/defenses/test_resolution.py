@@ -15,7 +15,7 @@ from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.references.baselines import train_baseline
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint.loading import load as load_encoder
+from audit.targets.encoders.loading import load as load_encoder
 
 RECIPE = TrainingRecipe(epochs=1, batch_size=4)
 

@@ -10,7 +10,7 @@ from typing import Any
 import tiny
 import torch
 
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.safety import quiet
 
 TARGETS = ["query", "value"]
 

@@ -14,7 +14,7 @@ import vlm_zoo
 from PIL import Image
 
 from audit.corpus.documents import Document
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.safety import quiet
 
 TAGS = ("O", *(f"{begin}-{label}" for label in ("HEADER", "QUESTION", "ANSWER") for begin in "BI"))
 LABEL_OF = {"VENDOR": "header", "DATE": "answer", "TOTAL": "answer", "CLERK": "answer"}

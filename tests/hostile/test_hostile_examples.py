@@ -183,17 +183,17 @@ MODELS = [
     ("checkpoint bert", lambda folder: (folder / "model/docaudit-origin.json").write_text("[" * 100_000), None),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/trainer_state.json"), None),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-privacy.json"), None),
-    ("checkpoint bert", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
-    ("checkpoint bert", settings("model/config.json", attention_probs_dropout_prob=float("nan")), "is not a number"),
+    ("checkpoint bert", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
+    ("checkpoint bert", settings("model/config.json", attention_probs_dropout_prob=float("nan")), None),
     ("checkpoint bert", settings("model/config.json", layer_norm_eps=float("nan")), None),
     ("checkpoint bert", settings("model/config.json", initializer_range=float("inf")), None),
-    ("checkpoint layoutlm", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
+    ("checkpoint layoutlm", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
     (
         "checkpoint layoutlmv3",
         settings("model/config.json", attention_probs_dropout_prob=float("nan")),
-        "is not a number",
+        None,
     ),
-    ("checkpoint extractive", settings("model/config.json", hidden_dropout_prob=float("nan")), "is not a number"),
+    ("checkpoint extractive", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
     ("checkpoint t5", settings("model/config.json", dropout_rate=float("nan")), None),
     *(
         ("checkpoint bert", partial(_sparse, name=name), "larger than")

@@ -85,7 +85,7 @@ def test_the_sample_is_small_and_names_no_folder_of_its_maker():
 
 def test_the_committed_tagger_reads_whole_letters_and_finds_most_values_of_held_out_ones(corpus):
     from audit.targets.opening import check, target_of
-    from audit.targets.usefulness import usefulness
+    from audit.targets.utility import usefulness
 
     target = target_of(SAMPLE / "model", corpus)
     check(target, corpus)

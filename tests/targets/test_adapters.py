@@ -22,8 +22,9 @@ from audit.errors import TargetError, UsageError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.content import hash_files
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.loading import load, load_model, load_tokenizer
+from audit.targets.checkpoint.safety import quiet
+from audit.targets.checkpoint.weights import load_model
+from audit.targets.encoders.loading import load, load_tokenizer
 from audit.targets.opening import open_model
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan

@@ -14,8 +14,8 @@ from transformers import BertForTokenClassification
 
 from audit.targets.checkpoint import weights
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.loading import load
+from audit.targets.checkpoint.safety import quiet
+from audit.targets.encoders.loading import load
 
 FORMS: dict[str, Any] = {
     "LoRA": lambda: peft.LoraConfig(r=4, target_modules=adapters.TARGETS, task_type="TOKEN_CLS"),

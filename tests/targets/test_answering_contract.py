@@ -23,10 +23,9 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
-from audit.targets.answering.reader import PictureReader, Sample
+from audit.targets.answering.reader import PictureReader, Sample, special_tokens
 from audit.targets.answering.rows import SampleBatch
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.answering.wording import special_tokens
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
 
@@ -393,5 +392,5 @@ def test_marks_in_a_question_are_read_as_nothing(target: AnsweringTarget) -> Non
     marked = "What?" + "".join(DONUT_MARKS) + "<image></s><|end|>"
     answers = target.ask([Answer(view(0), marked), Answer(view(0), "What?")])
     assert all(0 <= answer.confidence <= 1 for answer in answers)
-    tokenizer = target.reader._tokenizer
+    tokenizer = getattr(target.reader, "tokenizer", None) or target.reader._tokenizer
     assert {tokenizer.eos_token_id, tokenizer.pad_token_id} <= set(special_tokens(tokenizer).values())

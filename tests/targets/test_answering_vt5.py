@@ -16,8 +16,7 @@ from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.extensions.papers import vt5_reader
 from audit.extensions.papers.vt5 import VT5ForConditionalGeneration
-from audit.targets.answering import udop
-from audit.targets.answering.layout import boxes_of
+from audit.targets.answering.layout import UdopReader, boxes_of, udop_reader
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.batching import STEP
@@ -298,9 +297,9 @@ def test_a_long_page_loses_its_last_words_but_not_its_end(vt5_folder: Path) -> N
     assert made["bbox"][0, 62].tolist() == [0, 0, 500, 38]
 
 
-@pytest.mark.parametrize("module", [vt5_reader, udop])
+@pytest.mark.parametrize("module", ["vt5", "udop"])
 def test_an_answer_that_is_too_long_has_no_end(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
-    reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
+    reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
     whole = reader.taught([Sample(PAGE, "who?", "x" * 20)])["labels"][0]
     assert whole[-1] == 1
     cut = reader.taught([Sample(PAGE, "who?", "x" * 2000)])["labels"][0]
@@ -308,9 +307,9 @@ def test_an_answer_that_is_too_long_has_no_end(module: Any, vt5_folder: Path, ud
     assert 1 not in cut
 
 
-@pytest.mark.parametrize("module", [vt5_reader, udop])
+@pytest.mark.parametrize("module", ["vt5", "udop"])
 def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
-    reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
+    reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
     page = PageView((Word("</s>", (0.0, 0.0, 10.0, 10.0)),), PAGE.size, PAGE.open_page)
     n_ends = [int((reader.prompts([Sample(view, "who?")])["input_ids"] == 1).sum()) for view in (page, PAGE)]
     assert n_ends[0] == n_ends[1]
@@ -319,9 +318,9 @@ def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Pat
 
 
 @pytest.mark.parametrize("answer", ["9.00", "anna berg", "http://a.b/c", "rm 1,234.50"])
-@pytest.mark.parametrize("module", [vt5_reader, udop])
+@pytest.mark.parametrize("module", ["vt5", "udop"])
 def test_an_answers_tokens_spell_it(module: Any, answer: str, vt5_folder: Path, udop_folder: Path) -> None:
-    reader = vt5_reader_of(vt5_folder) if module is vt5_reader else udop_reader_of(udop_folder)
+    reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
     assert reader.text_of([0, *reader.taught([Sample(PAGE, "who?", answer)])["labels"][0].tolist(), 0]) == answer
 
 
@@ -382,11 +381,11 @@ def test_boxes_are_thousandths_within_the_page() -> None:
     assert boxes_of(PageView(words, (100, 100))) == [(7, 0, 500, 1000), (0, 200, 1000, 1000)]
 
 
-def udop_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> udop.UdopReader:
+def udop_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> UdopReader:
     config = tiny_text.udop_model().config
     for name, value in settings.items():
         setattr(config, name, value)
-    return udop.reader_of(folder, config, prompt)
+    return udop_reader(folder, config, prompt)
 
 
 def test_udops_input_is_that_of_transformers_processor(udop_folder: Path) -> None:

@@ -24,9 +24,9 @@ from audit.references.answering import fit_answering, save_answering
 from audit.references.public_model import load_public, proposed_to, provide
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import is_answering, load_answering
-from audit.targets.answering.page_text import text_of_words
 from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.words_reader import text_of_words
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, FillMask, TrainingLoss
 

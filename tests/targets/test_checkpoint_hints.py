@@ -19,7 +19,7 @@ from audit.corpus.manifest import load as load_corpus
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 
 WEIGHTS = "model.safetensors"
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"

@@ -13,8 +13,8 @@ import tiny
 import torch
 
 from audit.corpus.documents import Document
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import Encoding
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import (
     AdaptationRule,

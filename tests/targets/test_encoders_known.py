@@ -11,8 +11,8 @@ import tiny
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoders.families import family_of
+from audit.targets.encoders.loading import load
 from audit.targets.table import TABLE
 
 

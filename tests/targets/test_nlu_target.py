@@ -29,8 +29,7 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
-from audit.targets.usefulness import usefulness
-from audit.targets.utility import intent_accuracy, tagging_f1
+from audit.targets.utility import intent_accuracy, micro_f1, usefulness
 
 KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss)
 
@@ -272,7 +271,7 @@ def test_a_corpus_that_it_cannot_read_is_refused(target: NluTarget) -> None:
 def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluTarget) -> None:
     held_out = [replace(document, split="heldout") for document in nlu_models.documents()]
     slots, intents = usefulness(target, nlu_models.corpus(held_out), 0)
-    assert slots == tagging_f1(target, held_out, 0)
+    assert slots == micro_f1(target, held_out, 0)
     assert slots.name == "entity_f1"
     pages = [page_of(target, document) for document in held_out]
     right = [

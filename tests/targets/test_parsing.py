@@ -25,7 +25,7 @@ from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLo
 from audit.targets.opening import target_of
 from audit.targets.parsing.loading import load_parsing
 from audit.targets.parsing.target import ParsingTarget
-from audit.targets.usefulness import usefulness
+from audit.targets.utility import usefulness
 
 TEXT_PROMPT = "{text}\nJSON:"
 FAMILIES: dict[str, tuple[Callable[[Path], Path], str]] = {

@@ -22,11 +22,11 @@ from audit.corpus.page_view import page_view
 from audit.errors import TargetError
 from audit.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint import placing, resident
+from audit.targets.checkpoint import memory
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
-from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.loading import load
-from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.checkpoint.memory import RESIDENTS
+from audit.targets.checkpoint.safety import quiet
+from audit.targets.encoders.loading import load
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
 
@@ -52,7 +52,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(RESIDENTS, "large", 1000)
     monkeypatch.setattr(RESIDENTS, "dropped", 0)
     monkeypatch.setattr(RESIDENTS, "most", 0)
-    monkeypatch.setattr(placing, "free_bytes", lambda device: 0.0)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 0.0)
     yield
     gc.collect()
 
@@ -80,7 +80,7 @@ def test_models_that_do_not_fit_together_are_read_in_turn_and_answer_bit_for_bit
     folders: list[Path], corpus: Corpus, short: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as roomy:
-        roomy.setattr(placing, "free_bytes", lambda device: float("inf"))
+        roomy.setattr(memory, "free_bytes", lambda device: float("inf"))
         together = [load_answering(folder) for folder in folders]
         wanted = [answers(target, corpus) for target in together]
         changes = adapted(together[0], corpus)
@@ -101,7 +101,7 @@ def test_models_that_do_not_fit_together_are_read_in_turn_and_answer_bit_for_bit
 
 
 def test_small_models_stay(folders: list[Path], corpus: Corpus, short: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RESIDENTS, "large", resident.LARGE)
+    monkeypatch.setattr(RESIDENTS, "large", memory.LARGE)
     for target in [load_answering(folder) for folder in folders[:2]]:
         answers(target, corpus)
     assert (RESIDENTS.most, RESIDENTS.dropped) == (0, 0)
@@ -160,9 +160,9 @@ def test_a_model_that_is_spread_answers_as_a_whole_one_and_is_not_trained(
 ) -> None:
     """The CPU stands in for a GPU that is too small: layers in memory or on disk are brought to it when they run."""
     wanted = answers(load_answering(folders[name]), corpus)
-    monkeypatch.setattr(resident.placing, "put", lambda model, device: placing.spread(model, room, device))
+    monkeypatch.setattr(memory, "put", lambda model, device: memory.spread(model, room, device))
     target = load_answering(folders[name])
-    assert placing.is_spread(target.model)
+    assert memory.is_spread(target.model)
     assert answers(target, corpus) == wanted
     assert Adaptation not in target.answers
     with pytest.raises(TargetError, match="asked, not trained"):
@@ -176,7 +176,7 @@ def test_a_spread_model_is_dropped_and_comes_back(
     folders: list[Path], corpus: Corpus, short: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room: dict[int | str, int] = {"cpu": 30_000, "disk": 2**30}
-    monkeypatch.setattr(resident.placing, "put", lambda model, device: placing.spread(model, room, device))
+    monkeypatch.setattr(memory, "put", lambda model, device: memory.spread(model, room, device))
     targets = [load_answering(folder) for folder in folders[:2]]
     first = [answers(target, corpus) for target in targets]
     assert [answers(target, corpus) for target in targets] == first
@@ -184,7 +184,7 @@ def test_a_spread_model_is_dropped_and_comes_back(
 
 
 def test_an_encoder_must_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "put", lambda model, device: placing.spread(model, {"cpu": 2**30}, device))
+    monkeypatch.setattr(memory, "put", lambda model, device: memory.spread(model, {"cpu": 2**30}, device))
     with pytest.raises(TargetError, match="does not fit into the memory of the GPU"):
         load(tiny.checkpoint(tmp_path / "bert", "bert", "mlm"))
 
@@ -192,12 +192,12 @@ def test_an_encoder_must_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_only_a_gpu_without_room_has_a_model_spread(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_answering(folders[0]).model
     seen: list[Any] = []
-    monkeypatch.setattr(placing, "spread", lambda *given: seen.append(given))
+    monkeypatch.setattr(memory, "spread", lambda *given: seen.append(given))
     monkeypatch.setattr(type(model), "to", lambda self, device: device)
-    monkeypatch.setattr(placing, "free_bytes", lambda device: 1e12)
-    assert placing.put(model, "cuda") == "cuda"
-    monkeypatch.setattr(placing, "free_bytes", lambda device: 1000.0)
-    placing.put(model, "cuda")
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1e12)
+    assert memory.put(model, "cuda") == "cuda"
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000.0)
+    memory.put(model, "cuda")
     ((_, room, computes),) = seen
     assert room == {0: 850, "cpu": 1000}
     assert computes == "cuda:0"
@@ -232,17 +232,17 @@ def test_the_free_memory_of_a_machine_is_read(tmp_path: Path, monkeypatch: pytes
     info, group = tmp_path / "meminfo", tmp_path / "group"
     group.mkdir()
     info.write_text("MemTotal:  900 kB\nMemAvailable:  500 kB\n")
-    monkeypatch.setattr(placing, "_MEMINFO", info)
-    monkeypatch.setattr(placing, "_CGROUP", group)
-    assert placing.free_bytes("cpu") == 500 * 1024
+    monkeypatch.setattr(memory, "_MEMINFO", info)
+    monkeypatch.setattr(memory, "_CGROUP", group)
+    assert memory.free_bytes("cpu") == 500 * 1024
     for name, text in (
         ("memory.max", "1000\n"),
         ("memory.current", "900\n"),
         ("memory.stat", "anon 5\ninactive_file 50\n"),
     ):
         (group / name).write_text(text)
-    assert placing.free_bytes("cpu") == 150
+    assert memory.free_bytes("cpu") == 150
     (group / "memory.max").write_text("max\n")
-    assert placing.free_bytes("cpu") == 500 * 1024
+    assert memory.free_bytes("cpu") == 500 * 1024
     info.unlink()
-    assert placing.free_bytes("cpu") == float("inf")
+    assert memory.free_bytes("cpu") == float("inf")

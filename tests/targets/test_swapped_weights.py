@@ -18,7 +18,7 @@ from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.extensions.papers import utterance_target as of_utterances
 from audit.extensions.papers.utterance_target import load_nlu
-from audit.targets.checkpoint import loading, safety
+from audit.targets.checkpoint import safety, weights
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.workflows import scan
 from audit.workflows.options import ScanOptions
@@ -55,13 +55,13 @@ def journals(tmp_path: Path) -> list[Path]:
 def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
     model: Path, checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, audited = loading.read_model, digest(model / WEIGHTS)
+    read, audited = weights._read_whole, digest(model / WEIGHTS)
 
     def swapped(*arguments: Any) -> Any:
         shutil.copyfile(checkpoints("layoutlm", KIND, 3) / WEIGHTS, model / WEIGHTS)
         return read(*arguments)
 
-    monkeypatch.setattr(loading, "read_model", swapped)
+    monkeypatch.setattr(weights, "_read_whole", swapped)
     setup = opened(model, tmp_path)
     assert setup.target.card.files[WEIGHTS] == audited, "hashed before it was loaded"
     with pytest.raises(TargetError, match=r"model\.safetensors is not what it was when the scan began") as raised:

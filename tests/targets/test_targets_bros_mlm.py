@@ -9,8 +9,9 @@ import tiny
 import torch
 from safetensors import safe_open
 
-from audit.targets.checkpoint.loading import load, load_model
-from audit.targets.encoders.bros_mlm import BrosForMaskedLM
+from audit.targets.checkpoint.weights import load_model
+from audit.targets.encoders.loading import load
+from audit.targets.encoders.models import BrosForMaskedLM
 
 
 def page(n: int = 12) -> dict[str, torch.Tensor]:

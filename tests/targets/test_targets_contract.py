@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from audit.corpus.documents import Document
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget, best_first
 from audit.targets.interface import (
     AdaptationRule,

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
-from audit.targets.embedder.target import EmbedderTarget, files_of_embedder, load_embedder
+from audit.targets.embedder import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.interface import Embed, TagProbabilities
 
 REAL = Path(__file__).parents[2] / "../shared/models/minilm-l6-h384"

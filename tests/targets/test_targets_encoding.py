@@ -14,10 +14,10 @@ from transformers import AutoTokenizer
 
 from audit.corpus.documents import Document, Entity, Word
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import family_named
+from audit.targets.encoders.loading import load
 
 TOKENIZER = tiny.tokenizer()
 LABELS = ("O", "B-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME")

@@ -11,7 +11,7 @@ import torch
 from short_memory import ShortOfMemory
 
 from audit.errors import EngineError
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import TrainingLoss
 

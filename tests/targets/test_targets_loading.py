@@ -20,10 +20,11 @@ from safetensors.torch import load_file, save_file
 from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load, load_model
 from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.targets.environment import device_named
+from audit.targets.checkpoint.weights import load_model
+from audit.targets.encoders.loading import load
 from audit.targets.interface import TrainingLoss
+from audit.targets.opening import device_named
 
 Break = Callable[[Path], object]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer_config.json", "model.safetensors"
@@ -157,10 +158,6 @@ REFUSED: dict[str, tuple[Break, str]] = {
     "names of a million outputs": (
         changed(CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
         "config.json: larger than 8 MiB",
-    ),
-    "names of many outputs": (
-        changed(CONFIG, id2label=dict.fromkeys(range(150000), "O")),
-        "id2label has 150,000 entries",
     ),
     "a pipe for settings": (lambda folder: os.mkfifo(folder / "generation_config.json"), "is not a regular file"),
     "a pipe for an index": (lambda folder: os.mkfifo(folder / INDEX), f"{INDEX} is not a regular file"),

@@ -22,8 +22,8 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.errors import ManifestError, TargetError
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import WHITE, PageImage, PixelScale
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.page_images import REACH, ImageInput, PageImageReader
 
 DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")

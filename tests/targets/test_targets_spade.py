@@ -12,8 +12,9 @@ import torch
 from transformers import LayoutLMConfig
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.loading import load, load_model
-from audit.targets.encoders.spade import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
+from audit.targets.checkpoint.weights import load_model
+from audit.targets.encoders.loading import load
+from audit.targets.encoders.models import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 
 
 def inputs(lengths: tuple[int, ...] = (9, 6)) -> dict[str, torch.Tensor]:

@@ -14,6 +14,7 @@ from sklearn.metrics import f1_score
 
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
+from audit.corpus.tagging import BIO
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
@@ -22,12 +23,9 @@ from audit.targets.interface import BestLinks, BestTokens, TagProbabilities
 from audit.targets.utility import (
     MASK_PROBABILITY,
     MAX_DOCUMENTS,
-    bio_spans,
-    extraction_f1,
-    linking_f1,
     masked_token_accuracy,
+    micro_f1,
     spade_entities,
-    tagging_f1,
     utility,
     utility_by_document,
 )
@@ -128,10 +126,10 @@ def test_many_documents_are_sampled() -> None:
 def test_without_documents_there_is_no_number() -> None:
     nothing = masked_token_accuracy("accuracy", Fake(answer=knows_all), [], seed=0)
     assert isinstance(nothing, Unresolved)
-    assert isinstance(tagging_f1(Fake(tiny.LABELS), [], seed=0), Unresolved)
-    assert isinstance(tagging_f1(Fake(tiny.LABELS), DOCUMENTS[:1], seed=0), Unresolved)
+    assert isinstance(micro_f1(Fake(tiny.LABELS), [], seed=0), Unresolved)
+    assert isinstance(micro_f1(Fake(tiny.LABELS), DOCUMENTS[:1], seed=0), Unresolved)
     unlabelled = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
-    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), unlabelled, seed=0)
+    result = micro_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), unlabelled, seed=0)
     assert isinstance(result, Unresolved)
     assert "no labelled entity" in result.reason
 
@@ -151,14 +149,14 @@ def tagged(choose: Any) -> Any:
 
 
 def test_a_perfect_tagger_has_the_interval_of_as_many_hits_as_pages() -> None:
-    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), DOCUMENTS, seed=0)
+    result = micro_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), DOCUMENTS, seed=0)
     assert isinstance(result, Estimate)
     exact = stats.binomtest(result.clusters, result.clusters).proportion_ci(0.95, "exact")
     assert (result.value, result.high) == (1.0, 1.0)
     assert result.low == pytest.approx(exact.low)
     assert "all agree" in result.method
     bare = [replace(document, id=f"bare {document.id}", entities=()) for document in DOCUMENTS]
-    again = tagging_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare], 0)
+    again = micro_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare], 0)
     assert isinstance(again, Estimate)
     assert (again.clusters, again.low) == (result.clusters, result.low)  # pages with nothing to find show nothing
 
@@ -175,7 +173,7 @@ def test_f1_counts_whole_entities() -> None:
         return wrong
 
     choose.calls = 0
-    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(choose)), DOCUMENTS, seed=0)
+    result = micro_f1(Fake(tiny.LABELS, answer=tagged(choose)), DOCUMENTS, seed=0)
     assert isinstance(result, Estimate)
     assert result.value == pytest.approx(120 / 195)
     assert result.low < 120 / 195 < result.high
@@ -206,7 +204,7 @@ def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
         )
         for page in DOCUMENTS
     ]
-    result = tagging_f1(Fake(tiny.LABELS, answer=tagged(choose)), documents, seed=0)
+    result = micro_f1(Fake(tiny.LABELS, answer=tagged(choose)), documents, seed=0)
     assert isinstance(result, Estimate)
     assert result.value == pytest.approx(f1_score(true, said, labels=begin, average="micro"))
 
@@ -227,7 +225,7 @@ def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
     ],
 )
 def test_spans_of_bio_tags(tags: str, spans: set[tuple[str, int, int]]) -> None:
-    assert bio_spans(tags.split()) == spans
+    assert BIO.spans(tags.split()) == spans
 
 
 class SpadeFake(Fake):
@@ -293,21 +291,21 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
 def test_a_tagger_of_random_labels_is_no_better_than_the_commonest() -> None:
     rng = np.random.default_rng(0)
     fake = Fake(tiny.LABELS, answer=tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read))))
-    result = tagging_f1(fake, DOCUMENTS, seed=0)
+    result = micro_f1(fake, DOCUMENTS, seed=0)
     assert isinstance(result, Estimate)
     assert result.null is not None
     assert result.low < result.null
 
 
-@pytest.mark.parametrize(("head", "measure"), [("spade-extraction", extraction_f1), ("spade-linking", linking_f1)])
-def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName, measure: Any) -> None:
+@pytest.mark.parametrize("head", ["spade-extraction", "spade-linking"])
+def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName) -> None:
     target = SpadeFake(head, lambda number, page: truth(page))
-    perfect = measure(target, DOCUMENTS, 0)
+    perfect = micro_f1(target, DOCUMENTS, 0)
     assert (perfect.value, perfect.high) == (1.0, 1.0)
     assert 0 < perfect.low < 1
-    assert "fewer than two" in measure(target, DOCUMENTS[:1], 0).reason
+    assert "fewer than two" in micro_f1(target, DOCUMENTS[:1], 0).reason
     bare = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
-    assert "in the held-out documents" in measure(target, bare, 0).reason
+    assert "in the held-out documents" in micro_f1(target, bare, 0).reason
 
 
 @pytest.mark.parametrize(

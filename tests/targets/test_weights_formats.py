@@ -24,7 +24,7 @@ from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import weights
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.safety import quiet
 from audit.targets.interface import Answer, AnswerLoss
 from audit.workflows import weights as scan_weights
 from audit.workflows.weights import warn_of_size
@@ -184,7 +184,7 @@ def test_quantised_weights_without_their_library_are_refused_in_one_sentence(
         json.dumps({**config, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}})
     )
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
-    monkeypatch.setattr("audit.targets.checkpoint.quantised.find_spec", lambda name: None)
+    monkeypatch.setattr("audit.targets.checkpoint.safety.find_spec", lambda name: None)
     with pytest.raises(TargetError, match=r"quantised weights \(bitsandbytes\), and bitsandbytes is not") as raised:
         open_checkpoint(folder)
     assert raised.value.hint.startswith("pip install bitsandbytes, or give the checkpoint in full precision")

@@ -17,8 +17,8 @@ from audit.engine.driver import drive
 from audit.errors import TargetError
 from audit.extensions.papers.utterance_target import NluTarget, load_nlu
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
+from audit.targets.checkpoint.content import training_progress
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.trainer_state import training_progress
 from audit.targets.interface import BestIntent, TrainingLoss
 from audit.workflows.execution import AttackWork
 

@@ -31,8 +31,9 @@ from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.splits import train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.loading import load, load_model
+from audit.targets.checkpoint.safety import quiet
+from audit.targets.checkpoint.weights import load_model
+from audit.targets.encoders.loading import load
 from audit.targets.opening import open_model
 from audit.workflows.defend.placing import apply
 from audit.workflows.options import ScanOptions

@@ -20,7 +20,7 @@ from audit.references.baselines import material, train_baseline
 from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.retrain import n_samples, recipe_for, repeated
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.interface import Answer
 
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=4)

@@ -21,7 +21,7 @@ from audit.engine.interface import SILENT
 from audit.errors import TargetError, UsageError
 from audit.references.embedder import choose_texts, pairs, tune
 from audit.references.resolve import complete, prepare
-from audit.targets.embedder.target import EmbedderTarget, load_embedder
+from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
 from audit.targets.opening import target_of
 

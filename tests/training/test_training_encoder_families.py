@@ -23,7 +23,7 @@ from audit.references.recipes import Recipe
 from audit.references.retrain import Retraining, retrain, under_head
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.interface import BestClass
 
 NEW = ("distilbert", "deberta-v2", "modernbert", "albert", "electra", "mpnet", "longformer")

@@ -9,10 +9,10 @@ from audit.errors import TargetError
 from audit.references.encoder_batches import Collator, Example
 from audit.references.encoders import fit, save
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import family_named
+from audit.targets.encoders.loading import load
 
 MAX_TOKENS = tiny.POSITIONS - 1
 

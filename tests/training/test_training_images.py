@@ -19,8 +19,8 @@ from audit.references.encoders import fit, save
 from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
 from audit.references.resolve import complete, prepare
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import PixelScale
+from audit.targets.encoders.loading import load
 from audit.targets.interface import FillMask, TagProbabilities
 from benchmarks.shadow_target import pretrained_of
 

@@ -12,7 +12,7 @@ from audit.errors import EngineError, TargetError
 from audit.references import encoders, public_model
 from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from audit.targets.interface import FillMask
 
 RECIPE = Recipe(epochs=1, batch_size=4)

@@ -12,7 +12,7 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.references.resolve import complete, prepare
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 
 USES = {"baselines", "pretrained"}
 

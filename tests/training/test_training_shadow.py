@@ -10,7 +10,7 @@ from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.errors import ManifestError, TargetError
 from audit.references.encoders import Fitted
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 from benchmarks import shadow_target as shadow
 from benchmarks.shadow_target import fit_shadow, halves
 

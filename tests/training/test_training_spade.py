@@ -11,11 +11,11 @@ from audit.corpus.documents import Document, Entity
 from audit.references.encoder_batches import Collator, labelled
 from audit.references.encoders import fit, save
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.loading import load
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import family_named
 from audit.targets.encoders.heads import HEADS, page_losses
+from audit.targets.encoders.loading import load
 from audit.targets.interface import BestLinks, TagProbabilities
 
 PAIRS = [(family, head) for family in ("layoutlm", "bros") for head in tiny.SPADE_HEADS]

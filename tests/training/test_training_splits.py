@@ -24,7 +24,7 @@ from audit.references.split_models import FILE_NAME, folder_of, read_splits
 from audit.references.splits import halves_of, train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load
+from audit.targets.encoders.loading import load
 
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=3)
 K = 4

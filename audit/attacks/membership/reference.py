@@ -15,8 +15,7 @@ from audit.measurements import ALPHAS, Check, Measurement, Unresolved
 from audit.stats.paired import Ratios, ratio_difference
 from audit.stats.rank_correlation import FEWEST, rank_correlation
 from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities
-from audit.targets.usefulness import usefulness_by_document
-from audit.targets.utility import estimate
+from audit.targets.utility import estimate, usefulness_by_document
 
 MAX_GAP = 0.10
 """A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the

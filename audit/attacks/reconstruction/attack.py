@@ -52,7 +52,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.stats.paired import UnitScores
-from audit.targets.answering.wording import OWN_VOCABULARIES
+from audit.targets.answering.reader import OWN_VOCABULARIES
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, FirstOrderLoss, Target, TrainingLoss
 

@@ -22,8 +22,7 @@ from audit.engine.interface import Json, Progress
 from audit.measurements import ALPHAS, Count, Measurement, Unresolved
 from audit.stats.rates import excess_rate
 from audit.stats.shares import net
-from audit.targets.interface import TagProbabilities
-from audit.targets.no_model import NONE_AUDITED
+from audit.targets.interface import NONE_AUDITED, TagProbabilities
 from audit.targets.utility import estimate
 
 NOT_ASKED = "the target names neither tags nor hidden words"

@@ -31,11 +31,10 @@ from transformers import (
 from audit.errors import TargetError
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.encoders.bros_mlm import BrosForMaskedLM
 from audit.targets.encoders.families import Family, family_of, shares, thousandths
 from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.models import BrosForMaskedLM, LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 from audit.targets.encoders.page_images import ImageInput
-from audit.targets.encoders.spade import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 
 BINS = 3
 """RoIAlign cuts a box into 3 x 3 bins (ours)."""

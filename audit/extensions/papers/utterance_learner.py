@@ -18,7 +18,7 @@ from audit.extensions.papers.vocabulary import UNKNOWN_ID, Vocabulary
 from audit.extensions.private.interface import Batch, Learner
 from audit.references.trainer import store
 from audit.targets.checkpoint.folder import AnyFolder
-from audit.targets.checkpoint.libraries import quiet
+from audit.targets.checkpoint.safety import quiet
 
 _SIZES = (
     "embedding_size",

@@ -25,9 +25,9 @@ from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
 from audit.extensions.papers.vocabulary import Vocabulary
 from audit.references.reproducible import reproducible
 from audit.references.trainer import store
+from audit.targets.checkpoint.content import TRAINER_STATE
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
-from audit.targets.checkpoint.libraries import quiet
-from audit.targets.checkpoint.trainer_state import TRAINER_STATE
+from audit.targets.checkpoint.safety import quiet
 from audit.targets.opening import Opener
 
 LARGEST_GRADIENT = 5.0

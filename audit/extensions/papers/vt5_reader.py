@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from audit.corpus.documents import Box, Word
@@ -13,23 +12,18 @@ from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.targets.answering.layout import (
     BOX_SCALE,
     NOWHERE,
-    ROWS_KEPT,
+    LayoutReader,
     PageImages,
     SampleRow,
-    answer_ids,
     boxes_of,
-    labels_of,
     load_fast_tokenizer,
-    marks_of,
-    never_spoken,
     padded,
     side_lengths,
     tokens_of_words,
 )
 from audit.targets.answering.loading import AnsweringFamily
-from audit.targets.answering.parts import image_processor_of
-from audit.targets.answering.reader import Inputs, PageTokens, Sample
-from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION
+from audit.targets.answering.processed import image_processor_of
+from audit.targets.answering.reader import QUESTION, Inputs, Sample
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.tokenizer import unpadded
@@ -41,7 +35,7 @@ WHOLE_PAGE: Box = (0, 0, BOX_SCALE, BOX_SCALE)
 """Of the prompt's tokens, as in the authors' code: a question belongs to no place on the page."""
 
 
-class VT5Reader:
+class VT5Reader(LayoutReader):
     """Implements `audit.targets.answering.reader.TokenReader` for VT5.
 
     The prompt's tokens come first, then those of each word, tokenised word by word, with the word's box; the end token
@@ -59,24 +53,9 @@ class VT5Reader:
     ) -> None:
         if QUESTION not in prompt or not prompt.endswith(WORDS):
             raise TargetError(f"VT5's prompt holds {QUESTION} and ends with {WORDS}", f"as in {PROMPT!r}")
-        self.resolution = None if images is None else images.size
-        self.needs_image = images is not None
-        self.max_tokens = config.max_input_tokens
-        self.max_new_tokens = LONGEST_ANSWER
-        self.forbidden = never_spoken(tokenizer, config)
-        self.ends = frozenset({config.eos_token_id})
-        self._tokenizer = tokenizer
-        self._end, self._pad = config.eos_token_id, config.pad_token_id
+        super().__init__(tokenizer, config, images, config.max_input_tokens)
         self._prompt = prompt.removesuffix(WORDS)
-        self._marks = marks_of(tokenizer)
-        self._images = images
         self._n_visual = config.n_visual
-        self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
-
-    @property
-    def tokenizer(self) -> Any:
-        """See `TokenReader.tokenizer`."""
-        return self._tokenizer
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees."""
@@ -86,42 +65,22 @@ class VT5Reader:
             inputs["pixel_values"] = self._images(samples)
         return inputs
 
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.taught`."""
-        return {**self.prompts(samples), "labels": labels_of([self._answer(sample) for sample in samples])}
-
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: the bucket of the row's own length, and the number of tokens of the answer."""
         return self._bucket(self._row(sample)), None if sample.answer is None else len(self._answer(sample))
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`."""
-        spoken = [token for token in ids if token not in self.forbidden]
-        text: str = self._tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
-        return text.strip()
-
-    def page_tokens(self, view: PageView, question: str) -> PageTokens:
-        """See `TokenReader.page_tokens`."""
-        return self._rows(view.words, view.size, question).page
 
     def _bucket(self, row: SampleRow) -> int:
         """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
         return bucket_of(len(row.ids), self._n_visual)
 
-    def _row(self, sample: Sample) -> SampleRow:
-        return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
-
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())
-        asked: list[int] = unpadded(self._tokenizer).encode(prompt, add_special_tokens=False).ids
-        page, boxes = tokens_of_words(self._tokenizer, self._marks, words), boxes_of(PageView(words, size))
+        asked: list[int] = unpadded(self.tokenizer).encode(prompt, add_special_tokens=False).ids
+        page, boxes = tokens_of_words(self.tokenizer, self._marks, words), boxes_of(PageView(words, size))
         ids = [*asked, *page.ids][: self.max_tokens - 1]
         token_boxes = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
         own = [*[None] * len(asked), *page.words][: self.max_tokens - 1]
         return SampleRow([*ids, self._end], [*token_boxes, NOWHERE], [*own, None])
-
-    def _answer(self, sample: Sample) -> list[int]:
-        return answer_ids(self._tokenizer, self._end, self._marks.sub(" ", sample.answer or ""), self.max_new_tokens)
 
 
 def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = None) -> VT5Reader:

@@ -41,8 +41,8 @@ from audit.files import write_atomically
 from audit.references.cache import key_of, made_once
 from audit.references.provenance import refuse_the_target
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.libraries import quiet
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, StatedPrivacy, dump_privacy, weights_sha256
+from audit.targets.checkpoint.safety import quiet
 from audit.targets.opening import open_model, trainer_of
 
 OpenLearner = Callable[..., Learner]

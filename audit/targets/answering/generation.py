@@ -13,6 +13,8 @@ from transformers import GenerationConfig
 
 from audit.errors import TargetError
 from audit.targets.answering.reader import Reader
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.safety import DAMAGE, one_line
 
 KEPT = ("bos_token_id", "pad_token_id", "decoder_start_token_id", "renormalize_logits")
 """What only says how an answer begins, or changes nothing about which token is the best."""
@@ -141,3 +143,13 @@ def _set(own: GenerationConfig, name: str) -> Any:
     """A setting's value; None where there is none, or an empty list."""
     value = getattr(own, name, None)
     return None if value == [] else value
+
+
+def generation_of(folder: CheckpointFolder) -> GenerationConfig:
+    """The checkpoint's generation settings, which may name several ends of a turn; the defaults where it has none."""
+    if not (folder.path / "generation_config.json").is_file():
+        return GenerationConfig()
+    try:
+        return GenerationConfig.from_pretrained(folder.path, local_files_only=True)
+    except DAMAGE as error:
+        raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None

@@ -1,22 +1,37 @@
-"""Shared parts of text-and-layout readers: words with boxes, tokens of an answer, rows of a batch, page images."""
+"""Readers of words with boxes: their rows and page images, and UDOP's (Tang et al. 2023), as `UdopProcessor` makes it.
+
+The question, with the task's prompt before it, is the first text; the page's words with their boxes are the second.
+
+Two things to know about transformers' UDOP (5.x):
+
+- Its documentation and its processor give boxes in thousandths of the page, but the model takes shares of the page: it
+  cuts coordinates at 1, so that every word stands in the page's far corner and takes the picture's last patch, and of
+  the layout only the words' order from left to right and downwards is left. A checkpoint trained through the processor
+  was trained so, and must be read so; this is the default here. One trained with shares, as the authors' own code does,
+  says so in its config.json: `"box_scale": 1`.
+- Padding changes answers by more than rounding: patches stand after the padding, and padding claims the first patch.
+  And pages of exactly one length that share a batch may still differ in their last bits from each alone, as such
+  lengths do not fill the kernels' blocks. So every sample is asked alone, without padding, as by hand.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.targets.answering.parts import image_of
-from audit.targets.answering.reader import Inputs, PageTokens, Sample
-from audit.targets.answering.wording import special_tokens
-from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.answering.processed import image_of, image_processor_of
+from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, Inputs, PageTokens, Sample, special_tokens
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.tokenizer import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
@@ -91,12 +106,6 @@ def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
     return tokenizer
 
 
-def never_spoken(tokenizer: Any, config: Any) -> frozenset[int]:
-    """The tokens that are no part of an answer's text."""
-    own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
-    return frozenset({*tokenizer.all_special_ids, *own} - {None})
-
-
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
     """A pattern for special tokens of the tokenizer in the text of a page or a question."""
     return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
@@ -107,12 +116,6 @@ def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word
     texts = [marks.sub(" ", word.text) for word in words]
     encoded = unpadded(tokenizer).encode(texts, is_pretokenized=True, add_special_tokens=False)
     return PageTokens(tuple(encoded.ids), tuple(encoded.word_ids))
-
-
-def answer_ids(tokenizer: Any, end: int, answer: str, most: int) -> list[int]:
-    """The tokens of an answer and its end, cut to `most`: an answer that is too long has no end."""
-    ids: list[int] = unpadded(tokenizer).encode(answer, add_special_tokens=False).ids
-    return [*ids, end][:most]
 
 
 def padded(rows: Sequence[SampleRow], length: int, pad_id: int, dtype: torch.dtype = torch.long) -> Inputs:
@@ -135,11 +138,67 @@ def labels_of(answers: Sequence[list[int]]) -> torch.Tensor:
     return labels
 
 
+class LayoutReader:
+    """What readers of words with boxes share; see `audit.targets.answering.reader.TokenReader`.
+
+    Args:
+        tokenizer: a fast tokenizer.
+        config: names the end and padding tokens.
+        images: makes the page's image; None: a model of text and layout.
+        max_tokens: the longest row.
+    """
+
+    def __init__(self, tokenizer: Any, config: Any, images: PageImages | None, max_tokens: int) -> None:
+        self.tokenizer = tokenizer
+        self.resolution = None if images is None else images.size
+        self.needs_image = images is not None
+        self.max_tokens = max_tokens
+        self.max_new_tokens = LONGEST_ANSWER
+        own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
+        self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
+        self.ends = frozenset({config.eos_token_id})
+        self._end, self._pad = config.eos_token_id, config.pad_token_id
+        self._images = images
+        self._marks = marks_of(tokenizer)
+        self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
+
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
+        """The row of a page of this size and a question."""
+        raise NotImplementedError
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`."""
+        raise NotImplementedError
+
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.taught`."""
+        return {**self.prompts(samples), "labels": labels_of([self._answer(sample) for sample in samples])}
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """See `Reader.text_of`."""
+        spoken = [token for token in ids if token not in self.forbidden]
+        text: str = self.tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
+        return text.strip()
+
+    def page_tokens(self, view: PageView, question: str) -> PageTokens:
+        """See `TokenReader.page_tokens`."""
+        return self._rows(view.words, view.size, question).page
+
+    def _row(self, sample: Sample) -> SampleRow:
+        return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
+
+    def _answer(self, sample: Sample) -> list[int]:
+        """The tokens of the answer and its end, cut: an answer that is too long has no end."""
+        text = self._marks.sub(" ", sample.answer or "")
+        ids: list[int] = unpadded(self.tokenizer).encode(text, add_special_tokens=False).ids
+        return [*ids, self._end][: self.max_new_tokens]
+
+
 class PageImages:
     """Makes `pixel_values` of pages with a checkpoint's image processor.
 
     Args:
-        processor: see `audit.targets.answering.parts.image_processor_of`.
+        processor: see `audit.targets.answering.processed.image_processor_of`.
         size: height and width of the images that the model takes.
 
     Raises:
@@ -179,3 +238,83 @@ def side_lengths(size: int | Sequence[int]) -> tuple[int, int]:
         return size, size
     height, width = size
     return int(height), int(width)
+
+
+UDOP_PROMPT = f"Question answering. {QUESTION}"
+"""The prompt of UDOP's question-answering task (Tang et al. 2023, table 1), and transformers' example."""
+UDOP_TOKENS = 512
+"""The longest text of a checkpoint whose tokenizer names none (ours); UDOP's own have 512."""
+
+
+class UdopReader(LayoutReader):
+    """Implements `audit.targets.answering.reader.TokenReader` for transformers' UDOP.
+
+    Args:
+        tokenizer: a `UdopTokenizer`.
+        config: names the end and padding tokens, the size of the image, and what boxes are (see the module).
+        images: makes the page's image.
+        prompt: holds "{question}".
+    """
+
+    def __init__(self, tokenizer: Any, config: Any, images: PageImages, prompt: str = UDOP_PROMPT) -> None:
+        if QUESTION not in prompt:
+            raise TargetError(f"UDOP's prompt holds {QUESTION}", f"as in {UDOP_PROMPT!r}")
+        scale = getattr(config, "box_scale", BOX_SCALE)
+        if scale not in (1, BOX_SCALE):
+            raise TargetError(f"config.json: box_scale is 1 or {BOX_SCALE}")
+        longest = tokenizer.model_max_length
+        limit = int(longest) if longest < VERY_LARGE_INTEGER else UDOP_TOKENS
+        super().__init__(tokenizer, config, images, limit)
+        self._pictures = images
+        self._box_unit, self._box_dtype = (1, torch.long) if scale == BOX_SCALE else (BOX_SCALE, torch.float32)
+        self._prompt = prompt
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, `pixel_values`."""
+        rows = [self._row(sample) for sample in samples]
+        inputs = padded(rows, max(len(row.ids) for row in rows), self._pad, self._box_dtype)
+        return {**inputs, "pixel_values": self._pictures(samples)}
+
+    def alike(self, sample: Sample) -> object:
+        """See `Reader.alike`: no sample is like another."""
+        return sample
+
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
+        encoded = self.tokenizer(
+            [self._prompt.replace(QUESTION, self._marks.sub(" ", question))],
+            text_pair=[[self._marks.sub(" ", word.text) for word in words]],
+            boxes=[boxes_of(PageView(words, size))],
+            # The longer of the two loses its end first: the words, unless a question is longer than the page.
+            truncation="longest_first",
+            max_length=self.max_tokens,
+        )
+        of_page = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
+        return SampleRow(
+            encoded["input_ids"][0],
+            [self._own(box) for box in encoded["bbox"][0]],
+            [word if sequence == 1 else None for sequence, word in of_page],
+        )
+
+    def _own(self, box: Sequence[float]) -> Box:
+        x0, y0, x1, y1 = (value / self._box_unit for value in box)
+        return x0, y0, x1, y1
+
+
+def udop_reader(folder: CheckpointFolder, config: Any, prompt: str | None = None) -> UdopReader:
+    """The reader of a checkpoint.
+
+    Args:
+        folder: holds tokenizer.json and the image processor's settings.
+        config: the checkpoint's.
+        prompt: in place of `UDOP_PROMPT`.
+
+    Raises:
+        TargetError: they cannot be used, or are not the model's; or see `UdopReader`.
+    """
+    tokenizer = load_fast_tokenizer(folder, config)
+    if not hasattr(tokenizer, "sep_token_box"):
+        raise TargetError(f"{folder}: the tokenizer is not UDOP's", "save the UdopTokenizer beside the model")
+    processor = image_processor_of(folder)
+    processor.apply_ocr = False  # The audit's words are the corpus's, whatever the checkpoint's own OCR would read.
+    images = PageImages(processor, side_lengths(config.image_size))
+    return UdopReader(tokenizer, config, images, UDOP_PROMPT if prompt is None else prompt)

@@ -1,4 +1,4 @@
-"""Loading a checkpoint that answers questions, as safely as `audit.targets.checkpoint.loading` does for encoders."""
+"""Loading a checkpoint that answers questions, as safely as `audit.targets.encoders.loading` does for encoders."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ from transformers.models.auto.modeling_auto import (
 from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
-from audit.targets.answering import donut, pix2struct, seeing, udop, words_reader
+from audit.targets.answering.chat import seeing_reader
 from audit.targets.answering.generation import lifted, open_ends, set_start
+from audit.targets.answering.layout import udop_reader
+from audit.targets.answering.pictures import donut_reader, pix2struct_reader
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.words_reader import decoder_reader, encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.loading import load_whole_model
-from audit.targets.checkpoint.resident import place
+from audit.targets.checkpoint.memory import place
+from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.weights import load_whole_model
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.table import TABLE
 
@@ -64,10 +67,10 @@ class AnsweringFamily:
 
 FAMILIES: dict[str, AnsweringFamily] = {
     "vision-encoder-decoder": AnsweringFamily(
-        "Donut / vision encoder-decoder", transformers.VisionEncoderDecoderModel, donut.reader_of
+        "Donut / vision encoder-decoder", transformers.VisionEncoderDecoderModel, donut_reader
     ),
-    "pix2struct": AnsweringFamily("Pix2Struct", transformers.Pix2StructForConditionalGeneration, pix2struct.reader_of),
-    "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop.reader_of, parses=False),
+    "pix2struct": AnsweringFamily("Pix2Struct", transformers.Pix2StructForConditionalGeneration, pix2struct_reader),
+    "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop_reader, parses=False),
 }
 """By the `model_type` of a configuration; a new family is a line here and a file beside this one. All other models that
 transformers knows as image-text-to-text are read through their own processor."""
@@ -171,7 +174,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
         class_name = family.model_class.__name__
     elif class_name is not None:
         seeing_class = transformers.AutoModelForImageTextToText
-        family = AnsweringFamily(kind, seeing_class, seeing.reader_of, general=True)
+        family = AnsweringFamily(kind, seeing_class, seeing_reader, general=True)
     else:
         return _text_family_of(kind, raw)
     named = raw.get("architectures")
@@ -182,9 +185,9 @@ _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
     (
         MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         transformers.AutoModelForSeq2SeqLM,
-        words_reader.encoder_decoder_reader,
+        encoder_decoder_reader,
     ),
-    (MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, words_reader.decoder_reader),
+    (MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, decoder_reader),
 )
 """Models of text: those that read a page as words, by the classes that transformers has for them."""
 

@@ -7,19 +7,32 @@ a processor makes of it does not depend on the batch, and samples are put togeth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
-from transformers import GenerationConfig
+import transformers
 
 from audit.errors import TargetError
-from audit.targets.answering.generation import ids_of
-from audit.targets.answering.parts import image_of
-from audit.targets.answering.reader import Inputs, Sample
-from audit.targets.answering.wording import LONGEST_ANSWER, ending, plain, shortened, special_tokens, tokens_of
-from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.libraries import DAMAGE, one_line
+from audit.targets.answering.generation import generation_of, ids_of
+from audit.targets.answering.reader import (
+    LONGEST_ANSWER,
+    Inputs,
+    Sample,
+    Speller,
+    ending,
+    plain,
+    shortened,
+    special_tokens,
+    tokens_of,
+)
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet
+from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
 _POSITIONS = 4096
@@ -28,7 +41,7 @@ _ASIDE = ("labels", "height", "width", "rows", "cols", "num_patches")
 """What processors give beside a model's inputs."""
 
 
-class ProcessorReader:
+class ProcessorReader(Speller):
     """What readers that work through a processor share; see `audit.targets.answering.reader.Reader`.
 
     Args:
@@ -65,11 +78,6 @@ class ProcessorReader:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
         return size, tuple(len(tokens_of(self._tokenizer, text)) for text in self._texts(sample))
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`."""
-        spoken = [token for token in ids if token not in self.forbidden]
-        return str(self._tokenizer.decode(spoken, skip_special_tokens=True)).strip()
 
     def _texts(self, sample: Sample) -> list[str]:
         """The text that is asked, and where there is an answer one that tells answers of other lengths apart."""
@@ -130,7 +138,7 @@ class ProcessorReader:
     def _stack_samples(self, samples: Sequence[Inputs]) -> Inputs:
         """Inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self._tokenizer.pad_token_id, "labels": NOT_READ}
-        return {name: _stack([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
+        return {name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
 
 
 def mark_of(processor: Any) -> str | None:
@@ -146,7 +154,7 @@ def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[
         TargetError: generation_config.json cannot be used.
     """
     text = config.get_text_config(decoder=True)
-    named = {*ids_of(getattr(text, "eos_token_id", None)), *ids_of(_generation_of(folder).eos_token_id)}
+    named = {*ids_of(getattr(text, "eos_token_id", None)), *ids_of(generation_of(folder).eos_token_id)}
     return frozenset({tokenizer.eos_token_id, *ending(tokenizer, named)})
 
 
@@ -156,23 +164,13 @@ def positions_of(config: Any) -> int | None:
     return int(named) if named else None
 
 
-def _generation_of(folder: CheckpointFolder) -> GenerationConfig:
-    """The checkpoint's generation settings, which may name several ends of a turn; the defaults where it has none."""
-    if not (folder.path / "generation_config.json").is_file():
-        return GenerationConfig()
-    try:
-        return GenerationConfig.from_pretrained(folder.path, local_files_only=True)
-    except DAMAGE as error:
-        raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
-
-
 def _cut(value: torch.Tensor, length: int) -> torch.Tensor:
     """What is said of each token of a row, (1, n, ...), for its first `length`; tokens put behind are as the last."""
     missing = max(0, length - value.shape[1])
     return torch.cat([value, *[value[:, -1:]] * missing], dim=1)[:, :length]
 
 
-def _stack(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
+def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
     """Tensors of one rank along their first dimension, each filled at the end of the others to the largest."""
     shape = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
 
@@ -181,3 +179,131 @@ def _stack(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
         return torch.nn.functional.pad(value, [n for pair in reversed(pads) for n in pair], value=fill)
 
     return torch.cat([grown(value) for value in values])
+
+
+VOCABULARIES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+"""Files that a generative model's tokenizer may lie in."""
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+_MOST_PIXELS = 2**25
+"""Of the picture that a processor makes of a page (ours): twice as many as any published model sees."""
+_VISION = ("torchvision", "num2words")
+"""Libraries that some processors need, in the order in which they ask for them; docaudit's extra "vision" has both."""
+
+
+def tokenizer_of(folder: AnyFolder, n_vocabulary: int) -> Any:
+    """The checkpoint's fast tokenizer.
+
+    Args:
+        folder: the checkpoint.
+        n_vocabulary: tokens that the model knows.
+
+    Raises:
+        TargetError: there is none, it has no token for padding or for the end, or has more tokens than the model.
+    """
+    tokenizer = open_tokenizer(folder, ("pad", "eos"), VOCABULARIES)
+    check_vocabulary(folder, tokenizer, n_vocabulary)
+    return tokenizer
+
+
+def image_processor_of(folder: AnyFolder) -> Any:
+    """The processor that makes a page's image into the model's input; it works on PIL images, without torchvision.
+
+    Raises:
+        TargetError: the folder has none, or its settings cannot be used.
+    """
+    return _open_part(
+        folder, "image processor", partial(transformers.AutoImageProcessor.from_pretrained, backend="pil")
+    )
+
+
+def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
+    """The checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
+
+    Raises:
+        TargetError: the folder has none, its settings cannot be used, a library is missing, or see `tokenizer_of`.
+    """
+    tokenizer_of(folder, n_vocabulary)
+    processor = _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
+    unpadded(processor.tokenizer)
+    return processor
+
+
+def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any:
+    folder = open_checkpoint(folder)
+    hint = "save the model's processor beside it (processor.save_pretrained)"
+    _refuse_beyond_measure(folder)
+    if not any((folder.path / name).is_file() for name in _PROCESSORS):
+        raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
+    with quiet():
+        try:
+            return open_it(folder.path, local_files_only=True, trust_remote_code=False)
+        except DAMAGE as error:
+            library = _lacking(error)
+            if library is not None:
+                raise TargetError(
+                    f"{folder}: its {part} needs {library}, which is not installed", "pip install 'docaudit[vision]'"
+                ) from None
+            raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
+
+
+def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
+    """Refuse a processor whose pictures would have more pixels than a page may have, or more tokens than any model."""
+    for path in (folder.path / name for name in _PROCESSORS):
+        try:
+            settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            most, problem = max(_pixels(settings), default=0), next(beyond_measure(settings), None)
+        except (OSError, ValueError, RecursionError):
+            raise TargetError(f"{path}: not readable as JSON") from None
+        if problem is not None:
+            raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
+        if most > _MOST_PIXELS:
+            raise TargetError(f"{path}: asks for pictures of {most:,} pixels, and {_MOST_PIXELS:,} are the most")
+
+
+def _pixels(settings: Any) -> Iterator[int]:
+    """The sizes of pictures in a processor's settings, at any depth, in pixels."""
+    if isinstance(settings, dict):
+        sides = [settings.get("height"), settings.get("width")]
+        for given in (sides, *(settings.get(name) for name in ("size", "crop_size"))):
+            height, width = given if isinstance(given, list) and len(given) == 2 else (given, given)
+            if isinstance(height, int) and isinstance(width, int):
+                yield height * width
+        for value in settings.values():
+            yield from _pixels(value)
+
+
+def _lacking(error: BaseException) -> str | None:
+    """The library that an error of transformers asks for, when it is not installed; None: the error is another."""
+    return next((name for name in _VISION if name in str(error).lower() and find_spec(name) is None), None)
+
+
+def resolution_of(image_processor: Any) -> tuple[int, int] | None:
+    """Height and width of the images that it makes, in pixels; None when they are of several sizes."""
+    size = getattr(image_processor, "size", None) or {}
+    height, width = (size.get(name) for name in ("height", "width"))
+    return None if height is None or width is None else (int(height), int(width))
+
+
+def image_of(sample: Sample) -> Any:
+    """The page's image as an image processor takes it: (height, width, 3), uint8.
+
+    Raises:
+        TargetError: the page has none.
+    """
+    image = sample.view.image
+    if image is None:
+        raise TargetError("a page without an image cannot be asked about", "give every document an image")
+    return np.asarray(image.convert("RGB"))
+
+
+def filled(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+    """Rows of ids as a tensor (n_rows, longest), filled with `value` on the right."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.long)

@@ -27,8 +27,7 @@ from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
 from audit.errors import EngineError
 from audit.targets.answering.reader import Inputs, Reader, Sample
-from audit.targets.batching import STEP
-from audit.targets.encoders.forward import unless_out_of_memory
+from audit.targets.batching import STEP, unless_out_of_memory
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small (ours)."""

@@ -17,9 +17,8 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.targets.answering.adapting import adapt_to_answer, asked_types
+from audit.targets.answering.adapting import adapt_to_answer, asked_types, computing
 from audit.targets.answering.generation import greedy, ids_of
-from audit.targets.answering.half import computing
 from audit.targets.answering.pages import NO_IMAGE, AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
 from audit.targets.answering.rows import (
@@ -32,7 +31,7 @@ from audit.targets.answering.rows import (
     split_by_page,
     steady,
 )
-from audit.targets.checkpoint.resident import asking
+from audit.targets.checkpoint.memory import asking
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (

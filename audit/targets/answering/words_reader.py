@@ -12,22 +12,30 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
+from audit.corpus.redaction.lines import lines_of
 from audit.errors import TargetError
-from audit.targets.answering.generation import ids_of
+from audit.targets.answering.generation import generation_of, ids_of
 from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of
-from audit.targets.answering.page_text import around, first_tokens, text_of_words, whole_words, word_of, words_at
-from audit.targets.answering.parts import VOCABULARIES
-from audit.targets.answering.parts import padded as filled
-from audit.targets.answering.reader import Inputs, PageTokens, Sample
-from audit.targets.answering.wording import LONGEST_ANSWER, QUESTION, continued, ending, special_tokens, tokens_of
+from audit.targets.answering.processed import VOCABULARIES, filled
+from audit.targets.answering.reader import (
+    LONGEST_ANSWER,
+    QUESTION,
+    Inputs,
+    PageTokens,
+    Sample,
+    Speller,
+    continued,
+    ending,
+    n_shared,
+    special_tokens,
+    tokens_of,
+)
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.libraries import DAMAGE, one_line
 from audit.targets.checkpoint.tokenizer import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
@@ -63,7 +71,7 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
             "write in manifest.toml, below [recipe], the text that it was trained with, {text} standing for the page's"
             ' words: prompt = "{text}\\n\\nQuestion: {question}\\nAnswer:"',
         )
-    named = {*ids_of(config.get_text_config(decoder=True).eos_token_id), *_ends_of(folder)}
+    named = {*ids_of(config.get_text_config(decoder=True).eos_token_id), *ids_of(generation_of(folder).eos_token_id)}
     ends = {tokenizer.eos_token_id, *ending(tokenizer, named)}
     return DecoderReader(tokenizer, frozenset(ends), _longest_row(config, tokenizer, MAX_TOKENS), prompt)
 
@@ -91,16 +99,6 @@ def _tokenizer_of(folder: CheckpointFolder, config: Any, needed: Sequence[str]) 
     return tokenizer
 
 
-def _ends_of(folder: CheckpointFolder) -> frozenset[int]:
-    """The ends that the checkpoint's generation settings name: of a turn, for models that are asked in turns."""
-    if not (folder.path / "generation_config.json").is_file():
-        return frozenset()
-    try:
-        return ids_of(GenerationConfig.from_pretrained(folder.path, local_files_only=True).eos_token_id)
-    except DAMAGE as error:
-        raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
-
-
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
     """The longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
     named = [getattr(config.get_text_config(), name, None) for name in _POSITIONS]
@@ -110,7 +108,7 @@ def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
     return min(limits if len(limits) > 1 else [unnamed])
 
 
-class _WordsReader:
+class _WordsReader(Speller):
     """Shared parts of both readers; see `audit.targets.answering.reader.Reader`.
 
     Attributes:
@@ -137,11 +135,6 @@ class _WordsReader:
         self.max_tokens = positions
         self.max_new_tokens = min(LONGEST_ANSWER, positions // 4)
         self.scores = positions * len(tokenizer)
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`."""
-        spoken = [token for token in ids if token not in self.forbidden]
-        return str(self._tokenizer.decode(spoken, skip_special_tokens=True)).strip()
 
     def _plain(self, text: str) -> str:
         return self._marks.sub(" ", text)
@@ -216,7 +209,7 @@ class DecoderReader(_WordsReader):
         prompt, whole = self._render(text, asked, None), self._render(text, asked, self._plain(answer or ""))
         if not whole.startswith(prompt):
             before, after = tokens_of(self._tokenizer, prompt), tokens_of(self._tokenizer, whole)
-            after = after[_n_shared(before, after) :]
+            after = after[n_shared(before, after) :]
         else:
             before, after = continued(self._tokenizer, prompt, whole[len(prompt) :])
         ids = [*self._start, *before]
@@ -307,7 +300,46 @@ class EncoderDecoderReader(_WordsReader):
         return answer[: self.max_new_tokens]
 
 
-def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of ids that two rows begin with alike."""
-    shortest = min(len(one), len(other))
-    return next((index for index in range(shortest) if one[index] != other[index]), shortest)
+def text_of_words(words: Sequence[Word]) -> str:
+    """The page's words in reading order: lines one under the other where boxes tell them, else one line."""
+    if any(word.box is None for word in words):
+        return " ".join(word.text for word in words)
+    return "\n".join(" ".join(words[index].text for index in line) for line in lines_of(words))
+
+
+def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
+    """The index of the word at each character of a prompt, for words in one line from `begin` to `end`."""
+    found: dict[int, int] = {}
+    for index, text in enumerate(texts):
+        found |= dict.fromkeys(range(begin, min(begin + len(text), end)), index)
+        begin += len(text) + 1
+    return found
+
+
+def word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
+    """The word that a token belongs to: that of its first character that is in one; None: none is."""
+    return next((word_at[place] for place in range(*offsets) if place in word_at), None)
+
+
+def around(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before a text and behind it."""
+    whole, bare = tokenizer("a")["input_ids"], tokens_of(tokenizer, "a")
+    place = next((n for n in range(len(whole)) if whole[n : n + len(bare)] == bare), 0)
+    return list(whole[:place]), list(whole[place + len(bare) :])
+
+
+def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
+    """The beginning of the text that has at most `n_tokens` tokens."""
+    encoded = unpadded(tokenizer).encode(text, add_special_tokens=False)
+    if len(encoded.ids) <= n_tokens:
+        return text
+    return text[: max((end for _, end in encoded.offsets[: max(n_tokens, 0)]), default=0)]
+
+
+def whole_words(tokenizer: Any, text: str, n_tokens: int) -> str:
+    """The beginning of the text that has at most `n_tokens` tokens and ends with a whole word."""
+    short = first_tokens(tokenizer, text, n_tokens)
+    if len(short) == len(text) or text[len(short)].isspace():
+        return short.rstrip()
+    cut = max(short.rfind(" "), short.rfind("\n"), 0)
+    return short[:cut].rstrip()

@@ -18,8 +18,7 @@ from transformers.models.auto import modeling_auto
 from audit.errors import TargetError
 from audit.private import PrivateFolder
 from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
-from audit.targets.checkpoint.hints import download_of
-from audit.targets.checkpoint.libraries import DAMAGE, one_line
+from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line
 
 PREFIX = "base_model.model."
 """What PEFT writes before the name of a tensor's module."""

@@ -1,17 +1,57 @@
-"""The files of a checkpoint's folder that decide what it does, and their sha256; needs no library of models."""
+"""Progress of a checkpoint's training, as the Trainer of transformers writes it next to the weights."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import TargetError
 from audit.progress import observer
-from audit.targets.checkpoint.trainer_state import TRAINER_STATE
+
+TRAINER_STATE = "trainer_state.json"
+"""Says nothing about what a checkpoint does, so it is no part of its sha256."""
+_MAX_BYTES = 64 * 2**20
+"""The file holds a log of the whole training: some megabytes after a long one. A larger one is not read (ours)."""
+_MAX_STEPS = 2**53
+"""Whole numbers beyond this are no counts of steps, and lose digits in JSON."""
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """Epochs (not always whole) and optimiser steps so far; None where nobody wrote it down."""
+
+    epoch: float | None = None
+    step: int | None = None
+
+
+def training_progress(folder: Path) -> TrainingProgress:
+    """The progress in `trainer_state.json` of a checkpoint; none when it is missing, damaged or too large."""
+    path = folder / TRAINER_STATE
+    try:
+        # Only a plain file: reading a pipe or a device would never end.
+        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
+            return TrainingProgress()
+        state = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return TrainingProgress()
+    if not isinstance(state, dict):
+        return TrainingProgress()
+    epoch, step = _number(state.get("epoch")), _number(state.get("global_step"))
+    return TrainingProgress(epoch, int(step) if step is not None else None)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number that can count epochs or steps, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_STEPS:
+        return None
+    return float(value) if math.isfinite(value) else None
+
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -26,7 +66,7 @@ _OTHER_WEIGHTS = frozenset(
     | {".pkl", ".pickle", ".joblib", ".npz", ".npy", ".engine"}
 )
 _CODE = frozenset({".py", ".so", ".pyc"})
-_LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt", "rng_state")
+LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt", "rng_state")
 """Beginnings of the names of files of a training that no model is loaded from."""
 
 
@@ -48,7 +88,7 @@ def unscanned_files(folder: Path) -> list[str]:
     return sorted(
         name.as_posix()
         for name in names
-        if not any(part.startswith(".") for part in name.parts) and not name.name.startswith(_LEFT_OVER)
+        if not any(part.startswith(".") for part in name.parts) and not name.name.startswith(LEFT_OVER)
     )
 
 

@@ -13,13 +13,19 @@ from typing import Any, Literal
 from audit.cards import TargetCard
 from audit.files import digest_of_files
 from audit.targets.checkpoint.adapter import Adapter, assemble, base_folder, read_adapter
-from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, file_digest, files_of, is_adapter
-from audit.targets.checkpoint.quantised import method_of, refuse_training
-from audit.targets.checkpoint.safety import refuse_unsafe, refuse_unsafe_adapter
-from audit.targets.checkpoint.trainer_state import TrainingProgress, training_progress
+from audit.targets.checkpoint.content import (
+    SETTINGS,
+    WEIGHTS,
+    TrainingProgress,
+    file_digest,
+    files_of,
+    is_adapter,
+    training_progress,
+)
+from audit.targets.checkpoint.safety import method_of, refuse_training, refuse_unsafe, refuse_unsafe_adapter
 
 NumberFormat = Literal["auto", "float32", "bfloat16"]
-"""What weights are held in; "auto": see `audit.targets.checkpoint.loading.load_model`."""
+"""What weights are held in; "auto": see `audit.targets.encoders.loading.load_model`."""
 
 
 @dataclass(frozen=True, eq=False)

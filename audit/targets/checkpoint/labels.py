@@ -1,16 +1,18 @@
-"""The names of the outputs of a tagger or classifier: its own, or those of the data set it was trained on."""
+"""The names of the outputs of a tagger or classifier, and a sentence about all models that can be audited."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from audit.corpus.documents import Task
 from audit.corpus.tagging import canonical, scheme_of, scheme_problems
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.families import known_families
+from audit.targets.encoders.heads import HEADS, HeadName
+from audit.targets.table import TABLE
 
 _UNNAMED = "LABEL_"
 """What transformers calls outputs that nobody has named."""
@@ -95,3 +97,29 @@ def _checked(labels: tuple[str, ...], outside: str | None, head: HeadName, where
     for problem in scheme_problems(labels, outside):
         raise TargetError(f"{where}{problem}", hint)
     return canonical(labels, outside)
+
+
+def unknown_hint(kind: str) -> str:
+    """What to do about a checkpoint of a `model_type` that docaudit does not know."""
+    if kind in TABLE["refused"]:
+        return str(TABLE["refused"][kind])
+    why = TABLE["left_out"].get(kind)
+    left_out = f"{kind} cannot be audited: {why}; " if why else ""
+    return f"{left_out}docaudit knows {known_models()}"
+
+
+def known_models() -> str:
+    """Every kind of model that can be audited, by what it is for."""
+    # Both import what loads encoders.
+    from audit.targets.answering.loading import known_answering
+    from audit.targets.opening import openers
+
+    families = known_families().values()
+    parts = [
+        f"for {HEADS[head].words}: {', '.join(family.name for family in families if head in family.heads)}"
+        for head in get_args(HeadName)
+    ]
+    parts += [f"that answer questions: {known_answering()}"]
+    parts += ["that point at answers: any with an extractive question answering head of transformers"]
+    parts += [opener.words for opener in openers().values() if opener.words]
+    return "models " + "; ".join(parts)

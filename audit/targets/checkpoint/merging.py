@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from audit.errors import TargetError
 from audit.targets.checkpoint.adapter import PREFIX, Adapter
 from audit.targets.checkpoint.content import WEIGHTS
-from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 
 _NAME = "default"
 """What PEFT calls the only adapter of a model."""

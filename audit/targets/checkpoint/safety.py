@@ -1,40 +1,228 @@
-"""Safety checks of a checkpoint's folder, made before anything in it is loaded."""
+"""Safety checks of a checkpoint's folder before anything in it is loaded, and hints that lead on."""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Iterator
-from math import isnan
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+
 from audit.errors import TargetError
 from audit.files import is_endless
-from audit.targets.checkpoint.content import files_of
-from audit.targets.checkpoint.hints import (
-    download_of,
-    no_configuration,
-    no_folder,
-    no_weights,
-    pickled_adapter,
-    pointers_in,
+from audit.targets.checkpoint.content import LEFT_OVER, files_of
+
+DAMAGE = (
+    OSError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    ImportError,
+    StrictDataclassError,
+    SafetensorError,
 )
-from audit.targets.checkpoint.quantised import refuse_unreadable
+"""What transformers and its libraries raise on damaged files; none of them documents a closed list."""
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error, on one line of at most 200 characters."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+
+
+@contextmanager
+def quiet(*, warn: bool = False) -> Iterator[None]:
+    """Keep the libraries' log lines out of the user's terminal; what matters is raised as an error.
+
+    Args:
+        warn: let Python's warnings through.
+    """
+    loggers = [logging.getLogger(name) for name in ("transformers", "accelerate")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
+    with ExitStack() as stack:
+        if not warn:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+_LIBRARIES: dict[str, tuple[tuple[str, ...], str]] = {
+    "bitsandbytes": (("bitsandbytes",), "bitsandbytes"),
+    "gptq": (("gptqmodel", "optimum"), "gptqmodel optimum"),
+    "awq": (("gptqmodel",), "gptqmodel"),
+    "compressed-tensors": (("compressed_tensors",), "compressed-tensors"),
+    "torchao": (("torchao",), "torchao"),
+    "quanto": (("optimum",), "optimum-quanto"),
+    "hqq": (("hqq",), "hqq"),
+}
+"""By `quant_method`: modules that transformers needs, and the packages they come in."""
+
+
+def method_of(config: Mapping[str, Any]) -> str | None:
+    """The name of a configuration's quantisation; None for weights in full or half precision."""
+    settings = config.get("quantization_config")
+    if settings is None:
+        return None
+    method = settings.get("quant_method") if isinstance(settings, dict) else None
+    loads = isinstance(settings, dict) and (settings.get("load_in_8bit") or settings.get("load_in_4bit"))
+    return str(method) if method is not None else "bitsandbytes" if loads else "unknown"
+
+
+def refuse_unreadable(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a quantised checkpoint that nothing installed here can read.
+
+    Raises:
+        TargetError: the library of its format is missing, or docaudit knows none.
+    """
+    method = method_of(config)
+    if method is None:
+        return
+    modules, packages = _LIBRARIES.get(method, ((), ""))
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing or not modules:
+        hint = f"pip install {packages}, or " if packages else ""
+        raise TargetError(
+            f"{folder}: quantised weights ({method})"
+            + (f", and {missing[0]} is not installed" if missing else ", which docaudit does not read"),
+            f"{hint}give the checkpoint in full precision that was quantised",
+        )
+
+
+def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
+    """Refuse to change quantised weights: to train on from them, or to merge an adapter into them.
+
+    Raises:
+        TargetError: they are quantised.
+    """
+    method = method_of(config)
+    if method is not None:
+        raise TargetError(
+            f"{folder}: quantised weights ({method}) cannot be trained, nor take an adapter in",
+            "name the checkpoint in full precision that was quantised",
+        )
+
+
+CHECKPOINT = "give a local Hugging Face checkpoint"
+_SAFETENSORS = (
+    "copy config.json there, or save it with transformers: model.save_pretrained(DIR), and processor or"
+    " tokenizer.save_pretrained(DIR)"
+)
+_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_NAME = re.compile(r"[A-Za-z]\w*")
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_LOAD = "transformers.{name}.from_pretrained('.').save_pretrained('.')"
+FOREIGN = "docaudit reads safetensors alone: give the checkpoint of transformers that this file was made from"
+_FOREIGN = ("*.gguf", "*.onnx", "onnx/*.onnx", "*.mlmodel", "model_index.json", "tf_model.h5", "flax_model.msgpack")
+"""Files of llama.cpp, ONNX, Core ML, diffusers, TensorFlow and Flax."""
+
+
+def download_of(name: object, place: str = "DIR") -> str:
+    """The command that downloads a model of the hub into a folder; a name that could be none is left open."""
+    known = isinstance(name, str) and re.fullmatch(rf"{_HUB.pattern}|[A-Za-z0-9][\w.-]*", name)
+    return f"hf download {name if known else 'NAME'} --local-dir {place}"
+
+
+def hub_hint(path: Path) -> str:
+    """Say what to do about a path that is no folder and may be a name of the hub; empty where it can be none."""
+    if path.exists() or not re.fullmatch(rf"{_HUB.pattern}|[A-Za-z0-9][\w.-]*", path.as_posix()):
+        return ""
+    return f"nothing is downloaded here; if it is a model of the hub: {download_of(path.as_posix())}, and give DIR"
+
+
+def no_folder(path: Path) -> tuple[str, str]:
+    """Give a problem and a hint for a path that is no folder."""
+    if path.is_file():
+        return f"{path}: a file, and a checkpoint is a folder", f"give the folder that holds it: {path.parent}"
+    return f"{path}: no such folder", hub_hint(path) or CHECKPOINT
+
+
+def no_checkpoint(folder: Path, config: Mapping[str, Any]) -> tuple[str, str]:
+    """Give a problem and a hint for a folder without config.json, whose content `config` is, or without safetensors."""
+    problem = f"{folder}: no {'model.safetensors' if config else 'config.json'}"
+    pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern)]
+    weights = [name for name in pickles if not name.startswith(LEFT_OVER)]
+    if config and weights:
+        return (
+            f"{problem}, only {weights[0]}",
+            f"pickled weights can run code when loaded; if you trust the file, in that folder: {_converted(config)}",
+        )
+    foreign = next((path.name for pattern in _FOREIGN for path in sorted(folder.glob(pattern))), None)
+    if foreign is not None:
+        return f"{problem}, only {foreign}", FOREIGN
+    inside = _checkpoints_in(folder)
+    if inside:
+        more = f" and {len(inside) - 4} more" if len(inside) > 4 else ""
+        return f"{problem}: the checkpoints are in folders inside it", f"give one: {', '.join(inside[:4])}{more}"
+    if (folder / "manifest.toml").is_file():
+        return f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR in docaudit scan"
+    return problem, _SAFETENSORS if config or list(folder.glob("*.safetensors")) else CHECKPOINT
+
+
+def pickled_adapter(name: str) -> str:
+    """A hint for an adapter whose weights are pickled."""
+    return (
+        "pickled weights can run code when loaded; if you trust the file, in that folder: "
+        f'python -c "import torch, safetensors.torch as s; t = torch.load({name!r}, weights_only=True); '
+        "s.save_file({k: v.contiguous() for k, v in t.items()}, 'adapter_model.safetensors')\""
+    )
+
+
+def pointers_in(folder: Path, patterns: Iterable[str]) -> list[str]:
+    """The files that are pointers of Git LFS in place of their content."""
+    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+    return [path.name for path in paths if path.stat().st_size < 1024 and path.read_bytes().startswith(_POINTER)]
+
+
+def _checkpoints_in(folder: Path) -> list[str]:
+    """List the folders inside that hold a checkpoint, the newest first: by the step in the name, else by age."""
+
+    def age(own: Path) -> tuple[int, float, str]:
+        step = re.fullmatch(r"(?:checkpoint|epoch|step)[-_]?(\d{1,15})", own.name)
+        return int(step[1]) if step else -1, own.stat().st_mtime, own.name
+
+    names = ("config.json", "adapter_config.json")
+    places = [own for pattern in ("*", "snapshots/*") for own in folder.glob(pattern)]
+    inside = [own for own in places if any((own / name).is_file() for name in names)]
+    return [str(own.relative_to(folder)) for own in sorted(inside, key=age, reverse=True)]
+
+
+def _converted(config: Mapping[str, Any]) -> str:
+    """Return the command that saves a checkpoint's weights as safetensors beside those it has."""
+    named = config.get("architectures")
+    name = str(named[0]) if isinstance(named, list) and named else "AutoModel"
+    # The name comes from the checkpoint and goes into a command that people paste.
+    return f'python -c "import transformers; {_LOAD.format(name=name if _NAME.fullmatch(name) else "AutoModel")}"'
+
 
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings (ours): a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
 """The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers have 35 MiB."""
-_MOST_BYTES_OF_ANY = 256 * 2**20
-"""The size cap of a file that is read at once beside the weights: vocabularies of large models have 40 MiB."""
-_MOST_PARTS, _PARTS = 1000, re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE)
-"""Settings of so many parts that a model is made of, and the most there can be (ours; published models have under
-500): each takes time and memory before any weight is read."""
-_MOST_OUTPUTS, _OUTPUTS = 100_000, re.compile("num_labels|n_classes|num_classes")
-"""The same of outputs (ours): transformers makes up a name for each."""
-_MOST_TOKENS, _TOKENS = 10**6, re.compile("seq_length|image_tokens|query_tokens|tokens_per_image|patches|tiles")
-"""The same of tokens that stand for a page (ours): a processor writes as many marks into the text."""
+_MOST = {
+    re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE): 1000,
+    re.compile("num_labels|n_classes|num_classes"): 100_000,
+    re.compile("seq_length|image_tokens|query_tokens|tokens_per_image|patches|tiles"): 10**6,
+}
+"""The most of what a model is made of, before any weight is read (published models have under 500 layers), of outputs,
+and of tokens that stand for a page."""
 _MAYBE_POINTERS = ("*.safetensors", "*.json", "*.model", "*.txt")
 
 
@@ -48,11 +236,10 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
         raise TargetError(*no_folder(folder))
     _refuse_boundless(folder)
     _refuse_pointers(folder)
-    _refuse_large(folder)
     config = _settings(folder / "config.json")
     _settings(folder / "tokenizer_config.json")
     if not config:
-        raise TargetError(*no_configuration(folder))
+        raise TargetError(*no_checkpoint(folder, {}))
     refuse_unreadable(folder, config)
     _refuse_weights(folder, config)
     return config
@@ -66,7 +253,6 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     """
     _refuse_boundless(folder)
     _refuse_pointers(folder)
-    _refuse_large(folder)
     settings = _settings(folder / "adapter_config.json")
     for name in ("tokenizer_config.json", "config.json"):
         _settings(folder / name)
@@ -88,20 +274,10 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_boundless(folder: Path) -> None:
-    """Refuse a folder with a pipe, a socket or a device, which whoever reads it would wait for, or a boundless file."""
+    """Refuse a pipe, a socket or a device, which reading never ends, and files of gigabytes that are no weights."""
     odd = sorted(path.name for path in folder.iterdir() if is_endless(path))
     if odd:
         raise TargetError(f"{folder}: {odd[0]} is not a regular file", "leave only the checkpoint's own files there")
-    read = (path for pattern in _MAYBE_POINTERS[1:] for path in folder.glob(pattern) if path.is_file())
-    large = sorted(path.name for path in read if path.stat().st_size > _MOST_BYTES_OF_ANY)
-    if large:
-        raise TargetError(
-            f"{folder}: {large[0]} is larger than {_MOST_BYTES_OF_ANY >> 20} MiB", "copy the checkpoint there again"
-        )
-
-
-def _refuse_large(folder: Path) -> None:
-    """Refuse files of gigabytes that are no weights: hashing them only takes time."""
     for path in files_of(folder).values():
         if path.suffix != ".safetensors" and path.stat().st_size > MOST_OTHER_BYTES:
             raise TargetError(
@@ -141,19 +317,12 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
-    """Settings, at any depth, that are no numbers, or ask for more of something than any model has."""
-    if isinstance(settings, dict):
-        for key, value in settings.items():
+    """Yield settings, at any depth, that ask for more of something than any model has."""
+    if isinstance(settings, dict | list):
+        for key, value in settings.items() if isinstance(settings, dict) else ((name, value) for value in settings):
             yield from beyond_measure(value, str(key))
-        if len(settings) > _MOST_OUTPUTS:
-            yield f"{name} has {len(settings):,} entries, and {_MOST_OUTPUTS:,} are the most"
-    elif isinstance(settings, list):
-        for value in settings:
-            yield from beyond_measure(value, name)
-    elif isinstance(settings, float) and isnan(settings):
-        yield f"{name} is not a number"
     elif isinstance(settings, int):
-        for most, named in ((_MOST_PARTS, _PARTS), (_MOST_OUTPUTS, _OUTPUTS), (_MOST_TOKENS, _TOKENS)):
+        for named, most in _MOST.items():
             if settings > most and named.search(name):
                 yield f"{name} is {settings:,}, and no model has more than {most:,}"
 
@@ -162,7 +331,7 @@ def _refuse_weights(folder: Path, config: dict[str, Any]) -> None:
     _refuse_links(folder)
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
     if not weights:
-        raise TargetError(*no_weights(folder, config))
+        raise TargetError(*no_checkpoint(folder, config))
     index = folder / "model.safetensors.index.json"
     if index.exists():
         try:

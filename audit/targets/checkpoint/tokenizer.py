@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import Sequence as SplitterSequence
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 
 _VOCABULARIES = (
     "tokenizer.json",

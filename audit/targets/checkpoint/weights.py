@@ -14,11 +14,10 @@ from safetensors import safe_open
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.content import files_of
-from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.memory import LARGE, RESIDENTS
 from audit.targets.checkpoint.merging import filled_by, merge_adapter, resize
-from audit.targets.checkpoint.quantised import method_of
-from audit.targets.checkpoint.resident import LARGE, RESIDENTS
+from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line, quiet
 from audit.targets.encoders.families import family_of
 
 _LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
@@ -29,10 +28,49 @@ _WRAPPED = ("_orig_mod.", "module.")
 _UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
 
 
-def read_model(
-    folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
+def not_finite(model: Any) -> list[str]:
+    """The parameters of a model that hold numbers which are not finite."""
+    return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+
+
+def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
+    """The model, when its files hold every parameter, as finite numbers.
+
+    Raises:
+        TargetError: they do not, or see `load_model`.
+    """
+    model, missing = load_model(folder, model_class)
+    if missing:
+        raise TargetError(
+            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
+            "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
+        )
+    broken = not_finite(model)
+    if broken:
+        raise TargetError(
+            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
+            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
+        )
+    return model
+
+
+def load_model(
+    folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
-    """See `audit.targets.checkpoint.loading.load_model`."""
+    """The model and the names of the parameters that its files lack (initialised at random).
+
+    In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is merged into its base.
+
+    Args:
+        folder: the checkpoint.
+        model_class: what to load it as.
+        settings: take the place of those in its configuration.
+
+    Raises:
+        TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot be merged.
+    """
+    folder = open_checkpoint(folder)
+    folder.seal()
     model, missing = _read_whole(folder, model_class, settings)
     if method_of(folder.config) is None:
         score_exactly(model.get_output_embeddings())

@@ -14,7 +14,7 @@ import torch
 
 from audit.arrays import Floats
 from audit.errors import EngineError
-from audit.targets.batching import batches, bucket_of, padded_rows
+from audit.targets.batching import batches, bucket_of, padded_rows, unless_out_of_memory
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
@@ -274,19 +274,3 @@ def outputs_of(module: torch.nn.Module) -> Iterator[list[Any]]:
         yield seen
     finally:
         handle.remove()
-
-
-def unless_out_of_memory(run: Callable[[], B]) -> B | None:
-    """Run this; None when memory ran out."""
-    try:
-        return run()
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-        return None
-
-
-def out_of_memory(error: RuntimeError) -> bool:
-    """CUDA has a class for it; the allocators of the CPU and of Apple name it in their message."""
-    message = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message or "out of memory" in message

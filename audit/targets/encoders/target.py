@@ -15,15 +15,12 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.adaptation import adapt, share_right
-from audit.targets.encoders.adapted_layer import adapted_layer
-from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.adaptation import adapt, adapted_layer, share_right
+from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
-from audit.targets.encoders.heads import HEADS, HeadName, sum_of_losses
-from audit.targets.encoders.labelling import unknown_labels
+from audit.targets.encoders.heads import HEADS, HeadName, own_scores, sum_of_losses
 from audit.targets.encoders.losses import TokenLosses
-from audit.targets.encoders.own_head import own_scores
 from audit.targets.interface import (
     AdaptationRule,
     Adapted,

@@ -1,4 +1,4 @@
-"""Loading a checkpoint that points at answers, as safely as `audit.targets.checkpoint.loading` does for encoders."""
+"""Loading a checkpoint that points at answers, as safely as `audit.targets.encoders.loading` does for encoders."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ from transformers.models.auto.modeling_auto import (
 
 from audit.errors import TargetError
 from audit.targets.answering.layout import PageImages
-from audit.targets.answering.parts import VOCABULARIES, image_processor_of
+from audit.targets.answering.processed import VOCABULARIES, image_processor_of
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import trial_sample
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.libraries import DAMAGE, one_line
-from audit.targets.checkpoint.loading import load_model, load_whole_model
-from audit.targets.checkpoint.quantised import method_of
-from audit.targets.checkpoint.resident import place
+from audit.targets.checkpoint.memory import place
+from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
-from audit.targets.checkpoint.weights import score_exactly
-from audit.targets.extractive.layers import head_of
+from audit.targets.checkpoint.weights import load_model, load_whole_model, score_exactly
+from audit.targets.extractive.spans import Inputs, SpanReader, head_of
 from audit.targets.extractive.target import ExtractiveTarget
-from audit.targets.extractive.windows import Inputs, SpanReader
 from audit.targets.interface import Answer
 from audit.targets.table import TABLE
 

@@ -1,14 +1,183 @@
-"""Choosing a span by where a model says that an answer begins and ends."""
+"""A question and a page as rows of a model that points at words, and the choice of a span.
+
+Question first, page second, page in windows: as transformers' document-question-answering pipeline, only the page is
+cut, and windows of a long page overlap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
 
-from audit.arrays import Floats
-from audit.targets.extractive.windows import Window
+from audit.arrays import Floats, Ints
+from audit.corpus.page_view import PageView
+from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
+from audit.targets.answering.reader import Sample
+from audit.targets.checkpoint.tokenizer import unpadded
+from audit.targets.encoders.adaptation import linear_run
+
+OVERLAP = 128
+"""Page tokens that two windows of a long page share, half a window at most (transformers' `doc_stride`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One row: a question, and as much of a page as fits beside it.
+
+    Attributes:
+        ids: (n_tokens,) token ids.
+        types: (n_tokens,) segments, as the tokenizer numbers them.
+        boxes: (n_tokens, 4) in thousandths of the page.
+        words: (n_tokens,) the index of each token's word on the page, -1 for all other tokens.
+        null: the position that stands for no answer: of [CLS], else of the token that begins texts, else the first.
+    """
+
+    ids: Ints
+    types: Ints
+    boxes: Ints
+    words: Ints
+    null: int
+
+    def span_of(self, first: int, last: int) -> tuple[int, int] | None:
+        """Positions of the first token of word `first` and the last one of word `last`; None when one is not here."""
+        begins, ends = np.flatnonzero(self.words == first), np.flatnonzero(self.words == last)
+        if not len(begins) or not len(ends):
+            return None
+        return int(begins[0]), int(ends[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSample(Sample):
+    """One window of a sample."""
+
+    window: Window | None = None
+
+    @property
+    def row(self) -> Window:
+        """The window, which is there."""
+        assert self.window is not None
+        return self.window
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a model takes beside its tokens.
+
+    Attributes:
+        attention: whether it takes a mask of the tokens that are none.
+        types: whether it takes segments.
+        boxes: whether it reads layout.
+        n_types: segments that it tells apart.
+        pad_id: what rows are padded with.
+        n_appended: positions that it puts after the row's own, for the patches of the page's image.
+        alone: whether rows that share a forward pass change each other's last bits on a CPU, as where attention is
+            computed in chunks.
+    """
+
+    attention: bool
+    types: bool
+    boxes: bool
+    n_types: int
+    pad_id: int
+    n_appended: int = 0
+    alone: bool = False
+
+
+class SpanReader:
+    """Lays questions and pages before one checkpoint.
+
+    Args:
+        tokenizer: its fast tokenizer.
+        max_tokens: of a row, special tokens included.
+        inputs: what its model takes.
+        page_images: makes the pages' pictures, for a model that sees them.
+    """
+
+    def __init__(self, tokenizer: Any, max_tokens: int, inputs: Inputs, page_images: PageImages | None = None) -> None:
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.inputs = inputs
+        self.page_images = page_images
+        self._marks = marks_of(tokenizer)
+        named = (tokenizer.cls_token_id, tokenizer.bos_token_id)
+        self._nulls = [token for token in named if token is not None][:1]
+
+    @property
+    def needs_image(self) -> bool:
+        """True where a page without an image cannot be asked."""
+        return self.page_images is not None
+
+    def windows(self, view: PageView, question: str) -> list[Window]:
+        """The rows of a question on a page, at least one, left to right.
+
+        A question of more tokens than half a row is cut (ours).
+
+        Raises:
+            TargetError: the model reads layout, and the page has none.
+        """
+        asked, texts = question.split(), [word.text for word in view.words]
+        encoded = unpadded(self.tokenizer).encode(self._spelled(asked), self._spelled(texts), is_pretokenized=True)
+        parts = np.array([-1 if part is None else part for part in encoded.sequence_ids], np.int64)
+        kept = (parts != 0) | (np.cumsum(parts == 0) <= self.max_tokens // 2)
+        own = np.flatnonzero(parts == 1)
+        first = int(own[0]) if len(own) else len(parts)
+        before = np.flatnonzero(kept & (np.arange(len(parts)) < first))
+        after = np.flatnonzero(kept & (np.arange(len(parts)) > (own[-1] if len(own) else len(parts))))
+        columns = self._columns(encoded, parts, view)
+        room = max(1, self.max_tokens - len(before) - len(after))
+        return [self._window(columns, np.concatenate([before, part, after])) for part in _parts(own, room)]
+
+    def _spelled(self, words: Sequence[str]) -> list[str]:
+        """The words as parts of one running text: all but the first have their space before them."""
+        texts = [self._marks.sub(" ", word) for word in words]
+        return [text if number == 0 else f" {text}" for number, text in enumerate(texts)]
+
+    def _columns(self, encoded: Any, parts: Ints, view: PageView) -> tuple[Ints, Ints, Ints, Ints]:
+        ids = np.array(encoded.ids, np.int64)
+        types = np.minimum(np.array(encoded.type_ids, np.int64), self.inputs.n_types - 1)
+        words = np.array([-1 if word is None else word for word in encoded.word_ids], np.int64)
+        words[parts != 1] = -1
+        boxes = np.zeros((len(ids), 4), np.int64)
+        if self.inputs.boxes:
+            # The page's far corner (LayoutLM), unless the tokenizer has another one (LayoutLMv3's is 0).
+            boxes[ids == self.tokenizer.sep_token_id] = getattr(self.tokenizer, "sep_token_box", None) or BOX_SCALE
+            boxes[words >= 0] = np.array(boxes_of(view), np.int64).reshape(-1, 4)[words[words >= 0]]
+        return ids, types, boxes, words
+
+    def _window(self, columns: tuple[Ints, ...], chosen: Ints) -> Window:
+        ids, types, boxes, words = (column[chosen] for column in columns)
+        null = np.flatnonzero(np.isin(ids, self._nulls))
+        return Window(ids, types, boxes, words, int(null[0]) if len(null) else 0)
+
+    def batch(self, samples: Sequence[WindowSample], length: int) -> dict[str, torch.Tensor]:
+        """The model's inputs for these rows, each padded on the right to `length` tokens."""
+        shape = (len(samples), length)
+        ids = np.full(shape, self.inputs.pad_id, np.int64)
+        mask, types, boxes = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 4), np.int64)
+        for number, sample in enumerate(samples):
+            row, n = sample.row, len(sample.row.ids)
+            ids[number, :n], mask[number, :n] = row.ids, 1
+            types[number, :n], boxes[number, :n] = row.types, row.boxes
+        given: dict[str, np.ndarray] = {"input_ids": ids}
+        given |= {"attention_mask": mask} if self.inputs.attention else {}
+        given |= {"token_type_ids": types} if self.inputs.types else {}
+        given |= {"bbox": boxes} if self.inputs.boxes else {}
+        made = {name: torch.from_numpy(value) for name, value in given.items()}
+        return made if self.page_images is None else {**made, "pixel_values": self.page_images(samples)}
+
+
+def _parts(own: Ints, room: int) -> Iterator[Ints]:
+    """Windows of `room` of the page's tokens; the last one ends with the page."""
+    step = room - min(OVERLAP, room // 2)
+    yield own[:room]
+    for start in range(step, max(0, len(own) - room) + step, step):
+        begin = min(start, len(own) - room)
+        yield own[begin : begin + room]
+
 
 MAX_ANSWER = 64
 """Tokens of the longest span that is an answer (ours: an address is longer than the pipeline's 15)."""
@@ -80,3 +249,37 @@ def _best_in(window: Window, scores: Scores) -> Span | None:
     words = int(window.words[first]), int(window.words[last])
     log_probability = float(scores.of_span(first, last).sum())
     return Span(words, float(table[begin, end]), log_probability, last - first + 1)
+
+
+def last_layer(model: Any, loss_of: Callable[[], torch.Tensor]) -> torch.nn.Module:
+    """The linear layer that runs last before the one that gives beginnings and ends, of those that the loss reads.
+
+    A pooler runs after them, and no answer reads it.
+
+    Args:
+        model: none of its parameters asks for a gradient.
+        loss_of: runs it; called with gradients on.
+    """
+    with torch.no_grad(), linear_run(model) as ran:
+        loss_of()
+    head = head_of(model)
+    return next((layer for layer in reversed(ran) if layer is not head and _is_read(layer, loss_of)), head)
+
+
+def _is_read(layer: torch.nn.Module, loss_of: Callable[[], torch.Tensor]) -> bool:
+    """True where the loss depends on all of the layer's parameters."""
+    own = list(layer.parameters())
+    for parameter in own:
+        parameter.requires_grad_(True)
+    try:
+        with torch.enable_grad():
+            loss = loss_of()
+        return loss.requires_grad and None not in torch.autograd.grad(loss, own, allow_unused=True)
+    finally:
+        for parameter in own:
+            parameter.requires_grad_(False)
+
+
+def head_of(model: Any) -> torch.nn.Module:
+    """The linear layer that gives beginnings and ends: the last one with two outputs."""
+    return [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 2][-1]

@@ -17,18 +17,15 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
-from audit.targets.answering.adapting import asked_types
-from audit.targets.answering.half import computing, has_half_weights, in_float32
+from audit.targets.answering.adapting import asked_types, computing, has_half_weights, in_float32
 from audit.targets.answering.pages import NO_IMAGE
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import SampleBatch, fill_rows, run_batches
 from audit.targets.batching import bucket_of
-from audit.targets.checkpoint.resident import asking
+from audit.targets.checkpoint.memory import asking
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, frozen
-from audit.targets.extractive.layers import head_of, last_layer
-from audit.targets.extractive.spans import Scores, best_span
-from audit.targets.extractive.windows import SpanReader, Window, WindowSample
+from audit.targets.extractive.spans import Scores, SpanReader, Window, WindowSample, best_span, head_of, last_layer
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply, type_asked
 
 A = TypeVar("A")

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from transformers import GenerationConfig
-
 from audit.errors import TargetError
+from audit.targets.answering.generation import generation_of
 from audit.targets.answering.loading import known_families, load_answering
-from audit.targets.answering.parts import VOCABULARIES
+from audit.targets.answering.processed import VOCABULARIES
 from audit.targets.answering.reader import Reader
 from audit.targets.answering.rows import trial_sample
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.libraries import DAMAGE, one_line
 from audit.targets.checkpoint.tokenizer import open_tokenizer
 from audit.targets.encoders.page_images import OpenImage
-from audit.targets.parsing.reader import parsing_reader
-from audit.targets.parsing.target import ParsingTarget
+from audit.targets.parsing.target import ParsingTarget, parsing_reader
 
 LONGEST_OUTPUT = 4096
 """Tokens of the longest output where neither recipe nor checkpoint names one (ours): a densely written page."""
@@ -87,12 +84,7 @@ def _first_token(folder: CheckpointFolder) -> str:
 
 def _named_length(folder: CheckpointFolder) -> int | None:
     """The longest output that the checkpoint's generation settings name."""
-    if not (folder.path / "generation_config.json").is_file():
-        return None
-    try:
-        settings = GenerationConfig.from_pretrained(folder.path, local_files_only=True)
-    except DAMAGE as error:
-        raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
+    settings = generation_of(folder)
     length = settings.max_length if settings.max_length != _UNSET_LENGTH else None
     named = settings.max_new_tokens or length
     return named if isinstance(named, int) and named > 0 else None

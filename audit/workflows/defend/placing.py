@@ -20,8 +20,7 @@ from audit.references.load import PROVIDE_BASELINES
 from audit.references.retrain import start_of
 from audit.report.files import remove
 from audit.targets.checkpoint.content import is_adapter
-from audit.targets.environment import device_named
-from audit.targets.opening import open_model, trainer_of
+from audit.targets.opening import device_named, open_model, trainer_of
 from audit.workflows.folders import hold_evidence
 from audit.workflows.options import ScanOptions
 

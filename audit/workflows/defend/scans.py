@@ -12,7 +12,7 @@ from audit.engine.interface import Progress
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.stats.paired import Ratios, UnitScores
-from audit.targets.usefulness import usefulness_by_document
+from audit.targets.utility import usefulness_by_document
 from audit.workflows.changes import completed, why_missing
 from audit.workflows.defend.memory import Memory
 from audit.workflows.options import ScanOptions

@@ -21,9 +21,8 @@ from audit.references.locate import REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.environment import device_named
 from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
-from audit.targets.opening import Checkpoint, open_model
+from audit.targets.opening import Checkpoint, device_named, open_model
 from audit.workflows.checking import CheckedModel, check_model
 from audit.workflows.plan.timing import seconds_of
 from audit.workflows.setup import ScanSetup, usable_references

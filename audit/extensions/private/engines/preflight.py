@@ -10,7 +10,7 @@ import torch
 
 from audit.extensions.private.engines.clipping import norms_of
 from audit.extensions.private.interface import DrawnUnit, Engine, Parameters
-from audit.targets.checkpoint.libraries import one_line
+from audit.targets.checkpoint.safety import one_line
 
 UNITS = 8
 """Units that are compared at most (ours)."""

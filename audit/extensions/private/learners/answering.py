@@ -16,7 +16,7 @@ from audit.references.answering import samples_of, save_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import share, unopened
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.resident import RESIDENTS
+from audit.targets.checkpoint.memory import RESIDENTS
 
 
 class AnsweringLearner(Learner):

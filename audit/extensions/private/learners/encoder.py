@@ -18,7 +18,7 @@ from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
-from audit.targets.encoders.spade import masked_relations
+from audit.targets.encoders.models import masked_relations
 
 LENGTHS = 64
 """Pages share a batch when their lengths lie between the same multiples of this (ours): padding stays small."""

@@ -11,8 +11,8 @@ from audit.references.extractive import trains_pointing
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for, under_head
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.quantised import refuse_training
-from audit.targets.encoders.labelling import unknown_labels
+from audit.targets.checkpoint.safety import refuse_training
+from audit.targets.encoders.encoding import unknown_labels
 from audit.targets.opening import answering_of, trainer_of
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import torch
 
 from audit.corpus.documents import Task
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.known import unknown_hint
-from audit.targets.checkpoint.labels import labels_of
-from audit.targets.checkpoint.libraries import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.placing import is_spread
-from audit.targets.checkpoint.quantised import refuse_training
-from audit.targets.checkpoint.resident import place
+from audit.targets.checkpoint.labels import labels_of, unknown_hint
+from audit.targets.checkpoint.memory import is_spread, place
+from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet, refuse_training
 from audit.targets.checkpoint.tokenizer import check_vocabulary, load_tokenizer
-from audit.targets.checkpoint.weights import read_model
+from audit.targets.checkpoint.weights import load_whole_model
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family, family_named, family_of
 from audit.targets.encoders.heads import HEADS, HeadName
@@ -81,52 +76,6 @@ def load(
     if is_spread(placed):  # attacks take gradients of an encoder, and train it on pages
         raise TargetError(f"{folder}: an encoder that does not fit into the memory of the GPU", "use --device cpu")
     return EncoderTarget(placed, family, encoder, card, batch_tokens)
-
-
-def not_finite(model: Any) -> list[str]:
-    """The parameters of a model that hold numbers which are not finite."""
-    return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
-
-
-def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
-    """The model, when its files hold every parameter, as finite numbers.
-
-    Raises:
-        TargetError: they do not, or see `load_model`.
-    """
-    model, missing = load_model(folder, model_class)
-    if missing:
-        raise TargetError(
-            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
-            "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
-        )
-    broken = not_finite(model)
-    if broken:
-        raise TargetError(
-            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
-            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
-        )
-    return model
-
-
-def load_model(
-    folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
-) -> tuple[Any, list[str]]:
-    """The model and the names of the parameters that its files lack (initialised at random).
-
-    In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is merged into its base.
-
-    Args:
-        folder: the checkpoint.
-        model_class: what to load it as.
-        settings: take the place of those in its configuration.
-
-    Raises:
-        TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot be merged.
-    """
-    folder = open_checkpoint(folder)
-    folder.seal()
-    return read_model(folder, model_class, settings)
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:

@@ -1,1 +1,0 @@
-"""Sentence embedders."""
