@@ -21,7 +21,7 @@ from audit.cli import app
 from audit.errors import EngineError, UsageError
 from audit.record import Completed
 from audit.workflows.folders import claim_folder
-from audit.workflows.journaled import Origin, open_journal
+from audit.workflows.journal import Origin, open_journal
 from audit.workflows.unit_scores import read_scores
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]

@@ -235,7 +235,7 @@ def by_name(result):
     return {one["name"]: one for one in json.loads(result.stdout)["references"]}
 
 
-def test_references_are_found_offered_or_made(data, checkpoints, tmp_path):
+def test_references_are_found_or_made(data, checkpoints):
     model, public = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 3)
     found = by_name(docaudit("references", data, model, "--json"))
     assert found["auxiliary"]["state"] == "missing"
@@ -245,14 +245,9 @@ def test_references_are_found_offered_or_made(data, checkpoints, tmp_path):
     assert found["baselines"]["how"].startswith(
         f"docaudit train-baseline {data} --out baselines --reference pretrained="
     )
-    assert found["baselines"]["seconds"] > 0
     given = by_name(docaudit("references", data, model, "--json", "--reference", f"pretrained={public}"))
     assert given["auxiliary"]["state"] == "trained by the scan"
     assert (given["pretrained"]["state"], given["pretrained"]["source"]) == ("there", "command line")
-    (tmp_path / "mine").symlink_to(model)
-    (tmp_path / "auxiliary").symlink_to(public)
-    offered = by_name(docaudit("references", data, tmp_path / "mine", "--json"))["auxiliary"]
-    assert offered["state"] in ("offered", "missing")  # a link leads to where the model really lies
     table = docaudit("references", data, model).output
     assert "reconstruction" in table
     assert "can be trained" in flat(table)

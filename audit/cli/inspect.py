@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +15,10 @@ from audit.cli.options import DataDir, named_paths
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus
     from audit.corpus.field_counts import Quartiles
     from audit.corpus.summary import Summary
+    from audit.workflows.references import InspectedModel
 
 
 def inspect(
@@ -33,7 +36,6 @@ def inspect(
     """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""
     from audit.corpus import manifest
     from audit.corpus.summary import summarise
-    from audit.workflows.inspection import inspect_model, outlook_of_attacks
 
     if reference and model is None:
         raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
@@ -45,8 +47,13 @@ def inspect(
         _show_summary(summary)
     with console.Reporter() as progress:
         progress.stage("looking at the attacks" if model is None else "opening the model")
-        inspected = None if model is None else inspect_model(model, corpus, data_dir, named_paths(reference))
-        attacks = outlook_of_attacks(corpus, inspected)
+        inspected = None
+        if model is not None:
+            # Loads torch, which an inspection without a model does without.
+            from audit.workflows.references import inspect_model
+
+            inspected = inspect_model(model, corpus, data_dir, named_paths(reference))
+        attacks = [*_outlook(corpus, inspected)]
     if as_json:
         content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
         typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
@@ -57,6 +64,19 @@ def inspect(
         console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
         console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
         console.say(*inspected.lacking)
+
+
+def _outlook(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
+    """Name every attack with what keeps it from this data set and model, or that it can be fed."""
+    from audit.attacks.battery import BATTERY
+
+    task = corpus.manifest.task.kind
+    for kind in BATTERY:
+        attack = kind.preset("standard")
+        barred = kind.inapplicable_tasks.get(task) if model is None else model.inapplicable.get(attack.name)
+        # References of a model may be given beside the manifest: what they lack is listed with it.
+        unprovided = attack.unprovided(corpus) if model is None else None
+        yield attack.name, barred or attack.lacks(corpus) or unprovided or "can be fed"
 
 
 def _show_summary(summary: Summary) -> None:

@@ -15,7 +15,7 @@ from audit.cli.options import DataDir, Device, named_paths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from audit.workflows.plan.references import ReferenceNeed
+    from audit.workflows.references import ReferenceNeed
 
 
 def references(
@@ -32,10 +32,9 @@ def references(
 ) -> None:
     """List the references that attacks on a model take, those that are there, and the command for each of the others.
 
-    References are models that never saw the audited documents. Times of trainings are estimated from one pass of the
-    model on this device.
+    References are models that never saw the audited documents.
     """
-    from audit.workflows.plan.references import list_references
+    from audit.workflows.references import list_references
 
     with console.Reporter() as progress:
         progress.stage("opening the model and the data set")
@@ -57,8 +56,7 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
     console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
     for need in found:
         if need.how:
-            time = "" if need.seconds is None else f" (about {console.duration(need.seconds)} here)"
-            console.say(f"{need.name}{time}: {need.how}")
+            console.say(f"{need.name}: {need.how}")
 
 
 def _state(need: ReferenceNeed) -> str:

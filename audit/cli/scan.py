@@ -193,16 +193,11 @@ def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: O
 
 def _open(options: ScanOptions) -> ScanSetup:
     """Open a scan, and print what must be known of it before it runs."""
-    from audit.workflows.plan.references import missing_references
+    from audit.workflows.references import missing_references
     from audit.workflows.setup import open_scan
-    from audit.workflows.text_alone import open_text_scan
 
-    if options.no_model:
-        opened = open_text_scan(options)
-        console.warn(*opened.warnings)
-    else:
-        opened = open_scan(options)
-        console.warn(*opened.warnings, *missing_references(opened))
+    opened = open_scan(options)
+    console.warn(*opened.warnings, *(() if options.no_model else missing_references(opened)))
     return opened
 
 

@@ -23,7 +23,6 @@ from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import fill_references
 from audit.workflows.setup import ScanSetup, open_scan
-from audit.workflows.text_alone import open_text_scan
 from audit.workflows.verify import Findings
 
 
@@ -109,7 +108,7 @@ def _open(
         no_model=not record.target.is_model,
         documents=None if bounds is None else bounds.documents,
     )
-    opened = open_scan(options) if record.target.is_model else open_text_scan(options)
+    opened = open_scan(options)
     return opened if bounds is None else replace(opened, part=bounds.part)
 
 

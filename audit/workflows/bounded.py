@@ -23,7 +23,7 @@ from audit.files import write_atomically
 from audit.references.resolve import LoadedReferences
 from audit.targets.opening import Checkpoint
 from audit.workflows.execution import collect_blocks
-from audit.workflows.journaled import Origin
+from audit.workflows.journal import Origin
 from audit.workflows.setup import ScanSetup
 
 N_BLOCKS = 8

@@ -39,7 +39,7 @@ from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, packages, target_of, threads, use_threads
 from audit.targets.unread import Unread, without_unread
 from audit.workflows.checking import wrap_target
-from audit.workflows.journaled import Origin, journal_key, open_journal
+from audit.workflows.journal import Origin, journal_key, open_journal
 from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)

@@ -9,7 +9,7 @@ from pathlib import Path
 from audit import policy as policies
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
-from audit.errors import RenderError, UsageError
+from audit.errors import RecordError, RenderError, UsageError
 from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
@@ -21,7 +21,6 @@ from audit.report.revealed import NAME, write_revealed
 from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
-from audit.workflows.joined import refuse_another_audit
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""
@@ -101,7 +100,7 @@ def report_records(
     read = [read_record(path) for path in paths]
     comparisons = [one for path in defenses for one in measured.read_all(path)]
     for one in comparisons:
-        refuse_another_audit(one, read[0])
+        refuse_other_audit(one, read[0])
     chosen = load_policy(policy, complete=False)
     verdicts = [policies.evaluate(record, chosen, policies.today()) for record in read]
     source = paths[0] if paths[0].is_dir() else paths[0].parent
@@ -189,3 +188,18 @@ def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], fol
     warnings = trend.write(rows, axis, folder)
     files = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
     return Trend(axis, rows, summary(audits), named.text, [path for path in files if path.exists()], warnings)
+
+
+def refuse_other_audit(comparison: Comparison, record: AuditRecord) -> None:
+    """Refuse a comparison that was made on another model or data set.
+
+    Raises:
+        RecordError: it was.
+    """
+    pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
+    others = [what for what, (own, other) in pairs.items() if own != other]
+    if others:
+        raise RecordError(
+            f"{comparison.name} was measured on another {' and '.join(others)} than this record's",
+            "give what docaudit defend wrote for this model and data set",
+        )

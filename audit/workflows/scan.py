@@ -40,7 +40,7 @@ from audit.targets.utility import usefulness
 from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes, width_of
 from audit.workflows.folders import claim_folder
-from audit.workflows.journaled import now
+from audit.workflows.journal import now
 from audit.workflows.options import REFERENCES_FOLDER
 from audit.workflows.plan.audit import outlook
 from audit.workflows.report import write_report

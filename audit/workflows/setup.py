@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -16,27 +17,35 @@ from audit.attacks.interface import Attack
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
 from audit.cards import PrivacyCard
-from audit.case import References
+from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
-from audit.corpus.near_copies import NO_COPIES, Copies
+from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
 from audit.defenses.interface import QueryDefense
 from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
 from audit.engine.local import LOCAL
 from audit.errors import TargetError, UsageError
-from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
+from audit.references.resolve import LoadedReferences, ReferencePlan, prepare, prepare_embedder
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.interface import MaskedLoss, Target
+from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
 from audit.targets.opening import Checkpoint, device_named, open_model
 from audit.targets.unread import NONE_UNREAD, Unread
-from audit.workflows.checking import check_model, doubt_draw, stated_guarantee, wrap_target
+from audit.workflows.checking import (
+    check_model,
+    doubt_draw,
+    find_trials,
+    hold_weights,
+    stated_guarantee,
+    warn_of_recipes,
+    warn_of_size,
+    wrap_target,
+)
 from audit.workflows.options import ScanOptions, check_work
-from audit.workflows.weights import hold_weights, warn_of_recipes, warn_of_size
 
 
 @dataclass(frozen=True)
@@ -111,13 +120,15 @@ def defended_references(
 
 
 def open_scan(options: ScanOptions) -> ScanSetup:
-    """Load and check all that the scan needs.
+    """Load and check all that the scan needs, of a model or of the text alone.
 
     Raises:
         DocauditError: the scan cannot start; nothing was written.
     """
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
     attacks = choose_attacks(options, given)
+    if options.no_model:
+        return _open_text_scan(options, given, attacks)
     check_work(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
@@ -183,6 +194,42 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         whole,
         promised,
         model.unread,
+    )
+
+
+def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attacks: tuple[Attack, ...]) -> ScanSetup:
+    """Load and check what an audit of the text alone needs; `options.model_dir` is not read."""
+    refused = {
+        "--engine": options.engine != LOCAL,
+        "--defence": options.defense is not None,
+        "--reference public": "public" in options.references,
+        "--time": options.seconds is not None,
+    }
+    for name, wanted in refused.items():
+        if wanted:
+            raise UsageError(f"{name} says how a model is asked, and with --no-model there is none", "leave it out")
+    whole = load_corpus(options.data_dir)
+    copies = find_copies(whole)
+    corpus = without_copies(whole, copies)
+    # It answers nothing, so that nothing of a checkpoint is ever asked of it.
+    target = cast("Checkpoint", NoModel(whole))
+    if not find_trials(attacks, Case(target, corpus)):
+        able = [kind.name for kind in BATTERY if not kind.needs_model]
+        raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
+    device = device_named(options.device)
+    return ScanSetup(
+        options,
+        options.budget,
+        SHARES[options.budget],
+        attacks,
+        corpus,
+        target,
+        prepare_embedder(corpus, options.references, device),
+        (*copies.warnings, *warn_of_parameters(options.attack_parameters, given, corpus)),
+        given.sha256 if given is not None else None,
+        None,
+        copies,
+        whole,
     )
 
 

@@ -12,8 +12,8 @@ from audit.corpus.manifest import load
 from audit.engine.interface import SILENT
 from audit.errors import DocauditError, ManifestError, TargetError
 from audit.record import AttackResult, AuditRecord, Completed
-from audit.workflows.inspection import inspect_model
 from audit.workflows.plan.audit import plan_audit
+from audit.workflows.references import inspect_model
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
 

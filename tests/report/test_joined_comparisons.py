@@ -1,8 +1,7 @@
-"""Measured effects of countermeasures that join a report: another scan's, and numbers that nobody measured."""
+"""Measured effects of countermeasures that join a report: another scan's are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import example_records
@@ -14,7 +13,7 @@ from audit.errors import RecordError
 from audit.measurements import ALPHAS, Bound, Estimate
 from audit.record import AuditRecord, Completed
 from audit.report.recommend import effect_sentence
-from audit.workflows.joined import refuse_another_audit
+from audit.workflows.report import refuse_other_audit
 
 METRIC = "excess_pr.unique"
 
@@ -47,58 +46,11 @@ def comparison(record: AuditRecord, **changes: object) -> Comparison:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def test_a_comparison_of_this_record_joins_its_report(record: AuditRecord) -> None:
-    refuse_another_audit(comparison(record), record)
-
-
-def moved(one: Comparison) -> Comparison:
-    (effect,) = one.effects
-    before = effect.before
-    assert isinstance(before, Estimate)
-    other = replace(before, value=0.98, low=0.97, high=0.99, bounds=bounds(0.97, 0.99))
-    return replace(one, effects=(replace(effect, before=other),))
-
-
-def certain(one: Comparison) -> Comparison:
-    (effect,) = one.effects
-    assert isinstance(effect.after, Estimate)
-    after = replace(effect.after, value=0.0, low=0.0, high=0.0, bounds=bounds(0.0, 0.0))
-    return replace(one, effects=(replace(effect, after=after),))
-
-
-def unbounded(one: Comparison) -> Comparison:
-    (effect,) = one.effects
-    assert isinstance(effect.after, Estimate)
-    return replace(one, effects=(replace(effect, after=replace(effect.after, bounds=())),))
-
-
-def outside(one: Comparison) -> Comparison:
-    (effect,) = one.effects
-    assert isinstance(effect.after, Estimate)
-    return replace(one, effects=(replace(effect, after=replace(effect.after, value=0.5)),))
-
-
-def passed_over_its_limit(one: Comparison) -> Comparison:
-    (limit,) = one.limits
-    return replace(one, limits=(replace(limit, after=LimitUse("passed", 2.0, 3.0)),))
-
-
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        (moved, "before: 0.980 [0.970, 0.990], and this record has"),
-        (certain, "its interval has no width"),
-        (unbounded, "it has bounds at 0 of 8 levels"),
-        (outside, "lies outside its interval"),
-        (passed_over_its_limit, "passed, and its interval reaches over the limit"),
-    ],
-)
-def test_a_comparison_that_nobody_measured_on_this_model_is_refused(
-    edit: Callable[[Comparison], Comparison], said: str, record: AuditRecord
-) -> None:
-    with pytest.raises(RecordError) as refused:
-        refuse_another_audit(edit(comparison(record)), record)
-    assert said in " ".join(refused.value.problems)
+def test_a_comparison_of_another_model_or_data_set_is_refused(record: AuditRecord) -> None:
+    refuse_other_audit(comparison(record), record)
+    for changes in ({"target": "0" * 64}, {"data": "0" * 64}):
+        with pytest.raises(RecordError, match="was measured on another"):
+            refuse_other_audit(comparison(record, **changes), record)
 
 
 def test_the_sentence_says_that_usefulness_was_not_measured(record: AuditRecord) -> None:

@@ -26,8 +26,8 @@ from audit.targets.checkpoint import weights
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.interface import Answer, AnswerLoss
-from audit.workflows import weights as scan_weights
-from audit.workflows.weights import warn_of_size
+from audit.workflows import checking
+from audit.workflows.checking import warn_of_size
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(
     exact = load_answering(folder)
     assert warn_of_size(exact) == ()
     monkeypatch.setattr(weights, "LARGE", 1000)
-    monkeypatch.setattr(scan_weights, "LARGE", 1000)
+    monkeypatch.setattr(checking, "LARGE", 1000)
     target = load_answering(folder)
     assert target.card.dtype == "float32"
     np.testing.assert_array_equal(losses(target, corpus), losses(exact, corpus))

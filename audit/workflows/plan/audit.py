@@ -149,7 +149,7 @@ def outlook(opened: ScanSetup, policy: Policy, part: float) -> Iterator[str]:
         policy: the one that it is judged by.
         part: of the units of each side that is tried.
     """
-    from audit.workflows.plan.references import attacks_with_references
+    from audit.workflows.references import attacks_with_references
 
     corpus, options = opened.corpus, opened.options
     costs = at_most(corpus, options.budget, options.documents, part)
