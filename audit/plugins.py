@@ -35,16 +35,19 @@ T = TypeVar("T")
 
 
 @cache
-def load(group: Group) -> dict[str, Any]:
-    """Load all items of a group.
-
-    Returns:
-        The items by name, in the order of names.
+def entries(group: Group) -> dict[str, EntryPoint]:
+    """List the entry points of a group by name, in the order of names; nothing is imported.
 
     Raises:
-        EngineError: one cannot be imported, or two packages add one of the same name.
+        EngineError: two packages add one of the same name.
     """
-    return {name: _item(entry) for name, entry in _entries(group).items()}
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        if entry.name in found:
+            both = f"{_package(found[entry.name])} and {_package(entry)}"
+            raise EngineError(f"{both} both add {entry.name!r} to {group}", "uninstall one of them")
+        found[entry.name] = entry
+    return found
 
 
 def locate(group: Group) -> dict[str, Path]:
@@ -57,7 +60,7 @@ def locate(group: Group) -> dict[str, Path]:
         EngineError: two packages add an item of the same name.
     """
     found = {}
-    for name, entry in _entries(group).items():
+    for name, entry in entries(group).items():
         root, *rest = entry.module.split(".")
         spec = find_spec(root)
         if spec is not None and spec.submodule_search_locations:
@@ -67,14 +70,17 @@ def locate(group: Group) -> dict[str, Path]:
     return found
 
 
-def _entries(group: Group) -> dict[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
-    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
-        if entry.name in found:
-            both = f"{_package(found[entry.name])} and {_package(entry)}"
-            raise EngineError(f"{both} both add {entry.name!r} to {group}", "uninstall one of them")
-        found[entry.name] = entry
-    return found
+@cache
+def load(group: Group) -> dict[str, Any]:
+    """Load all items of a group.
+
+    Returns:
+        The items by name, in the order of names.
+
+    Raises:
+        EngineError: see `entries` and `item_of`.
+    """
+    return {name: item_of(entry) for name, entry in entries(group).items()}
 
 
 def extend(core: Mapping[str, T], group: Group) -> dict[str, T]:
@@ -89,7 +95,12 @@ def extend(core: Mapping[str, T], group: Group) -> dict[str, T]:
     return {**core, **{name: item() if isinstance(item, type) else item for name, item in items.items()}}
 
 
-def _item(entry: EntryPoint) -> Any:
+def item_of(entry: EntryPoint) -> Any:
+    """Load what an entry point names.
+
+    Raises:
+        EngineError: it cannot be imported.
+    """
     try:
         return entry.load()
     except Exception as error:

@@ -35,10 +35,10 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     for name in options.only or NAMES:
         out = options.work / name
-        if not (out / "comparison.json").exists():
+        if not (out / name / "comparison.json").exists():
             command = [sys.executable, "-m", "audit", "defend", name, SAMPLE / "model", SAMPLE / "data", "--out", out]
             subprocess.run([str(part) for part in command], check=True)
-        shutil.copyfile(out / "comparison.json", folder / f"{name}.json")
+        shutil.copyfile(out / name / "comparison.json", folder / f"{name}.json")
     written = [name for name in NAMES if (folder / f"{name}.json").exists()]
     found = {name: json.loads((folder / f"{name}.json").read_text()) for name in written}
     (folder / "README.md").write_text(page(found, options.machine))
@@ -69,10 +69,22 @@ def page(found: dict[str, Any], machine: str) -> str:
     lines = [INTRODUCTION.format(machine=machine, date=time.strftime("%Y-%m-%d"))]
     for name, content in found.items():
         lines += [f"## {name}", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-        lines += [*(row(change, name) for change in content["changes"]), ""]
+        lines += [*(row(change, name) for change in changes(content)), ""]
         if content["side_channel"] is not None:
             lines.append(CHANNEL.format(interval=interval(content["side_channel"])))
     return "\n".join(lines)
+
+
+def changes(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """List the numbers of memory, by context, and of usefulness; before docaudit 0.14 they stood apart."""
+    if "changes" in content:
+        return list(content["changes"])
+    found = [one for one in (*content["effects"], *content["usefulness"]) if one["difference"] is not None]
+    return [
+        one | dict(zip(("metric", "context"), (one["metric"] + ".exact").split(".")[:2], strict=True))
+        for one in found
+        if one["attack"] in ("", "memorisation") and one["metric"].split(".")[0] in ("net", "anls")
+    ]
 
 
 def row(change: dict[str, Any], name: str) -> str:

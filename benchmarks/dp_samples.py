@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 SAMPLES = HERE.parent / "sample_models"
 EPSILONS = ("2", "8", "inf")
 SETTINGS: dict[str, tuple[str, ...]] = {
-    "utterances": ("--embeddings", "--learning-rate", "0.01", "--rows", "64"),
+    "utterances": ("--set", "embeddings=true", "--set", "learning-rate=0.01", "--set", "rows=64"),
     "questions": (),
     "receipts": (),
 }
@@ -50,9 +50,9 @@ def main() -> None:
 def measure(sample: str, epsilon: str, work: Path) -> dict[str, Any]:
     """The comparison of one training with the model as it was, its guarantee, and what its canaries show."""
     out, seconds = work / epsilon, 0.0
-    if not (out / "comparison.json").exists():
+    if not (out / "dp" / "comparison.json").exists():
         known = next(
-            (work / other / "before" for other in EPSILONS if (work / other / "comparison.json").exists()), None
+            (work / other / "before" for other in EPSILONS if (work / other / "dp" / "comparison.json").exists()), None
         )
         if known is not None and not (out / "before").exists():
             shutil.copytree(known, out / "before")  # the scan without goes on from its journal
@@ -61,9 +61,9 @@ def measure(sample: str, epsilon: str, work: Path) -> dict[str, Any]:
         began = time.monotonic()
         subprocess.run([str(part) for part in command], check=True)
         seconds = round(time.monotonic() - began, 1)
-    record = json.loads((out / "after" / "record.json").read_text())
+    record = json.loads((out / "dp" / "after" / "record.json").read_text())
     return {
-        "comparison": json.loads((out / "comparison.json").read_text()),
+        "comparison": json.loads((out / "dp" / "comparison.json").read_text()),
         "dp": record["dp"],
         "epsilon_from_one_run": [
             {name: item[name] for name in ("name", "low", "high", "method")}

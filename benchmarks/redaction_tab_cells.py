@@ -23,7 +23,7 @@ from audit.attacks.redaction.classifiers import TAKES_SPARSE, Classifier, by_len
 from audit.attacks.redaction.embedding import dense, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction.contexts import RedactedSpan
-from audit.defenses.evaluation import Text
+from audit.extensions.countermeasures.attackers import Text
 from audit.references.classifiers import NetworkKind, fit_network
 from audit.references.embedder import tune
 from audit.targets.embedder import EmbedderTarget, load_embedder

@@ -13,7 +13,7 @@ from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 
 from audit.attacks.redaction.measures import macro_f1
 from audit.corpus.documents import CATEGORIES, Mask
-from audit.defenses.evaluation import Text
+from audit.extensions.countermeasures.attackers import Text
 from audit.stats.clusters import cluster_sums
 from audit.stats.intervals import Interval, proportion
 from audit.stats.resampling import sign_flip

@@ -31,7 +31,7 @@ from redaction_tab_words import (
 from audit.attacks.redaction.classifiers import CLASSIFIERS
 from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES
-from audit.corpus.evasion import evasion_cost
+from audit.extensions.countermeasures.evasion import evasion_cost
 from audit.stats.intervals import Interval
 
 

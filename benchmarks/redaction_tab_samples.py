@@ -17,10 +17,9 @@ from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.redaction.contexts import RedactedSpan
-from audit.defenses.evaluation import Text
+from audit.extensions.countermeasures.attackers import Text, readings
 from audit.importers.registry import FORMATS
 from audit.references.embedder import choose_texts
-from audit.workflows.evade import readings
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

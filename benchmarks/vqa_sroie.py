@@ -4,9 +4,9 @@
 
 turns SROIE's keys into questions, makes small untrained checkpoints (`vqa_sroie_models.py`), trains for every setting a
 model on the member split and a baseline on the public one, scans the model, and writes the records and a README with
-the paper's two findings tested into `benchmarks/vqa_sroie/`. With `--blocking NAME` it measures extraction blocking on
-one setting too. What is already in `--work` is not made again. `--only NAME` and `--stage` make one part; stages "data"
-and "start" go first, alone, then settings can run side by side, each with OMP_NUM_THREADS=1.
+the paper's two findings tested into `benchmarks/vqa_sroie/`. What is already in `--work` is not made
+again. `--only NAME` and `--stage` make one part; stages "data" and "start" go first, alone, then settings can run side
+by side, each with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from audit.references.answering import fit_answering, recipe_of, samples_of, sav
 from audit.references.baselines import train_baseline
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
-from audit.workflows.defend import measure_defense
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
@@ -132,8 +131,6 @@ def main() -> None:
             train(setting, data, start, options)
         if "audit" in stages:
             audit_model(setting, data, options)
-        if options.blocking == setting.name and start is not None:
-            block(setting, data, start, options)
     if "report" in stages:
         write_report(options.out, options.machine)
 
@@ -155,13 +152,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help=f"default: {EPOCHS}")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--batch-size", type=int, default=8)
-    parser.add_argument("--bf16", action="store_true", help="train in bfloat16; blocking always trains in float32")
+    parser.add_argument("--bf16", action="store_true", help="train in bfloat16")
     parser.add_argument("--share", type=float, default=0.5, help="of the questions, asked by the audit")
     parser.add_argument("--contexts", default=",".join(TRIED), help=f"of {', '.join(CONTEXTS)}; or all")
-    parser.add_argument("--blocking", metavar="NAME", help="the setting that extraction blocking is measured on")
-    parser.add_argument(
-        "--blocking-budget", default="quick", help="quick asks a quarter of the questions, standard all"
-    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the README")
     parser.add_argument("--smoke", action="store_true", help="a few documents and one epoch: does everything run?")
@@ -333,30 +326,6 @@ def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, o
 def _digits(tried: Bools, given: Floats) -> str:
     """With one baseline every share is 0 or 1."""
     return "".join(str(int(value)) if asked else "-" for asked, value in zip(tried, given, strict=True))
-
-
-def block(setting: Setting, data: Path, start: Path, options: argparse.Namespace) -> None:
-    """Measure extraction blocking: trains the blocked model and its baseline, scans both, compares."""
-    out = options.work / f"blocking-{setting.name}"
-    parameters = options.work / "blocking.toml"
-    parameters.write_text(f"[memorisation]\ncontexts = {json.dumps(options.contexts)}\n")
-    if not (out / "comparison.json").exists():
-        scan = ScanOptions(
-            model_dir=options.work / f"model-{setting.name}",
-            data_dir=data,
-            out=out,
-            budget=options.blocking_budget,
-            only=("memorisation",),
-            device=options.device,
-            dtype="float32",
-            references={"baselines": [_baseline(setting, options)], "pretrained": [start]},
-            attack_parameters=parameters,
-        )
-        with Reporter() as progress:
-            for step in measure_defense("blocking", scan, "default", progress):
-                print(step)
-    shutil.copyfile(out / "comparison.json", options.out / f"{setting.name}.blocking.json")
-    shutil.copyfile(out / "after" / "record.json", options.out / f"{setting.name}.blocked.json")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paired_extraction import Change, Extraction, extraction_changes
 
 from audit import record as records
 from audit.attacks.measuring import Streams, estimate_without_null
-from audit.defenses.comparison import Change, Extraction, extraction_changes
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
 from audit.stats.shares import net, rate

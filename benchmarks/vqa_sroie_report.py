@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
-from vqa_sroie_findings import Audited, question_lines, resolution_lines, significance, words
+from vqa_sroie_findings import Audited, question_lines, resolution_lines, words
 
-from audit import record as records
 from audit.measurements import Estimate
-from audit.record import Completed
 
-TRAINED_ON = "exact"
-"""The context that extraction blocking trains on; every other one is new to the blocked model."""
 HEAD = """# Question-answering models on SROIE: what they still answer when the answer is gone
 
 Made by `benchmarks/vqa_sroie.py` on a {machine} ({system}, torch {torch}), other jobs running beside it; the last scan
@@ -49,17 +43,13 @@ PAPER = """*Paper:* |M| of Donut is 63, 109, 168 and 756 of 4,654 (1.4 %, 2.3 %,
 PAPER_CONTEXTS = """*Paper (appendix D)*, |M| of 4,654: Donut without text 26, shuffled 4, image only 0; Pix2Struct from
 about 94 in the exact context to 27 without text, 21 shuffled, 0 image only. Under changed brightness much remains,
 under rotation and shift less, and under each of them more than under a paraphrased question."""
-PAPER_BLOCKING = """*Paper (table 2)*, |M| of Donut with blocking: 0 in the trained context; no text 0, paraphrased 0,
-shuffled 0, rotation 5 degrees 1, 10 degrees 0, shift 20 px 0, 200 px 0, brightness 2 and 1.3 6, 0.8 2, 0.5 5. Over all
-their models ANLS rose by 1.2 to 3.4 points."""
 
 
 def write_report(folder: Path, machine: str) -> None:
     """`README.md` in the folder of the records; settings that were not audited are left out.
 
     Args:
-        folder: holds NAME.json, NAME.training.json and NAME.answers.json; NAME.blocking.json and NAME.blocked.json too
-            where blocking was measured.
+        folder: holds NAME.json, NAME.training.json and NAME.answers.json.
         machine: in general terms.
     """
     settings = [Audited.read(folder, path.name.removesuffix(".answers.json")) for path in folder.glob("*.answers.json")]
@@ -82,7 +72,6 @@ def write_report(folder: Path, machine: str) -> None:
     ]
     lines += ["## Does memorisation grow as resolution falls?", "", *resolution_lines(settings), ""]
     lines += ["## Does the question matter more than the exact scan?", "", QUESTION, "", *question_lines(settings), ""]
-    lines += _blocking(folder, settings)
     (folder / "README.md").write_text("\n".join(lines).rstrip() + "\n")
     print(f"wrote {folder / 'README.md'}")
 
@@ -186,70 +175,6 @@ def _in_context(one: Audited, context: str) -> str:
 def _count(share: Estimate) -> str:
     """|M| of how many; with one baseline the share is of whole questions."""
     return f"{round(share.value * share.n)} of {share.n}"
-
-
-def _blocking(folder: Path, settings: Sequence[Audited]) -> list[str]:
-    lines = []
-    for one in settings:
-        path = folder / f"{one.name}.blocking.json"
-        if path.exists():
-            lines += ["", f"### {one.name}", "", *_blocked(json.loads(path.read_text())), *_doubts(folder, one)]
-    return ["## Extraction blocking", "", BLOCKING, *lines, "", PAPER_BLOCKING] if lines else []
-
-
-BLOCKING = """The model is trained again on (page without the answer, question, "ANSWER NOT PRESENT") beside its
-samples, up to twice the steps, and its baseline likewise. Only the exact context was trained on. The same questions
-before and after, paired; p is two-sided and not corrected for the number of contexts."""
-
-
-def _doubts(folder: Path, one: Audited) -> list[str]:
-    """What weakens the comparison."""
-    (after,) = records.read(folder / f"{one.name}.blocked.json").attacks
-    assert isinstance(after, Completed), after
-    sides = (("before", one.result.confounded), ("after", after.confounded))
-    doubts = [f"Undecided {when} blocking: {reason}." for when, reason in sides if reason]
-    if one.training["bf16"]:
-        doubts.append("The model without blocking was trained in bfloat16, the one with it in float32.")
-    return ["", *doubts] if doubts else []
-
-
-def _blocked(found: dict[str, Any]) -> list[str]:
-    changes = {(change["metric"], change["context"]): change for change in found["changes"]}
-    rows = []
-    for (metric, context), memorised in changes.items():
-        if metric != "memorised":
-            continue
-        net = changes["net", context]
-        before, after = (f"{_count_of(memorised[when])}" for when in ("before", "after"))
-        rows.append(
-            [
-                context,
-                "yes" if context == TRAINED_ON else "no",
-                before,
-                after,
-                *(_words(net[part]) for part in ("before", "after", "difference")),
-                significance(net["p"]).removeprefix("p = ").removeprefix("p "),
-            ]
-        )
-    head = ["context", "trained on", "\\|M\\| before", "\\|M\\| after", "net before", "net after", "difference", "p"]
-    lines = _table(head, rows)
-    usefulness = changes.get(("anls", ""))
-    if usefulness is not None:
-        before, after, difference = (_words(usefulness[part]) for part in ("before", "after", "difference"))
-        lines += ["", f"Held-out ANLS, whole pages: {before} before, {after} after; difference {difference}."]
-    if found["side_channel"] is not None:
-        lines.append(
-            f'"ANSWER NOT PRESENT" as a sign of membership (the side channel): AUC {_words(found["side_channel"])}.'
-        )
-    return lines
-
-
-def _count_of(share: dict[str, Any]) -> str:
-    return f"{round(share['value'] * share['n'])} of {share['n']}"
-
-
-def _words(found: dict[str, Any]) -> str:
-    return f"{found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

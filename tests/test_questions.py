@@ -174,33 +174,3 @@ def test_workers_elsewhere_open_the_same_references(place):
 
     assert dict(drive(work, trials[:4], 2)) == dict(zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True))
     assert len(case.references.baselines) == 1
-
-
-@pytest.mark.parametrize("name", ["random-after", "blocking"])
-def test_a_countermeasure_is_measured_against_the_model_as_it_was(name, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", Perfect())
-    result = docaudit("defend", name, place / "model", place / "data", "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    before, after = (records.read(tmp_path / "out" / which) for which in ("before", "after"))
-    assert before.derived_by == ()
-    assert len(after.derived_by) == 1
-    found = json.loads((tmp_path / "out" / "comparison.json").read_text())
-    assert {(row["metric"], row["context"]) for row in found["changes"]} >= {
-        ("net", "exact"),
-        ("memorised", "exact"),
-        ("anls", ""),
-    }
-    assert (found["side_channel"] is None) == (name != "blocking")
-    assert (tmp_path / "out" / "defences.html").exists()
-
-
-def test_a_scan_behind_a_countermeasure_says_so_in_its_record(place, tmp_path):
-    more = ("--defence", "paraphrase", "--out", tmp_path / "out", "--budget", "quick", "--only", "memorisation")
-    docaudit("scan", place / "model", place / "data", *more)
-    assert records.read(tmp_path / "out").derived_by == ("paraphrase",)
-
-
-def test_an_unknown_countermeasure_is_a_usage_error(place, tmp_path):
-    result = docaudit("scan", place / "model", place / "data", "--defence", "prayer", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "no countermeasure is called" in result.output

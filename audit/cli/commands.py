@@ -30,7 +30,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "references": ("references:references", _MODELS),
     "train-baseline": ("train:train_baseline", _MODELS),
     "train-splits": ("train:train_splits", _MODELS),
-    "defend": ("defend:defend", _MEASURES),
     "canary": ("canary:app", _MEASURES),
 }
 """Module and function of each command, and its panel, in the order of the help."""

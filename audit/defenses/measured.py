@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from audit.defenses.comparison import Change
 from audit.errors import RecordError
 from audit.files import write_atomically
 from audit.measurements import STRICT, Estimate, Measurement
@@ -68,15 +67,6 @@ class LimitChange:
 
 
 @dataclass(frozen=True, config=STRICT)
-class MissingAttack:
-    """An attack that did not run to its end on both sides, and why not; empty for the side on which it did."""
-
-    attack: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, config=STRICT)
 class Comparison:
     """One countermeasure against the model as it was.
 
@@ -87,14 +77,13 @@ class Comparison:
         target, data, result: sha256 of the audited model, of the data set, and of the model with the countermeasure.
         verdict_before, verdict_after: "passed", "violated" or "undecided".
         limits: every limit of the policy.
-        effects: what the policy limits and what sums an attack up.
+        effects: what the policy limits and what speaks for a leak; of areas, differences of their distance from chance.
         usefulness: measures of the model's own task.
-        missing: attacks that are not compared.
-        changes: memorised answers in every context, and ANLS, question by question.
-        side_channel: see `audit.report.defense_comparison.DefenseRow`.
+        missing: attacks that are not compared, with the reasons; OLD is the model as it was.
+        side_channel: AUC of "the model says that the answer is not there" as a sign of membership; None: not measured.
     """
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     docaudit: str
     name: str
     title: str
@@ -111,8 +100,7 @@ class Comparison:
     limits: tuple[LimitChange, ...]
     effects: tuple[Effect, ...]
     usefulness: tuple[Effect, ...]
-    missing: tuple[MissingAttack, ...]
-    changes: tuple[Change, ...]
+    missing: tuple[str, ...]
     side_channel: Estimate | None = None
 
     def effect(self, attack: str, metric: str) -> Effect | None:

@@ -1,57 +1,51 @@
-"""The countermeasures, by name."""
+"""The countermeasures, by name; all of them come from extensions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, MutableMapping
+from importlib.metadata import EntryPoint
 
 from audit import plugins
-from audit.defenses.blocking import Blocking
-from audit.defenses.capping import Capping
-from audit.defenses.dp import DpTraining
-from audit.defenses.evasion import EVASION
-from audit.defenses.interface import DataDefense, Defense, QueryDefense, TrainingDefense
-from audit.defenses.nlu_training import CharacterEmbeddings, Dropout, EarlyStopping, Regularisation
-from audit.defenses.paraphrase import Paraphrase
-from audit.defenses.random_string import RandomString
-from audit.defenses.resolution import HigherResolution
-from audit.defenses.scrubbing import Scrubbing
+from audit.defenses.interface import Defense, QueryDefense
 from audit.errors import UsageError
 
-_CORE: tuple[Defense, ...] = (
-    Paraphrase(),
-    RandomString("before"),
-    RandomString("after"),
-    Blocking(),
-    Scrubbing(),
-    Capping(),
-    DpTraining(),
-    Dropout(),
-    EarlyStopping(),
-    CharacterEmbeddings(),
-    Regularisation(),
-    HigherResolution(),
-    EVASION,
-)
-DEFENSES: Mapping[str, Defense] = plugins.extend({one.name: one for one in _CORE}, "docaudit.countermeasures")
+
+class _Registered(MutableMapping[str, Defense]):
+    """Countermeasures of installed packages: each is imported when it is first asked for, so that a gate needs none."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, EntryPoint | Defense] = dict(plugins.entries("docaudit.countermeasures"))
+
+    def __getitem__(self, name: str) -> Defense:
+        found = self._items[name]
+        if isinstance(found, EntryPoint):
+            item = plugins.item_of(found)
+            found = self._items[name] = item() if isinstance(item, type) else item
+        return found
+
+    def __setitem__(self, name: str, defense: Defense) -> None:
+        self._items[name] = defense
+
+    def __delitem__(self, name: str) -> None:
+        del self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+DEFENSES = _Registered()
 
 
 def query_defenses() -> dict[str, QueryDefense]:
-    """Those that work while a model is used."""
+    """Return those that work while a model is used."""
     return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, QueryDefense)}
 
 
-def training_defenses() -> dict[str, TrainingDefense]:
-    """Those for which the model is trained again."""
-    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, TrainingDefense)}
-
-
-def data_defenses() -> dict[str, DataDefense]:
-    """Those that rewrite a data set."""
-    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, DataDefense)}
-
-
 def query_defense(name: str, seed: int = 0) -> QueryDefense:
-    """The countermeasure of this name that works while a model is used.
+    """Return the countermeasure of this name that works while a model is used.
 
     Args:
         name: one of `query_defenses`.

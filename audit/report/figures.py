@@ -82,22 +82,6 @@ class LinePanel:
     diagonal: bool = False
 
 
-@dataclass(frozen=True)
-class FrontPoint:
-    """One countermeasure.
-
-    Attributes:
-        useful: its usefulness, as a share.
-        value, reach: the worst limit used up, by the numbers and by the ends of their intervals; 1 is the limit.
-    """
-
-    label: str
-    useful: Point
-    value: float
-    reach: float
-    on_front: bool
-
-
 def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
     """Draw dots with intervals, one row a category, panels side by side; values are fractions, shown as percent.
 
@@ -288,42 +272,6 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
 
 def _name_limit(axis: Axes, height: float) -> None:
     axis.annotate("limit", (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom")
-
-
-def front(name: str, points: Sequence[FrontPoint], measure: str) -> str:
-    """Draw leak against usefulness, a mark for each countermeasure; the line joins those that no other beats in both.
-
-    Args:
-        name: unique in the report; prefixes every id of the SVG.
-        points: at least two.
-        measure: what usefulness is, as the axis has it.
-    """
-    import matplotlib as mpl
-
-    with mpl.rc_context(RC):
-        figure = blank_figure(3.0)
-        axis = figure.subplots()
-        for point, style in zip(points, STYLES * len(points), strict=False):
-            across, reach = 100 * point.useful.value, 100 * point.reach
-            axis.plot([across, across], [100 * point.value, reach], color=style["color"], linewidth=1.0)
-            sides = [[100 * (point.useful.value - point.useful.low)], [100 * (point.useful.high - point.useful.value)]]
-            marked = {**_marked(style), "markersize": 5, "elinewidth": 0.8}
-            axis.errorbar([across], [reach], xerr=sides, linestyle="none", label=point.label, **marked)
-        joined = sorted((100 * one.useful.value, 100 * one.reach) for one in points if one.on_front)
-        axis.plot(*zip(*joined, strict=True), color=INK, linewidth=0.9, linestyle=":", zorder=1)
-        axis.axhline(100, color=INK, linewidth=1.1)
-        _name_limit(axis, 100)
-        axis.set_ylim(bottom=0)
-        axis.grid(visible=True)
-        axis.set_xlabel(f"{measure}, per cent")
-        axis.set_ylabel("worst limit used up, per cent")
-        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-        told = [
-            f"{one.label}: {100 * one.useful.value:.0f} per cent, worst limit used up {100 * one.reach:.0f} per cent"
-            f"{' (on the front)' if one.on_front else ''}"
-            for one in points
-        ]
-        return as_svg(figure, name, f"{measure} across, worst limit used up upwards. {'. '.join(told)}.")
 
 
 def pages(name: str, shown: Sequence[DrawnPage], labels: PagesFigure) -> str:

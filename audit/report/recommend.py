@@ -76,7 +76,7 @@ def remedies() -> tuple[Remedy, ...]:
     """The shipped remedies in the order they should be considered, then those that countermeasures bring themselves.
 
     Raises:
-        RenderError: `policies/defenses.toml` cannot be read, or names a countermeasure that there is not.
+        RenderError: `policies/defenses.toml` cannot be read.
     """
     path = folder("policies") / "defenses.toml"
     try:
@@ -86,15 +86,9 @@ def remedies() -> tuple[Remedy, ...]:
     except ValidationError as error:
         problems = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
         raise RenderError(problems) from None
-    unknown = [
-        f"{path.name} {item.id}: no countermeasure is called {name!r}"
-        for item in shipped
-        for name in item.measured_by
-        if name not in DEFENSES
-    ]
-    if unknown:
-        raise RenderError(unknown)
-    return (*shipped, *(defense.remedy for defense in DEFENSES.values() if defense.remedy is not None))
+    named = {name for remedy in shipped for name in remedy.measured_by}
+    own = (DEFENSES[name].remedy for name in DEFENSES if name not in named)
+    return (*shipped, *(remedy for remedy in own if remedy is not None))
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:

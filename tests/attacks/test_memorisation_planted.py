@@ -22,10 +22,10 @@ from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
+from audit.corpus.painting import replace_value
 from audit.corpus.perturbations import rotated
 from audit.corpus.removal.matching import find_answers
 from audit.corpus.removal.redact import cover
-from audit.corpus.surrogates.painting import replace_value
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import ALPHAS, Estimate, Unresolved

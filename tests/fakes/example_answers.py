@@ -7,7 +7,6 @@ import random
 
 from example_records import Case, judged, mean, record, share
 
-from audit.defenses.comparison import Change
 from audit.measurements import (
     Count,
     Curve,
@@ -21,7 +20,6 @@ from audit.measurements import (
 )
 from audit.policy import Limit, Policy
 from audit.record import AttackResult, AuditRecord, Completed
-from audit.report.defense_comparison import DefenseRow
 
 CONTEXTS = {
     "decoy": 0.8,
@@ -183,28 +181,3 @@ def confounded() -> Case:
 
 
 CASES = {"leaky": leaky, "clean": clean, "confounded": confounded}
-
-
-def changes(before: int, after: int, anls: float, n: int = N) -> tuple[Change, ...]:
-    """Paired differences of a countermeasure that leaves `after` of `before` remembered answers, in every context."""
-    found = [
-        Change("anls", "", mean("b", 0.54, 0.03, n), mean("a", 0.54 + anls, 0.03, n), mean("d", anls, 0.008, n), 0.01)
-    ]
-    for context, left in {"exact": 1.0, **CONTEXTS}.items():
-        one, two = round(left * before) / n, round(left * after) / n
-        for metric in ("memorised", "net"):
-            pair = mean("b", one, 0.03, n), mean("a", two, 0.03, n)
-            found.append(
-                Change(metric, context, *pair, mean("d", two - one, 0.03, n), 0.00001 if one - two > 0.1 else 0.4)
-            )
-    return tuple(found)
-
-
-def defended() -> list[DefenseRow]:
-    """A model as it was, behind a paraphrase, and trained with extraction blocking."""
-    blocked = dataclasses.replace(answering(memorisation(1)), derived_by=("docaudit defend blocking",))
-    return [
-        DefenseRow("As it was", answering(memorisation(63))),
-        DefenseRow("Paraphrase", answering(memorisation(30)), changes(63, 30, -0.06)),
-        DefenseRow("Extraction blocking", blocked, changes(63, 1, 0.03), _auc("auc.not_present", 0.55, N)),
-    ]

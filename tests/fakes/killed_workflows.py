@@ -118,7 +118,7 @@ _QUICK = "--budget quick --out out"
 _SCAN = "scan {w}/model {w}/data " + _QUICK
 _AUXILIARY = _SCAN + " --reference auxiliary={w}/pretrained --only reconstruction --documents 4"
 _DEFEND = "{w}/model {w}/data " + _QUICK
-_PRIVATE = "defend dp " + _DEFEND + " " + _START + " --epsilon 8 --steps 4 --train full"
+_PRIVATE = "defend dp " + _DEFEND + " " + _START + " --epsilon 8 --set steps=4 --set trained=full"
 
 WORKFLOWS = (
     Workflow("scan: fields", make_receipts, _AUXILIARY),
@@ -165,7 +165,10 @@ WORKFLOWS = (
     Workflow("defend dp: documents", make_few_receipts, _PRIVATE + " --unit document", drawn=True),
     Workflow("defend dp: providers", make_few_receipts, _PRIVATE + " --unit provider", drawn=True),
     Workflow(
-        "defend dp: federated", make_few_receipts, _PRIVATE + " --clients {w}/clients.toml --local-steps 1", drawn=True
+        "defend dp: federated",
+        make_few_receipts,
+        _PRIVATE + " --set clients={w}/clients.toml --set local-steps=1",
+        drawn=True,
     ),
     Workflow("defend: evasion", make_letters, "defend evasion {w}/data --out out"),
     Workflow("import", make_pages, "import funsd {w}/funsd out", gate=True),

@@ -25,7 +25,7 @@ ENOUGH = {"quick": 16, "standard": 16, "full": 16}
 IMPORTED = (
     "audit.cli.commands",
     "audit.workflows.scan",
-    "audit.workflows.defend",
+    "audit.extensions.countermeasures.measuring",
     "audit.targets.encoders.target",
     "audit.targets.answering.target",
     "audit.references.encoders",

@@ -40,8 +40,8 @@ def comparison(record: AuditRecord, **changes: object) -> Comparison:
     effect = Effect("reconstruction", METRIC, before, after)
     limit = LimitChange("reconstruction", METRIC, LimitUse("violated", 8.0, 9.0), LimitUse("passed", 0.2, 0.6))
     made = Comparison(
-        1, __version__, "scrub", "Scrub", "data", "k", "default", record.target.sha256, record.corpus.sha256,
-        "1" * 64, record.budget, record.seed, "violated", "passed", (limit,), (effect,), (), (), (),
+        2, __version__, "scrub", "Scrub", "data", "k", "default", record.target.sha256, record.corpus.sha256,
+        "1" * 64, record.budget, record.seed, "violated", "passed", (limit,), (effect,), (), (),
     )  # fmt: skip
     return replace(made, **changes)  # type: ignore[arg-type]
 

@@ -25,7 +25,7 @@ def compared(name: str, outcome: str, after: str, low: float) -> Comparison:
     """A countermeasure measured on the model of the violated example."""
     change = Estimate("excess_pr.unique", low + 0.1, low, low + 0.2, 150, "fields", 150, "made up", 0.0, "held-out")
     return Comparison(
-        1,
+        2,
         "0",
         name,
         name,
@@ -41,7 +41,6 @@ def compared(name: str, outcome: str, after: str, low: float) -> Comparison:
         after,
         tuple(LimitChange("reconstruction", one, LimitUse("violated"), LimitUse(outcome)) for one in UNIQUE),
         (Effect("reconstruction", "excess_pr.unique", None, None, change),),
-        (),
         (),
         (),
     )

@@ -21,13 +21,14 @@ from safetensors.torch import load_file
 
 from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.corpus.manifest import load as load_corpus
-from audit.defenses.blocking import Blocking, train_blocked
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.extensions.countermeasures.blocking import Blocking
+from audit.extensions.countermeasures.scans import apply
 from audit.references import adapters as module
 from audit.references.adapters import adapter_words, adapting, without_weights
 from audit.references.baselines import train_baseline
-from audit.references.recipes import AnsweringRecipe, Recipe
+from audit.references.recipes import Recipe
 from audit.references.splits import train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -35,7 +36,6 @@ from audit.targets.checkpoint.safety import quiet
 from audit.targets.checkpoint.weights import load_model
 from audit.targets.encoders.loading import load
 from audit.targets.opening import open_model
-from audit.workflows.defend.placing import apply
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 
@@ -148,8 +148,9 @@ def test_chat_models_are_blocked_with_the_adapter_that_they_have(
     chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
 ) -> None:
     start, lora = chat
-    corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1)
-    folder, _ = train_blocked(lora, corpus, tmp_path / "out", recipe=AnsweringRecipe(epochs=1))
+    recipe = TrainingRecipe(epochs=1)
+    corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=recipe)
+    folder = Blocking().train(corpus, lora, tmp_path / "out", device="cpu", progress=SILENT).model
     ((words, trained),) = wrapped
     assert words is not None
     assert words.startswith("LORA, r 2")

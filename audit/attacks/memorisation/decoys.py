@@ -17,9 +17,9 @@ from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView
+from audit.corpus.painting import replace_value
 from audit.corpus.removal.derivable import why_derivable
 from audit.corpus.removal.proof import survives
-from audit.corpus.surrogates.painting import replace_value
 
 _POOL = "decoys"
 

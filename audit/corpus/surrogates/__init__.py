@@ -1,1 +1,0 @@
-"""Surrogates: sensitive values of documents replaced by invented ones of the same kind, in words and in images."""

@@ -1,0 +1,248 @@
+"""Add `docaudit defend`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import (
+    Budget,
+    Device,
+    Evidence,
+    PolicyName,
+    Pretrained,
+    Seed,
+    named_paths,
+    show_errors,
+)
+from audit.defenses.interface import Defense
+from audit.defenses.registry import DEFENSES, query_defenses
+from audit.errors import UsageError, listed
+from audit.extensions.countermeasures.interface import DataDefense, TrainingDefense
+from audit.files import check_folder
+
+if TYPE_CHECKING:
+    from audit.defenses.measured import Comparison
+    from audit.extensions.countermeasures.attackers import Evaluation
+    from audit.extensions.countermeasures.measuring import Measured
+    from audit.measurements import Measurement
+
+ALL = "all"
+DP = "Differential privacy (dp)"
+"""The panel of the options that private training alone takes."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("defend", epilog=_kinds(), rich_help_panel="Countermeasures and canaries")(show_errors()(defend))
+
+
+def _kinds() -> str:
+    """Say what each countermeasure does."""
+    training = {name: one for name, one in DEFENSES.items() if isinstance(one, TrainingDefense)}
+    beside = [f"{name}: {one.description}" for name, one in training.items() if one.baselines_like]
+    alone = [f"{name}: {one.description}" for name, one in training.items() if not one.baselines_like]
+    return " ".join(
+        [
+            f"{listed([*query_defenses()], 'and')} change the question while the model is used.",
+            f"Others train a model again: {'; '.join(beside)}; each beside baselines trained the same way.",
+            *(f"{one}, beside the references as they are." for one in alone),
+            *(
+                f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker "
+                "who knows of it."
+                for name, defense in _rewriting().items()
+            ),
+        ]
+    )
+
+
+def _rewriting() -> dict[str, DataDefense]:
+    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, DataDefense)}
+
+
+def _complete(incomplete: str) -> list[str]:
+    """Complete the last of several names."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in (*DEFENSES, ALL) if name.startswith(last)]
+
+
+def _chosen(names: Sequence[str]) -> list[Defense]:
+    """Return the countermeasures of these names; all of them without names.
+
+    Raises:
+        UsageError: there is no such countermeasure.
+    """
+    for name in names:
+        if name not in DEFENSES:
+            raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(DEFENSES)}")
+    return [DEFENSES[name] for name in names or DEFENSES]
+
+
+def _dp(help_text: str, *names: str, **more: Any) -> Any:
+    """Make an option of private training."""
+    return typer.Option(*names, help=help_text, rich_help_panel=DP, show_default=False, **more)
+
+
+def defend(
+    countermeasure: Annotated[
+        str,
+        typer.Argument(
+            metavar="COUNTERMEASURE",
+            help=f"{listed([*DEFENSES], 'or')}, several joined by commas, or all that apply (all).",
+            autocompletion=_complete,
+            show_default=False,
+        ),
+    ],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL_DIR DATA_DIR",
+            help=f"DATA_DIR alone for {listed([*_rewriting()], 'and')}.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
+    evidence: Evidence = None,
+    policy: PolicyName = "default",
+    reference: Pretrained = None,
+    budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
+    seed: Seed = 0,
+    device: Device = "auto",
+    unit: Annotated[Literal["document", "provider"] | None, _dp("Whoever is protected as a whole.")] = None,
+    epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
+    to_policy: Annotated[
+        str | None, _dp("As much noise as proves a policy's limits on membership and providers.", metavar="POLICY")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        _dp("A setting of the training, as trained=head or steps=200; see private-training.md.", "--set"),
+    ] = None,
+) -> None:
+    """Measure countermeasures: what the model gives away without and with each, by every attack, and what it costs."""
+    from audit.extensions.countermeasures.measuring import measure_defenses
+    from audit.workflows.options import ScanOptions
+
+    names = () if ALL in countermeasure.split(",") else tuple(dict.fromkeys(countermeasure.split(",")))
+    chosen = _chosen(names)
+    named = {"unit": unit, "epsilon": epsilon, "to_policy": to_policy}
+    settings = {name: own for name, own in named.items() if own is not None} | _settings(setting or ())
+    if settings and not any(isinstance(one, TrainingDefense) and one.takes_settings for one in chosen):
+        shown = ", ".join(f"--{name.replace('_', '-')}" if name in named else f"--set {name}" for name in settings)
+        raise UsageError(f"{shown}: of differential privacy, not of {', '.join(names)}", "docaudit defend dp")
+    check_folder("--out", out)
+    if len(names) == 1 and isinstance(chosen[0], DataDefense):
+        if evidence is not None:
+            raise UsageError(f"--evidence: {names[0]} audits no model and keeps none")
+        _rewrite(chosen[0], folders, out, named_paths(reference), seed, device)
+        return
+    if len(folders) != 2:
+        raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
+    scan = ScanOptions(
+        model_dir=folders[0],
+        data_dir=folders[1],
+        out=out,
+        budget=budget,
+        seed=seed,
+        device=device,
+        references=named_paths(reference),
+        evidence_dir=evidence,
+    )
+    with console.Reporter() as progress:
+        for measured in progress.follow(measure_defenses(names, scan, policy, progress, settings)):
+            _show(measured)
+
+
+def _settings(pairs: Sequence[str]) -> dict[str, str]:
+    """Read the settings of `--set NAME=VALUE`.
+
+    Raises:
+        UsageError: one is not written so.
+    """
+    settings = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not (name and separator and value):
+            raise UsageError(f"--set {pair!r}: write NAME=VALUE")
+        settings[name.replace("-", "_")] = value
+    return settings
+
+
+def _rewrite(
+    defense: DataDefense, folders: Sequence[Path], out: Path, references: dict[str, list[Path]], seed: int, device: str
+) -> None:
+    from audit.extensions.countermeasures.attackers import rewrite_and_measure
+
+    embedders = references.pop("embedder", [])
+    if len(folders) != 1 or references or len(embedders) > 1:
+        raise UsageError(f"{defense.name} takes DATA_DIR alone, and at most --reference embedder=PATH")
+    embedder = next(iter(embedders), None)
+    with console.Reporter() as progress:
+        evaluation = rewrite_and_measure(
+            folders[0], out, defense=defense, embedder=embedder, seed=seed, device=device, progress=progress
+        )
+    _show_evaluation(evaluation, out)
+
+
+def _show(measured: Measured) -> None:
+    from audit.extensions.countermeasures.page import cheapest_sentence, choices, measure_of, percent
+
+    for comparison in measured.comparisons:
+        _show_effects(comparison)
+    if len(measured.comparisons) > 1:
+        rows = [
+            (row.name, row.verdict, percent(row.reach), row.worst, _format(row.useful), "front" if row.on_front else "")
+            for row in choices(measured.comparisons)
+        ]
+        columns = ("", "verdict", "worst limit used up", "its limit", measure_of(measured.comparisons), "")
+        console.show_table("Leak against usefulness", columns, rows)
+    for name, reason in measured.left_out.items():
+        console.say(f"{name}: not measured: {reason}")
+    console.say(cheapest_sentence(measured.comparisons), f"Read {', '.join(map(str, measured.files))}")
+
+
+def _show_effects(comparison: Comparison) -> None:
+    rows = []
+    for effect in (*comparison.effects, *comparison.usefulness):
+        cells = [f"{effect.attack} {effect.metric}".strip(), _format(effect.before), _format(effect.after)]
+        if effect.difference is None or effect.p is None:
+            rows.append((*cells, "-", "-", effect.note))
+        else:
+            paired = "" if effect.paired else "not paired"
+            rows.append((*cells, _format(effect.difference), f"{effect.p:.4f}", paired))
+    columns = ("", "before", "after", "difference", "p", "")
+    console.show_table(f"{comparison.title}: what it changes", columns, rows)
+    if comparison.side_channel is not None:
+        shown = console.format_estimate(comparison.side_channel)
+        console.say(f"AUC of saying that the answer is not there, as a sign of membership: {shown}")
+    console.say(*(f"not compared: {line}" for line in comparison.missing))
+    console.say(f"Verdict by “{comparison.policy}”: {comparison.verdict_before} → {comparison.verdict_after}")
+
+
+def _format(item: Measurement | None) -> str:
+    return console.format_estimate(item) if item is not None and item.kind == "estimate" else "-"
+
+
+def _show_evaluation(evaluation: Evaluation, out: Path) -> None:
+    from audit.extensions.countermeasures.attackers import COMPARISON, DATA
+
+    rows = [
+        (
+            one.attacker.words,
+            *map(console.format_estimate, (one.accuracy, one.macro_f1, one.lift)),
+            _format(one.change),
+            "-" if one.p is None else f"{one.p:.4f}",
+        )
+        for one in evaluation.attacked
+    ]
+    setting = f"mask {evaluation.mask}, {evaluation.classifier} on {evaluation.embedding}"
+    title = f"What redactions give away ({setting})"
+    console.show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
+    cost = evaluation.cost
+    if cost.answers:
+        console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")
+    console.say(evaluation.sentence)
+    console.say(f"The evaded copy is {out / DATA}, the numbers are in {out / COMPARISON}")

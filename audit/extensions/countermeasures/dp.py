@@ -1,0 +1,102 @@
+"""Train with differential privacy as a countermeasure (methods.md#dp-training)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from audit.attacks.proven import asked_of_training, proves
+from audit.attacks.provider_membership import ProviderMembership
+from audit.corpus import manifest
+from audit.corpus.documents import Corpus
+from audit.engine.interface import Progress
+from audit.errors import UsageError
+from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+from audit.extensions.private.options import DpOptions, Proves
+from audit.policy import Policy
+from audit.workflows.gate import load_policy
+from audit.workflows.options import ScanOptions
+
+_OPTIONS: TypeAdapter[DpOptions] = TypeAdapter(DpOptions)
+
+
+@dataclass(frozen=True)
+class DpTraining(TrainingDefense):
+    """Train the model again with a guarantee for every document, or every provider.
+
+    Attributes:
+        options: what the owner chose; without a guarantee in it nothing is trained.
+        audited: the model as it is, which training must not start from; None: whoever calls has seen to it.
+        proves: whether a guarantee to a unit proves what `options.to_policy` asks.
+    """
+
+    name: ClassVar[str] = "dp"
+    title: ClassVar[str] = "Training with differential privacy"
+    description: ClassVar[str] = "trained with differential privacy"
+    baselines_like: ClassVar[bool] = False
+    keeps_adapter: ClassVar[bool] = False
+    takes_settings: ClassVar[bool] = True
+
+    options: DpOptions = field(default_factory=DpOptions)
+    audited: Path | None = None
+    proves: Proves | None = field(default=None, compare=False)
+
+    def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> DpTraining:
+        """See `TrainingDefense.with_settings`; the settings are fields of `DpOptions`, as text or values."""
+        known = DpOptions.__dataclass_fields__
+        unknown = [f"no setting of {self.name} is called {name!r}" for name in settings if name not in known]
+        if unknown:
+            raise UsageError(unknown, f"one of {', '.join(name.replace('_', '-') for name in known)}")
+        try:
+            chosen = _OPTIONS.validate_python({"seed": options.seed, **settings})
+        except ValidationError as error:
+            problems = [f"{self.name}: {item['loc'][0]} {item['input']}: {item['msg']}" for item in error.errors()]
+            raise UsageError(problems, "docs/private-training.md lists the settings") from None
+        proof = None
+        if chosen.to_policy is not None:
+            proof = proof_of(load_policy(chosen.to_policy), manifest.load(options.data_dir))
+        return replace(self, options=chosen, audited=options.model_dir, proves=proof)
+
+    def check(self, corpus: Corpus, start: Path) -> None:
+        """See `TrainingDefense.check`."""
+        from audit.extensions.private.train import prepare_training
+
+        prepare_training(start, corpus, self.options, audited=self.audited, proves=self.proves)
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        """See `TrainingDefense.train`; the members are those of `corpus`, and a kill keeps what was spent."""
+        from audit.extensions.private.train import train_private
+
+        model = train_private(
+            start,
+            corpus,
+            out,
+            self.options,
+            device=device,
+            progress=progress,
+            audited=self.audited,
+            proves=self.proves,
+        )
+        return RetrainedModel(model, corpus.root)
+
+
+def proof_of(policy: Policy, corpus: Corpus) -> Proves:
+    """Return the test whether a guarantee proves every limit of a policy on membership of documents and providers.
+
+    Args:
+        policy: what the owner accepts.
+        corpus: where no member names a provider, limits on providers ask nothing.
+
+    Raises:
+        UsageError: the policy has no such limit.
+    """
+    named = any(document.provider for document in corpus.of("member"))
+    asked = asked_of_training(limit for limit in policy.limits if named or limit.attack != ProviderMembership.name)
+    if not any(most < 1 for _, most in asked):
+        raise UsageError(
+            f"policy {policy.name} has no limit on membership that could be proved", "give --epsilon instead"
+        )
+    return lambda unit, promised: proves(asked, unit, promised)

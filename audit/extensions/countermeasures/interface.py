@@ -1,0 +1,141 @@
+"""The kinds of countermeasure that `docaudit defend` measures, beside those that wrap a model (`QueryDefense`)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from audit.defenses.interface import Defense
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus, Document
+    from audit.engine.interface import Progress
+    from audit.workflows.options import ScanOptions
+
+
+@dataclass(frozen=True)
+class RetrainedModel:
+    """A model that was trained with a countermeasure.
+
+    Attributes:
+        model: its checkpoint.
+        data: the data set whose public documents train its baselines.
+        start: what its baselines are trained from, so that they have the countermeasure too; None: the audited model's.
+    """
+
+    model: Path
+    data: Path
+    start: Path | None = None
+
+
+class TrainingDefense(Defense):
+    """Train the model again.
+
+    Attributes:
+        description: the model that it trains, after "a model that is", for the help.
+        teaches_refusal: whether it teaches an answer that may tell members from others: then that is measured.
+        baselines_like: whether its baselines are trained with it too; False: those of the model as it was stay, because
+            a model that saw no member has nothing to hide.
+        keeps_adapter: whether an audited adapter is trained anew as an adapter; False: its base is trained.
+        takes_settings: whether `with_settings` takes settings of its owner.
+    """
+
+    description: ClassVar[str]
+    teaches_refusal: ClassVar[bool] = False
+    baselines_like: ClassVar[bool] = True
+    keeps_adapter: ClassVar[bool] = True
+    takes_settings: ClassVar[bool] = False
+
+    @abstractmethod
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        """Train the model from `start` as the audited one was, but for the countermeasure, into `out`, once.
+
+        Raises:
+            DocauditError: it cannot be trained.
+        """
+
+    def check(self, corpus: Corpus, start: Path) -> None:  # most can train on whatever has a recipe
+        """Refuse what `train` would refuse, before hours are spent on the scan without it.
+
+        Raises:
+            DocauditError: see `train`.
+        """
+
+    def refuses(self, answer: str) -> bool:
+        """Return whether it is the answer that was taught; asked only where `teaches_refusal`."""
+        return False
+
+    def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> TrainingDefense:
+        """Return the same with the owner's settings, by name, for the audited model of `options`.
+
+        Raises:
+            UsageError: it has no such setting.
+        """
+        return self
+
+
+@dataclass(frozen=True)
+class EvasionCost:
+    """Changes and losses through evasion, counted over whole documents.
+
+    Attributes:
+        characters: of all words, without the spaces between them.
+        changed: of them, exchanged ones.
+        non_ascii_before: of them, outside ASCII before the exchange.
+        non_ascii_after: and after it.
+        searched: words that a person could look for, those with a letter or a digit; a word that occurs several times
+            in a document counts as often.
+        lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
+        answers: questions with an accepted answer among the words of their page.
+        answers_lost: of them, those with none any more.
+    """
+
+    characters: int
+    changed: int
+    non_ascii_before: int
+    non_ascii_after: int
+    searched: int
+    lost: int
+    answers: int
+    answers_lost: int
+
+
+class DataDefense(Defense):
+    """Rewrite a data set before it is shared.
+
+    Attributes:
+        description: the copy that it writes, after "a copy of a data set", for the help.
+        done: what was done to the text, as a participle ("evaded").
+        undone: what somebody does to it who knows of that ("look-alikes folded back").
+        breaks: what the copy is no good for.
+        nothing: why a data set can hold nothing to rewrite, and what the countermeasure is for.
+    """
+
+    description: ClassVar[str]
+    done: ClassVar[str]
+    undone: ClassVar[str]
+    breaks: ClassVar[str]
+    nothing: ClassVar[tuple[str, str]]
+
+    @abstractmethod
+    def rewrite(self, document: Document) -> Document:
+        """Rewrite a document: as many words, in the same places."""
+
+    @abstractmethod
+    def undo(self, document: Document) -> Document:
+        """Rewrite a document as somebody reads it who knows of the countermeasure, rewritten before or not."""
+
+    @abstractmethod
+    def cost(self, documents: Iterable[Document]) -> EvasionCost:
+        """Measure what rewriting these documents changes and breaks."""
+
+    @abstractmethod
+    def write(self, corpus: Corpus, dst: Path) -> None:
+        """Write the data set with every document rewritten; `dst` appears whole or not at all.
+
+        Raises:
+            DocauditError: `dst` is not empty, nothing is rewritten, or the files cannot be written.
+        """

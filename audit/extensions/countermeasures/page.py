@@ -1,0 +1,232 @@
+"""Draw the comparison: every number without and with each countermeasure, and leak against usefulness.
+
+Of several countermeasures the leak is one number: the worst limit used up, the largest of number / limit over the
+limits of the policy that every one of the compared scans could be held against (areas counted from chance). It is that
+of the interval's end that the policy looks at, so that under 100 % all of these limits are met; the same of the numbers
+themselves stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from audit.attacks.text import Form
+from audit.defenses.measured import KINDS, Comparison, Effect
+from audit.errors import DocauditError
+from audit.measurements import Estimate
+from audit.record import AuditRecord
+from audit.report import compact, numbers
+from audit.report.files import remove, write_pages
+from audit.report.guarantee import card_view
+from audit.report.jinja import environment, template_errors
+from audit.report.labels import UTILITY, report_of
+from audit.report.tables import OUTCOME_LABELS
+
+HTML_NAME = "defences.html"
+PDF_NAME = "defences.pdf"
+KIND_WORDS = {"query": "while the model is used", "data": "rewrites the data", "training": "another training"}
+Measured = tuple[Comparison, AuditRecord]
+"""A countermeasure, measured, and the record of the scan with it."""
+
+
+@dataclass(frozen=True)
+class EffectLine:
+    """A number before and after: cells, the difference with p as text, and a note where there is none.
+
+    Attributes:
+        outcomes: of its limit before and after; empty where it has none.
+    """
+
+    label: str
+    attack: str
+    outcomes: tuple[str, ...]
+    before: compact.TableCell
+    after: compact.TableCell
+    difference: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model as it was, or one countermeasure.
+
+    Attributes:
+        kind: in words; empty for the model as it was.
+        verdict: of the policy.
+        value, reach: the worst limit used up by the numbers, and by the ends of their intervals; None: no limit.
+        worst: the limit of `reach`, in words.
+        useful: the first measure of usefulness.
+        cell, difference: the same as text, and its difference from the model as it was.
+        on_front: whether no other is both at most as leaky and more useful, or less leaky and at least as useful.
+    """
+
+    name: str
+    kind: str
+    verdict: str
+    value: float | None
+    reach: float | None
+    worst: str
+    useful: Estimate | None
+    cell: compact.TableCell
+    difference: str
+    on_front: bool = False
+
+
+def write(before: AuditRecord, after: Sequence[Measured], out: Path, left_out: Mapping[str, str]) -> list[str]:
+    """Write `defences.html` and `defences.pdf` into `out`, each whole or not at all.
+
+    Args:
+        before: the model as it was.
+        after: the countermeasures, at least one.
+        out: an existing folder.
+        left_out: countermeasures that do not apply, with the reasons.
+
+    Returns:
+        Warnings, one line each: why there is no PDF.
+
+    Raises:
+        RenderError: the HTML could not be drawn.
+        EngineError: the HTML could not be written.
+    """
+    try:
+        text = html(before, after, left_out)
+    except DocauditError as error:
+        remove(out / HTML_NAME, out / PDF_NAME, after=error)
+        raise
+    return list(write_pages(text, out / HTML_NAME, out / PDF_NAME))
+
+
+def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, str]) -> str:
+    """Draw the whole page; see `write`."""
+    comparisons = [comparison for comparison, _ in after]
+    with template_errors():
+        return (
+            environment()
+            .get_template("defenses.html")
+            .render(
+                first=before,
+                finished=max(record.timing.finished for record in (before, *(record for _, record in after))),
+                left_out=left_out,
+                sentence=cheapest_sentence(comparisons),
+                choices=choices(comparisons) if len(comparisons) > 1 else (),
+                measure=measure_of(comparisons),
+                tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
+                channel=lambda one: compact.cell(one.side_channel, report_of("membership")),
+                percent=percent,
+                guarantees=[(one.title, view) for one, record in after if (view := card_view(record)) is not None],
+            )
+        )
+
+
+def effect_lines(comparison: Comparison) -> list[EffectLine]:
+    """Lay out every number before and after; those of usefulness, without an attack, are last."""
+    limits = {(one.attack, one.metric): (one.before.outcome, one.after.outcome) for one in comparison.limits}
+    lines = []
+    for effect in (*comparison.effects, *comparison.usefulness):
+        report = report_of(effect.attack) if effect.attack else UTILITY
+        lines.append(
+            EffectLine(
+                label=report.label(effect.metric),
+                attack=effect.attack.replace("_", " "),
+                outcomes=tuple(OUTCOME_LABELS.get(one, one) for one in limits.get((effect.attack, effect.metric), ())),
+                before=compact.cell(effect.before, report),
+                after=compact.cell(effect.after, report),
+                difference=difference_text(effect, report.form(effect.metric)),
+                note=effect.note,
+            )
+        )
+    return lines
+
+
+def difference_text(effect: Effect, form: Form) -> str:
+    """Return the difference with its interval and p; empty where there is none."""
+    item = effect.difference
+    if item is None or effect.p is None:
+        return ""
+    p = "under 0.0001" if effect.p < 0.0001 else f"{effect.p:.2g}"
+    points: Form = "points" if form == "share" else form
+    sign = "+" if item.value > 0 else ""
+    paired = "" if effect.paired else "; not paired"
+    return f"{sign}{numbers.show(item.value, points)} ({numbers.between(item, points)}; p {p}{paired})"
+
+
+def methods(comparison: Comparison) -> list[str]:
+    """List how the intervals of the differences were made."""
+    effects = (*comparison.effects, *comparison.usefulness)
+    return list(dict.fromkeys(one.difference.method for one in effects if one.difference is not None))
+
+
+def choices(comparisons: Sequence[Comparison]) -> tuple[Choice, ...]:
+    """Put the model as it was and countermeasures of the same model, data set and policy side by side."""
+    every = set.intersection(*(_held(one, side) for one in comparisons for side in ("before", "after")))
+    rows = [_choice(comparisons[0], "before", every), *(_choice(one, "after", every) for one in comparisons)]
+    return tuple(replace(row, on_front=_undominated(row, rows)) for row in rows)
+
+
+def measure_of(comparisons: Sequence[Comparison]) -> str:
+    """Name the first measure of usefulness."""
+    effect = next(iter(comparisons[0].usefulness), None)
+    return UTILITY.label(effect.metric) if effect is not None else "Usefulness"
+
+
+def cheapest_sentence(comparisons: Sequence[Comparison]) -> str:
+    """Name the cheapest countermeasure that meets the policy: by kind, then by the usefulness lost."""
+    first, policy = comparisons[0], comparisons[0].policy
+    passing = [one for one in comparisons if one.verdict_after == "passed"]
+    if first.verdict_before == "passed":
+        return f"The model meets the policy “{policy}” without a countermeasure."
+    if len(comparisons) == 1:
+        sides = f"{first.verdict_before} without it, {first.verdict_after} with it"
+        return f"{first.title}: the verdict by the policy “{policy}” is {sides}."
+    if not passing:
+        return f"None of the countermeasures that were measured meets the policy “{policy}”."
+    best = min(passing, key=lambda one: (KINDS.index(one.kind), _lost(one)))
+    return (
+        f"{best.title} is the cheapest countermeasure that meets the policy “{policy}” ({KIND_WORDS[best.kind]}; "
+        f"{len(passing)} of {len(comparisons)} meet it)."
+    )
+
+
+def percent(share: float | None) -> str:
+    """Write a limit used up, in percent; what is far over it is not written to the last digit."""
+    return "not measured" if share is None else numbers.show(share, "share")
+
+
+def _lost(comparison: Comparison) -> float:
+    """Return the usefulness lost by the first measure; infinite where it is not known."""
+    effect = next(iter(comparison.usefulness), None)
+    return float("inf") if effect is None or effect.difference is None else -effect.difference.value
+
+
+def _held(comparison: Comparison, side: str) -> set[tuple[str, str]]:
+    """Return the limits, as attack and metric, that a scan could be held against."""
+    return {(one.attack, one.metric) for one in comparison.limits if getattr(one, side).reach is not None}
+
+
+def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> Choice:
+    uses = [(one, getattr(one, side)) for one in comparison.limits if (one.attack, one.metric) in every]
+    worst, reach = max(((one, use.reach) for one, use in uses), key=lambda pair: pair[1], default=(None, None))
+    effect = next(iter(comparison.usefulness), None)
+    useful = None if effect is None else getattr(effect, side)
+    after = side == "after"
+    return Choice(
+        name=comparison.title if after else "As it was",
+        kind=KIND_WORDS[comparison.kind] if after else "",
+        verdict=comparison.verdict_after if after else comparison.verdict_before,
+        value=max((use.value or 0.0 for _, use in uses), default=None),
+        reach=reach,
+        worst="" if worst is None else report_of(worst.attack).label(worst.metric),
+        useful=useful if isinstance(useful, Estimate) else None,
+        cell=compact.cell(useful, UTILITY),
+        difference=difference_text(effect, UTILITY.form(effect.metric)) if after and effect is not None else "",
+    )
+
+
+def _undominated(row: Choice, rows: Sequence[Choice]) -> bool:
+    if row.reach is None or row.useful is None:
+        return False
+    own = row.reach, -row.useful.value
+    others = [(one.reach, -one.useful.value) for one in rows if one.reach is not None and one.useful is not None]
+    return not any(other[0] <= own[0] and other[1] <= own[1] and other != own for other in others)

@@ -1,0 +1,217 @@
+"""Run the scans that a comparison needs: the model as it is, and with a countermeasure in place."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from audit.attacks.removal import PROVEN
+from audit.corpus import manifest
+from audit.corpus.documents import Corpus
+from audit.defenses.interface import Defense
+from audit.engine.interface import Progress
+from audit.engine.journal import exclusive
+from audit.errors import EngineError, TargetError, TrainingError
+from audit.extensions.countermeasures.effects import MIN_DOCUMENTS, side_channel
+from audit.extensions.countermeasures.interface import TrainingDefense
+from audit.measurements import Estimate
+from audit.policy import Policy, Verdict, contradiction
+from audit.record import AuditRecord
+from audit.references.baselines import material, train_baseline
+from audit.references.load import PROVIDE_BASELINES
+from audit.references.retrain import start_of
+from audit.report.files import remove
+from audit.stats.paired import Ratios
+from audit.targets.checkpoint.content import is_adapter
+from audit.targets.opening import device_named, open_model, trainer_of
+from audit.targets.utility import usefulness_by_document
+from audit.workflows.changes import completed
+from audit.workflows.folders import hold_evidence
+from audit.workflows.options import ScanOptions
+from audit.workflows.scan import audit_checkpoint, read_outcomes
+from audit.workflows.setup import ScanSetup, open_scan
+
+MEMORISATION = "memorisation"
+
+
+@dataclass(frozen=True, eq=False)
+class ScanOfSide:
+    """A scan that has run.
+
+    Attributes:
+        opened: the scan as it was opened; its evidence holds the values of units.
+        record: of the scan.
+        verdict: on it.
+        useful: by measure, the sums behind the usefulness.
+    """
+
+    opened: ScanSetup
+    record: AuditRecord
+    verdict: Verdict
+    useful: Mapping[str, Ratios]
+
+
+def run_side(options: ScanOptions, policy: Policy, progress: Progress) -> Generator[str, None, ScanOfSide]:
+    """Run one scan.
+
+    Args:
+        options: of the scan.
+        policy: by which it is judged.
+        progress: of every trial.
+
+    Yields:
+        Warnings as they arise.
+
+    Raises:
+        DocauditError: the scan cannot start or go on.
+    """
+    opened = open_scan(options)
+    yield from opened.warnings
+    result = audit_checkpoint(opened, policy, progress)
+    yield from result.warnings
+    useful = usefulness_by_document(opened.defended(opened.target), opened.corpus, options.seed)
+    return ScanOfSide(opened, result.record, result.verdict, useful)
+
+
+def check(defense: Defense, options: ScanOptions) -> None:
+    """Find what would stop the countermeasure before hours are spent on the scan without it.
+
+    Raises:
+        DocauditError: the countermeasure is none for this model or data set.
+    """
+    corpus = manifest.load(options.data_dir)
+    needed = corpus.manifest.task.asks
+    if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
+        raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
+    if isinstance(defense, TrainingDefense):
+        start = _start(defense, corpus, options)
+        check_start(corpus, start, options.model_dir)
+        defense.check(corpus, start)
+        if defense.baselines_like and needed:
+            material(corpus)
+
+
+def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
+    """Refuse to train on from the audited model: it would keep what it remembers, whatever the countermeasure.
+
+    Raises:
+        TargetError: the start holds the audited model's weights.
+    """
+    if trainer_of(corpus.manifest.task.kind) is not None:
+        return  # its sizes alone are taken
+    if open_model(start, corpus).beginning.weights & open_model(model_dir, corpus, start).weights:
+        raise TargetError(
+            f"reference pretrained: {start} holds the audited model's own weights",
+            "name what the model was fine-tuned from: --reference pretrained=PATH",
+        )
+
+
+def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress) -> ScanOptions:
+    """Put the countermeasure in place; where it trains, the model comes first, and `count` baselines.
+
+    Returns:
+        The scan with it, into `out`, which lies below `options.out`.
+    """
+    after = options.below(*out.relative_to(options.out).parts)
+    if not isinstance(defense, TrainingDefense):
+        return replace(after, defense=defense.name)
+    corpus = manifest.load(options.data_dir)
+    start = _start(defense, corpus, options)
+    # They hold the data set's pages, so they are kept where only the owner looks.
+    device, models = device_named(options.device), options.evidence / "models"
+    trained = defense.train(corpus, start, models, device=device, progress=progress)
+    references = options.references
+    if defense.baselines_like and count:
+        # A model trained otherwise is held against baselines trained in that way too.
+        data, began = manifest.load(trained.data), trained.start or start
+        baselines = train_baseline(began, data, models / "baselines", count=count, device=device, progress=progress)
+        # Split models of the plain recipe say nothing about this one.
+        references = {**references, "baselines": baselines, "splits": ()}
+    made_by = (f"docaudit defend {defense.name}",)
+    return replace(after, model_dir=trained.model, references=references, derived_by=made_by)
+
+
+def refusals_as_sign(
+    side: ScanOfSide, defense: Defense, rng: np.random.Generator, progress: Progress
+) -> Generator[str, None, Estimate | None]:
+    """Measure how well a taught refusal tells members from held-out pages, the answers removed.
+
+    Yields:
+        Why it is not measured.
+
+    Returns:
+        The AUC; None where no refusal is taught, or too few documents were asked about.
+    """
+    if not (isinstance(defense, TrainingDefense) and defense.teaches_refusal and completed(side.record, MEMORISATION)):
+        return None
+    case, trials, outcomes = read_outcomes(side.opened, MEMORISATION, progress)
+    members = {document.id for document in case.corpus.of("member")}
+    sides: dict[bool, tuple[list[float], list[str]]] = {True: ([], []), False: ([], [])}
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        replies = outcome.get("replies", {}).get("exact")
+        if replies is not None and outcome["status"] == PROVEN:
+            answers, documents = sides[trial.unit in members]
+            answers.append(float(defense.refuses(replies[0]["text"])))
+            documents.append(trial.unit)
+    if any(len(set(documents)) < MIN_DOCUMENTS for _, documents in sides.values()):
+        yield "fewer than two member or held-out documents were asked about: the side channel is not measured"
+        return None
+    return side_channel(*sides[True], *sides[False], rng)
+
+
+@contextmanager
+def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
+    """Hold the folder for one comparison, and clear what an older one left."""
+    with ExitStack() as held:
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+            held.enter_context(exclusive(options.out))
+            remove(*(options.out / name for name in files))
+        except OSError as error:
+            raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
+        held.enter_context(hold_evidence(options.out, options.evidence))
+        yield
+
+
+def refuse_contradicted_guarantee(record: AuditRecord) -> None:
+    """Refuse a model whose measured leak is more than the guarantee of its training allows.
+
+    Raises:
+        TrainingError: the bound that one run measured lies above the proved epsilon.
+    """
+    found = contradiction(record)
+    if found is not None:
+        raise TrainingError(found, "the guarantee does not hold: do not use this model")
+
+
+def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Path:
+    """Find what the audited model was fine-tuned from; where only sizes are taken from it, the audited model will do.
+
+    An audited adapter stands for its base and for how it was trained over it.
+    """
+    given = next(iter(options.references.get("pretrained", ())), None)
+    if defense.keeps_adapter and is_adapter(options.model_dir) and (given is None or not is_adapter(given)):
+        _refuse_elsewhere(corpus, options.model_dir, given)
+        return options.model_dir
+    if given is None and corpus.manifest.references.pretrained is None and trainer_of(corpus.manifest.task.kind):
+        given = options.model_dir
+    return start_of(corpus, given)
+
+
+def _refuse_elsewhere(corpus: Corpus, adapter: Path, base: Path | None) -> None:
+    """Refuse an adapter whose base the command line alone names: training finds it by the manifest or the adapter."""
+    wanted = open_model(adapter, corpus, base).beginning.sha256
+    try:
+        found = open_model(adapter, corpus).beginning.sha256
+    except TargetError:
+        found = None
+    if wanted != found:
+        raise TargetError(
+            f"{adapter}: neither manifest.toml nor the adapter names the base {base}",
+            "name it as references.pretrained in manifest.toml, or as base_model_name_or_path in adapter_config.json: "
+            "models are trained from it as the adapter was",
+        )

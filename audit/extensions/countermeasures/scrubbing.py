@@ -1,0 +1,394 @@
+"""Train on documents whose sensitive values were replaced by surrogates.
+
+The sanitisation of training data that Ishihara (2023) surveys; its limits are those of the marks (Brown et al. 2022):
+what nobody marked is not replaced. In a scrubbed document no value of four characters or more (`is_searched`) is found
+by `find_answers`, without allowing for errors of an OCR; shorter ones are replaced where a mark says that they stand.
+
+The same audit before and after asks for the original values and shows the original pages. Somebody who knows of
+scrubbing, its seed and a page can scrub the page likewise and show that: a scan of the new model with the scrubbed data
+set, whose held-out pages are scrubbed too, is that attacker's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL.Image import Image
+
+from audit.corpus.canaries.schema import planted_ids
+from audit.corpus.documents import Category, Corpus, Document, Question, Word
+from audit.corpus.folding import MIN_TEXT_LENGTH, fold
+from audit.corpus.page_view import page_view
+from audit.corpus.painting import draw_surrogates
+from audit.corpus.redaction.lines import runs
+from audit.corpus.removal.matching import find_answers, normalise_ocr
+from audit.engine.interface import Progress
+from audit.errors import ManifestError
+from audit.extensions.countermeasures.changed_data import train_on, write_changed
+from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+from audit.extensions.countermeasures.surrogates import Surrogates, core_of, replaceable
+
+SUFFIX = "-scrubbed"
+FOLDER = "scrubbed"
+"""Where the images of scrubbed pages go."""
+
+
+@dataclass(frozen=True)
+class ScrubCounts:
+    """Result of scrubbing a data set.
+
+    Attributes:
+        documents: those with a surrogate in them.
+        values: sensitive values that were replaced, each as often as it is marked or asked for.
+        left_out: documents that are not in the new data set: their image shows a value, and nobody knows where.
+    """
+
+    documents: int
+    values: int
+    left_out: int
+
+
+class Scrubbing(TrainingDefense):
+    """Training on scrubbed documents.
+
+    Args:
+        seed: of the surrogates. It need not be secret: no surrogate is computed from the value that it replaces.
+    """
+
+    name = "scrub"
+    title = "Scrubbed training documents"
+    description = "trained on documents whose sensitive values were replaced by invented ones"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def check(self, corpus: Corpus, start: Path) -> None:
+        """See `TrainingDefense.check`; images are not opened."""
+        planted = planted_ids(corpus)
+        members = (_scrubbed(document, self.seed, document.id in planted) for document in corpus.of("member"))
+        _refuse_nothing(one for one in members if one is not None)
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        """See `TrainingDefense.train`."""
+
+        def write_data(folder: Path) -> None:
+            write_scrubbed(corpus, folder, seed=self.seed)
+
+        return train_on(write_data, corpus, start, out, self.name, [self.seed], device=device, progress=progress)
+
+
+def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
+    """Write the data set with all its documents scrubbed.
+
+    A document whose image shows a value that does not stand among its words, or there without a box, is left out, for
+    nobody knows what to paint over.
+
+    Args:
+        corpus: the data set; references and canaries that its manifest names are left out.
+        out: the folder for the new one.
+        seed: of the surrogates.
+
+    Raises:
+        ManifestError: no value is marked, or every member that has one is left out; an image cannot be opened; or the
+            data set was scrubbed already.
+        EngineError: `out` cannot be written.
+    """
+    if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
+        raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
+    planted = planted_ids(corpus)
+    documents: list[Document] = []
+    redrawn: dict[str, Callable[[], Image]] = {}
+    found: list[Scrubbed] = []
+    left_out = 0
+    for number, document in enumerate(corpus.documents):
+        scrubbed = _scrubbed(document, seed, document.id in planted)
+        if scrubbed is None:
+            left_out += 1
+            continue
+        found.append(scrubbed)
+        made = scrubbed.document
+        if made.image is not None and scrubbed.changed:
+            made = replace(made, image=f"{FOLDER}/{number:06}.png")
+            redrawn[str(made.image)] = partial(
+                draw_surrogates, page_view(corpus, document), scrubbed.changed, made.words
+            )
+        documents.append(made)
+    _refuse_nothing(found)
+    write_changed(corpus, documents, out, suffix=SUFFIX, redrawn=redrawn)
+    return ScrubCounts(sum(bool(one.changed) for one in found), sum(one.n_values for one in found), left_out)
+
+
+def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
+    """The document scrubbed; None where its image shows a value that cannot be painted over."""
+    scrubbed = scrub(document, seed=seed, planted=planted)
+    unboxed = any(document.words[index].box is None for index in scrubbed.changed)
+    return None if document.image is not None and (scrubbed.not_found or unboxed) else scrubbed
+
+
+def _refuse_nothing(found: Iterable[Scrubbed]) -> None:
+    if not any(one.document.split == "member" and one.n_values for one in found):
+        raise ManifestError(
+            "no sensitive value of a member document can be replaced: there is nothing to scrub",
+            "mark values as entities with a category, name slots for what they hold, or give answers and boxes",
+        )
+
+
+_ROUNDS = 50
+_MIN_BARE = 3
+"""Letters and digits of a searched value (chosen here): those of 9.00."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scrubbed:
+    """A scrubbed document.
+
+    Attributes:
+        document: with surrogates: as many words, in the same places; ids, marks, tags and links as they were.
+        changed: indices of the words that are others now, ascending.
+        n_values: sensitive values that it had, each as often as it is marked or asked for.
+        not_found: of them, those that do not stand among the words: an image may still show them.
+    """
+
+    document: Document
+    changed: tuple[int, ...]
+    n_values: int
+    not_found: int = 0
+
+
+def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
+    """Replace the sensitive values of a document; the same for the same document and seed.
+
+    The draws depend on `seed` and the document's id, never on a value: who knows the seed and this program, and guesses
+    a value, cannot compute its surrogate from it beyond its form.
+
+    Args:
+        document: as it was.
+        seed: of the surrogates.
+        planted: see `marked_values`.
+
+    Raises:
+        ManifestError: a value stands so densely among the words that it cannot be replaced.
+    """
+    marked, asked = [*marked_values(document, planted=planted)], [*asked_values(document)]
+    work = _Work(document, [*marked, *asked], np.random.default_rng([seed, *f"surrogates/{document.id}".encode()]))
+    not_found = sum(not work.find(value) for value in asked)
+    for value in sorted(marked, key=lambda value: -len(value.words)):
+        work.replace_marked(value)
+    work.clean(work.texts, document.id)
+    words = tuple(
+        word if word.text == text else Word(text, word.box)
+        for word, text in zip(document.words, work.texts, strict=True)
+    )
+    questions = tuple(work.question(question) for question in document.questions)
+    changed = tuple(index for index, word in enumerate(words) if word is not document.words[index])
+    made = replace(document, words=words, questions=questions)
+    return Scrubbed(made, changed, len(marked) + len(asked), not_found)
+
+
+def is_searched(text: str) -> bool:
+    """True for a value that is replaced wherever it stands: shorter ones occur by chance."""
+    return len(fold(text)) >= MIN_TEXT_LENGTH and len(normalise_ocr(text)) >= _MIN_BARE and replaceable(text)
+
+
+class _Work:
+    """The words of a document while they are being replaced."""
+
+    def __init__(self, document: Document, values: Sequence[SensitiveValue], rng: np.random.Generator) -> None:
+        self.document = document
+        self.before = [word.text for word in document.words]
+        self.texts = [*self.before]
+        self.surrogates = Surrogates(rng)
+        self._values = {fold(value.text): value for value in values}
+        texts = [value.text for value in values] + ([document.provider] if document.provider else [])
+        found = {text for text in texts if is_searched(text)}
+        self.searched = sorted(found, key=lambda text: (-len(text), text))
+
+    def find(self, value: SensitiveValue) -> bool:
+        """True where an answer stands on the page; short ones and those that an OCR misread are replaced at once."""
+        places = find_answers(self.before, [value.text], fuzzy=False)
+        if places and value.text not in self.searched:
+            for run in runs(places):
+                self._replace_run(self.texts, run)
+        if places:
+            return True
+        near = find_answers(self.before, [value.text])
+        for index in near:
+            self.texts[index] = self.surrogates.of_word(self.texts[index])
+        return bool(near)
+
+    def replace_marked(self, value: SensitiveValue) -> None:
+        """Replace a value in its own place."""
+        for index, new in zip(value.places, self.surrogates.of_value(value.words, value.category), strict=True):
+            self.texts[index] = new
+
+    def clean(self, texts: list[str], name: str) -> None:
+        """Replace, in place, names of persons and whatever still equals or contains a value."""
+        for index, text in enumerate(texts):
+            if core_of(text) in self.surrogates.names and text == self._was(texts, index):
+                texts[index] = self.surrogates.of_word(text)
+        for number in range(_ROUNDS):
+            hits = find_answers(texts, self.searched, fuzzy=False)
+            if not hits:
+                return
+            for run in runs(hits):
+                if number < _ROUNDS // 2:
+                    self._replace_run(texts, run)
+                else:  # surrogates that are known hold each other's values
+                    texts[run[0] : run[-1] + 1] = [self.surrogates.anew(texts[index]) for index in run]
+        raise ManifestError(f"document {name}: its values cannot all be replaced", "mark fewer or longer values")
+
+    def question(self, question: Question) -> Question:
+        """The question with values replaced in its words and its answers."""
+        answers = tuple(dict.fromkeys(self._answer(answer, question) for answer in question.answers))
+        asked, *others = (self._sentence(text) for text in (question.question, *question.paraphrases))
+        return replace(question, question=asked, answers=answers, paraphrases=tuple(others))
+
+    def _was(self, texts: list[str], index: int) -> str:
+        """The word as it was, so that no surrogate is taken for somebody's name."""
+        return self.before[index] if texts is self.texts else texts[index]
+
+    def _replace_run(self, texts: list[str], run: Sequence[int]) -> None:
+        words = [texts[index] for index in run]
+        value = self._values.get(fold("".join(words)))
+        if value is not None:
+            new: Iterable[str] = self.surrogates.of_value(words, value.category)
+        elif len(run) == 1:
+            new = [self._within(words[0])]
+        else:
+            new = map(self.surrogates.of_word, words)
+        for index, text in zip(run, new, strict=True):
+            texts[index] = text
+
+    def _within(self, word: str) -> str:
+        """A word that holds a value ("TOTAL:9.00"): what is around it stays."""
+        for text in self.searched:
+            found = re.search(re.escape(text), word, re.IGNORECASE)
+            if found is not None:
+                value = self._values.get(fold(text))
+                new = self.surrogates.of_value([found[0]], None if value is None else value.category)
+                return word[: found.start()] + new[0] + word[found.end() :]
+        return self.surrogates.of_word(word)
+
+    def _answer(self, answer: str, question: Question) -> str:
+        """What now stands where the answer stood; its own surrogate where it stood nowhere as a whole."""
+        value = self._values.get(fold(answer))
+        if value is None:
+            return self._sentence(answer)
+        places = self._places(answer, question)
+        if places is not None and any(self.texts[index] != self.before[index] for index in places):
+            return " ".join(self.texts[index] for index in places)
+        return self._sentence(" ".join(self.surrogates.of_value(answer.split(), value.category)))
+
+    def _places(self, answer: str, question: Question) -> Sequence[int] | None:
+        for entity in self.document.entities:
+            if entity.id == question.entity and fold(self.document.text_of(entity)) == fold(answer):
+                return entity.words
+        folded, wanted = [*map(fold, self.before)], fold(answer)
+        for start in range(len(folded)):
+            text = ""
+            for end in range(start, len(folded)):
+                text += folded[end]
+                if text == wanted:
+                    return range(start, end + 1)
+                if not wanted.startswith(text):
+                    break
+        return None
+
+    def _sentence(self, text: str) -> str:
+        """A text with values replaced; untouched where it holds none."""
+        words = text.split()
+        cleaned = [*words]
+        self.clean(cleaned, self.document.id)
+        return text if cleaned == words else " ".join(cleaned)
+
+
+_SLOTS: Mapping[Category, str] = {
+    "person": "person people name names artist author customer recipient sender user patient",
+    "location": "city country state place location address street town geographic poi",
+    "datetime": "date datetime time timerange day hour year month birthday",
+    "amount": "amount price cost money balance salary",
+    "contact": "phone telephone mail email contact",
+    "code": "code pin password account number card iban id canary",
+    "organization": "company organization organisation bank employer",
+}
+"""Words in the name of a slot that make its values sensitive (chosen here): NLU data sets have no categories."""
+
+
+@dataclass(frozen=True)
+class SensitiveValue:
+    """A value that is to be replaced.
+
+    Attributes:
+        words: as they are written.
+        category: its kind; None: not known.
+        places: indices of its words on the page, where a mark says so; (): wherever it stands.
+    """
+
+    words: tuple[str, ...]
+    category: Category | None
+    places: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Its words joined by single spaces."""
+        return " ".join(self.words)
+
+
+def slot_category(label: str) -> Category | None:
+    """The category of a slot's values by the slot's name, such as "B-account_number"; None: not sensitive."""
+    words = set(re.split(r"[^a-z]+", label.removeprefix("B-").removeprefix("I-").lower()))
+    return next((category for category, known in _SLOTS.items() if words & {*known.split()}), None)
+
+
+def marked_values(document: Document, *, planted: bool = False) -> Iterator[SensitiveValue]:
+    """The values that the document's marks say the place of: its fields, or where it has none, its slots.
+
+    Args:
+        document: of any task.
+        planted: whether it holds a canary: then no field of it is there for other attacks, and all are sensitive.
+    """
+    for entity in document.entities:
+        if entity.attack or planted:
+            words = tuple(document.words[index].text for index in entity.words)
+            yield SensitiveValue(words, entity.category, entity.words)
+    if not document.entities and document.tags is not None:
+        for places in _spans(document.tags):
+            category = slot_category(document.tags[places[0]])
+            if category is not None:
+                yield SensitiveValue(tuple(document.words[index].text for index in places), category, places)
+
+
+def asked_values(document: Document) -> Iterator[SensitiveValue]:
+    """The answers of its questions that are sensitive."""
+    for question in document.questions:
+        category = _category(document, question)
+        for answer in question.answers:
+            if answer.split() and (category is not None or _telling(answer)):
+                yield SensitiveValue(tuple(answer.split()), category)
+
+
+def _category(document: Document, question: Question) -> Category | None:
+    held = (entity.category for entity in document.entities if entity.id == question.entity)
+    return next(held, question.category)
+
+
+def _telling(answer: str) -> bool:
+    """An answer of unknown kind: names begin with capitals and numbers have digits; "yes" says nothing of anybody."""
+    return any(character.isdecimal() or character.isupper() for character in answer)
+
+
+def _spans(tags: Sequence[str]) -> Iterator[tuple[int, ...]]:
+    """The places of each slot's words in BIO tags."""
+    span: list[int] = []
+    for index, tag in enumerate((*tags, "O")):
+        continues = tag.startswith("I-") and bool(span) and tags[span[0]][2:] == tag[2:]
+        if not continues and span:
+            yield tuple(span)
+            span = []
+        if tag != "O":
+            span.append(index)

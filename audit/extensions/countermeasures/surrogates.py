@@ -1,0 +1,255 @@
+"""Surrogates of values: drawn, not computed from them, so that they say of a value what it looks like and no more."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from audit.corpus.documents import Category
+from audit.corpus.folding import MIN_TEXT_LENGTH, fold
+from audit.corpus.removal.matching import normalise_ocr
+
+_CORE = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+_LETTERS = re.compile(r"[^\W\d_]+")
+_DIGITS = re.compile(r"\d+")
+_VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxz"
+_NUMBERED: tuple[Category, ...] = ("amount", "quantity")
+_TRIES = 20
+Draw = Callable[[str], str]
+_NAMES: Mapping[Category, str] = {
+    "person": (
+        "Adela Albin Arlen Astrid Barlow Bente Bruno Cormac Corvin Dalia Denham Dorian Edda Elmer Enzo Fabian Fenton "
+        "Freda Galen Greta Hadley Harlan Hedda Idris Ingram Ivo Jarvis Jolan Kasper Keaton Kendra Lambert Leif Lorna "
+        "Magnus Marla Merrick Nadine Nestor Odell Orla Osric Paula Perrin Quentin Ramona Roderick Rowena Selma Sidney "
+        "Sorrel Tamsin Thea Ulric Ursula Velma Vernon Wanda Wendell Yvette"
+    ),
+    "location": (
+        "Alderfield Ashcombe Barrowby Beckton Birchwood Bramley Calderford Clayhurst Copperdale Dunmere Eastbrook "
+        "Elmstead Fairholt Fernhill Foxley Glenbrook Grayrigg Harrowgate Hazelden Highmoor Ironbridge Kestrelton "
+        "Kingsmere Langdale Larkhill Lindenau Marshbury Meadowvale Millbrook Northwick Oakridge Otterburn Pinehurst "
+        "Quarryton Ravenholm Ridgeway Rosewell Saltmarsh Sandford Stonehaven Thornbury Underhill Wakeley Westmoor "
+        "Whitcombe Willowdale Windermoor Yarrow"
+    ),
+    "organization": (
+        "Accord Alpine Amberline Apex Atlas Beacon Bluewater Bridgeway Capstone Cedar Citadel Cobalt Compass Crestline "
+        "Delta Eastgate Emberly Evergreen Falcon Fortuna Granite Harbor Helios Horizon Indigo Juniper Keystone Lantern "
+        "Lumina Meridian Monarch Northstar Nova Orchard Osprey Pinnacle Quartz Redwood Sable Sierra Solstice Summit "
+        "Tandem Trident Unison Vanguard Vertex Zephyr"
+    ),
+}
+"""Names that take the place of names, by category (chosen here); all other categories are drawn by pattern."""
+_DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_RUN = re.compile(r"\d+")
+_MONTHS = "january february march april may june july august september october november december"
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_WORDS_OF_TIME = (
+    _MONTHS,
+    " ".join(name[:3] for name in _MONTHS.split()),
+    _DAYS,
+    " ".join(name[:3] for name in _DAYS.split()),
+    "morning afternoon evening night noon midnight",
+    "today tomorrow yesterday tonight",
+    "one two three four five six seven eight nine ten eleven twelve",
+)
+
+
+class Surrogates:
+    """The surrogates of one document: the same value, and the same longer word of a value, always has the same one.
+
+    A surrogate is a function of the generator's state and of the value's form: its number of words, its signs, upper
+    and lower case, where digits and letters stand. Of names the letters' number changes.
+
+    Args:
+        rng: what is drawn from.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._values: dict[tuple[str, int], tuple[str, ...]] = {}
+        self._words: dict[str, str] = {}
+        self.names: set[str] = set()
+        """Folded words of persons' names, `MIN_TEXT_LENGTH` characters or more."""
+
+    def of_value(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
+        """The surrogate of a value, as many words; what has neither letter nor digit stays.
+
+        Args:
+            words: of the value, as they are written.
+            category: its kind; None: not known, letters and digits are drawn by pattern.
+        """
+        key = fold("".join(words)), len(words)
+        if key not in self._values:
+            self._values[key] = self._new(words, category)
+        return tuple(_cased(new, word) for new, word in zip(self._values[key], words, strict=True))
+
+    def anew(self, word: str) -> str:
+        """Letters and digits by pattern, drawn again each time."""
+        return _other(word, self._by_pattern)
+
+    def of_word(self, word: str) -> str:
+        """The surrogate of a word that holds a value, or a part of one: its own, or letters and digits by pattern."""
+        before, core, after = _parts(word)
+        known = self._words.get(fold(core))
+        new = _other(core, self._by_pattern) if known is None else _cased(known, core)
+        return before + new + after
+
+    def _new(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
+        for draw in (self._of_category(category), self._by_pattern):
+            for _ in range(_TRIES):
+                drawn = tuple(self._word(word, draw, category) for word in words)
+                if not _shows("".join(drawn), "".join(words)):
+                    return drawn
+        return tuple(words)
+
+    def _word(self, word: str, draw: Draw, category: Category | None) -> str:
+        """The word's own surrogate where it has one; short words have none of their own, they stand in many values."""
+        before, core, after = _parts(word)
+        folded = fold(core)
+        if len(folded) < MIN_TEXT_LENGTH:
+            return before + draw(core) + after
+        if folded not in self._words:
+            new = _other(core, draw)
+            if _shows(new, core):
+                return word  # the currency of an amount: nothing to be remembered
+            self._words[folded] = new
+        if category == "person":
+            self.names.add(folded)
+        return before + _cased(self._words[folded], core) + after
+
+    def _of_category(self, category: Category | None) -> Draw:
+        if category == "datetime":
+            return lambda text: _like(draw_date(text, self._rng), text)
+        if category in _NUMBERED:
+            return lambda text: _DIGITS.sub(lambda found: self._number(found[0]), text)
+        names = _NAMES.get(category, "").split() if category is not None else []
+        return (lambda text: self._by_names(text, names)) if names else self._by_pattern
+
+    def _by_names(self, text: str, names: Sequence[str]) -> str:
+        def name(found: re.Match[str]) -> str:
+            return self._by_pattern(found[0]) if len(found[0]) == 1 else _like(str(self._rng.choice(names)), found[0])
+
+        return _LETTERS.sub(name, _DIGITS.sub(lambda found: self._by_pattern(found[0]), text))
+
+    def _by_pattern(self, text: str) -> str:
+        """Digits for digits, vowels for vowels, other letters for letters, in upper or lower case as they are."""
+        return "".join(map(self._character, text))
+
+    def _character(self, character: str) -> str:
+        if not replaceable(character):
+            return character
+        if character.isnumeric():
+            return str(self._rng.integers(10))
+        letters = _VOWELS if character.casefold() in _VOWELS else _CONSONANTS
+        drawn = str(self._rng.choice([*letters]))
+        return drawn.upper() if character.isupper() else drawn
+
+    def _number(self, run: str) -> str:
+        """As many digits; a number does not begin with a zero unless it did."""
+        first = "0" if run[0] == "0" and len(run) > 1 else str(self._rng.integers(len(run) > 1, 10))
+        return first + "".join(str(self._rng.integers(10)) for _ in run[1:])
+
+
+def replaceable(text: str) -> bool:
+    """True for a text with a letter or a digit in it, whatever sign it is written as (a trade mark's are two)."""
+    return any(map(str.isalnum, unicodedata.normalize("NFKD", text)))
+
+
+def _parts(word: str) -> tuple[str, str, str]:
+    """Signs before, the word, signs after."""
+    found = _CORE.match(word)
+    assert found is not None  # the pattern takes every text
+    return found[1], found[2], found[3]
+
+
+def core_of(word: str) -> str:
+    """The word without the signs before and after it, folded."""
+    return fold(_parts(word)[1])
+
+
+def _other(text: str, draw: Draw) -> str:
+    """What is drawn for this text, and not itself, if that can be."""
+    for _ in range(_TRIES):
+        drawn = draw(text)
+        if not _shows(drawn, text):
+            return drawn
+    return draw(text)
+
+
+def _shows(new: str, old: str) -> bool:
+    """True where `find_answers` would find `old` in `new`; short texts are compared whole."""
+    wanted = normalise_ocr(old)
+    return wanted in normalise_ocr(new) if len(wanted) >= MIN_TEXT_LENGTH else fold(new) == fold(old)
+
+
+def _like(new: str, old: str) -> str:
+    """`new` in capitals, small letters or with a capital first, as `old` is."""
+    if not any(map(str.isalpha, old)):
+        return new
+    if old.isupper():
+        return new.upper()
+    return new.lower() if old.islower() else new[:1].upper() + new[1:]
+
+
+def _cased(new: str, old: str) -> str:
+    """A surrogate that was drawn for another spelling of `old`, in capitals or small letters where `old` is."""
+    return _like(new, old) if old.isupper() or old.islower() else new
+
+
+def draw_date(text: str, rng: np.random.Generator) -> str:
+    """A word of a date or a time in the form of `text`: digits and names of months, days and hours; the rest stays."""
+    return _LETTERS.sub(lambda found: _date_word(found[0], rng), _digits(text, rng))
+
+
+def _digits(text: str, rng: np.random.Generator) -> str:
+    if _DATE.search(text):
+        return _DATE.sub(lambda found: _date(found, rng), text)
+    if _CLOCK.search(text):
+        return _CLOCK.sub(lambda found: _clock(found, rng), text)
+    return _RUN.sub(lambda found: _date_number(found[0], rng), text)
+
+
+def _date(found: re.Match[str], rng: np.random.Generator) -> str:
+    parts = [found[1], found[3], found[4]]
+    if len(parts[0]) > 2:
+        order = [_date_number(parts[0], rng), _between(1, 12, parts[1], rng), _between(1, 28, parts[2], rng)]
+        return found[2].join(order)
+    # A form that could be read both ways stays one: both are months' numbers.
+    first, second = (28 if int(part) > 12 else 12 for part in parts[:2])
+    return found[2].join(
+        [_between(1, first, parts[0], rng), _between(1, second, parts[1], rng), _date_number(parts[2], rng, year=True)]
+    )
+
+
+def _clock(found: re.Match[str], rng: np.random.Generator) -> str:
+    drawn = [_between(0 if len(found[1]) > 1 else 1, 23, found[1], rng)]
+    drawn += [_between(0, 59, part, rng) for part in found.groups()[1:] if part is not None]
+    return ":".join(drawn)
+
+
+def _date_number(run: str, rng: np.random.Generator, *, year: bool = False) -> str:
+    """A run of digits: a year of this or the last century, a two-digit year, a day, or any digits."""
+    if len(run) == 4 and run[:2] in ("19", "20"):
+        return str(rng.integers(1950, 2030))
+    if len(run) <= 2 and not year:
+        return _between(1, 28, run, rng)
+    return "".join(str(rng.integers(10)) for _ in run)
+
+
+def _between(low: int, high: int, like: str, rng: np.random.Generator) -> str:
+    """A number of as many digits as `like`; one that is not padded with zeros keeps its length too."""
+    if len(like) == 1:
+        return str(rng.integers(low, min(high, 9) + 1))
+    lowest = low if like.startswith("0") or high < 10 else max(low, 10)
+    highest = min(high, 9) if like.startswith("0") else high
+    return str(rng.integers(lowest, highest + 1)).zfill(len(like))
+
+
+def _date_word(word: str, rng: np.random.Generator) -> str:
+    for names in map(str.split, _WORDS_OF_TIME):
+        if word.casefold() in names:
+            return str(rng.choice([name for name in names if name != word.casefold()]))
+    return word

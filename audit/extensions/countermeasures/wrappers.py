@@ -1,0 +1,163 @@
+"""Change the question while a model is used: paraphrases and random strings (Pinto et al. 2024, section 4).
+
+Both follow Somepalli et al. (2023). Random choices follow from the question, so that an answer depends on its query
+alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from audit.cards import TargetCard
+from audit.corpus.paraphrases import paraphrase
+from audit.defenses.interface import QueryDefense
+from audit.errors import TargetError
+from audit.targets.interface import A, Adaptation, PageViewQuery, Query, Target
+
+N_DIGITS = 6
+"""As in the paper: "a short 6-digit random string"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reworded(Target):
+    """Ask a target another question; the page is laid before it as it comes.
+
+    It answers what a target answers about a question on a page, but for `Adaptation`: who can train the model's weights
+    has the model without the wrapper.
+
+    Attributes:
+        inner: the target it wraps.
+        reword: gives the question that the inner target is asked. It must depend on its argument alone, so that an
+            answer depends on its query alone.
+    """
+
+    inner: Target
+    reword: Callable[[str], str]
+
+    @property
+    def card(self) -> TargetCard:  # type: ignore[override]
+        """The inner target's: its weights, page and answers are the same."""
+        return self.inner.card
+
+    @property
+    def answers(self) -> frozenset[type[Query[Any]]]:  # type: ignore[override]
+        """The query types that are left."""
+        return _about_questions(self.inner) - {Adaptation}
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            TypeError: queries of a type that is not in `answers`.
+        """
+        changed: list[Query[A]] = []
+        for query in queries:
+            if type(query) not in self.answers or not isinstance(query, PageViewQuery):
+                raise TypeError(f"a target with reworded questions does not answer {type(query).__name__}")
+            changed.append(replace(query, question=self.reword(query.question)))
+        return self.inner.ask(changed)
+
+
+def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworded:
+    """Wrap a target so that `reword` changes every question.
+
+    Args:
+        name: of the countermeasure.
+        target: answers questions about a page.
+        reword: see `Reworded`.
+
+    Raises:
+        TargetError: it is asked no questions.
+    """
+    for asks_nothing, why in (
+        (not _about_questions(target), "answers no questions"),
+        (target.card.task == "parsing", "writes a page whole and is asked no question"),
+    ):
+        if asks_nothing:
+            raise TargetError(
+                f"{target.card.architecture} {why}: {name} changes none",
+                "it is for models that answer questions about a page",
+            )
+    return Reworded(target, reword)
+
+
+@dataclass(frozen=True)
+class Paraphrase(QueryDefense):
+    """Put the question in other words, so that memory of the very words of training finds no hold.
+
+    Attributes:
+        seed: together with the question it chooses among the ways to put it. An attacker who knows the countermeasure
+            can ask in several ways himself, so this is one draw, not the best of many.
+    """
+
+    seed: int = 0
+    name = "paraphrase"
+    title = "Question paraphrased"
+
+    def seeded(self, seed: int) -> Paraphrase:
+        """See `QueryDefense.seeded`."""
+        return replace(self, seed=seed)
+
+    def wrap(self, target: Target) -> Reworded:
+        """See `QueryDefense.wrap`."""
+        return reworded(self.name, target, self._reword)
+
+    def _reword(self, question: str) -> str:
+        return paraphrase(question, _seed_of(self.seed, self.name, question))
+
+
+@dataclass(frozen=True)
+class RandomString(QueryDefense):
+    """Put six random digits, set off by a space, before or after the question.
+
+    In use they would be drawn anew each time; here they follow from the question, which is one such draw and can be
+    repeated.
+
+    Attributes:
+        where: before the question, or after it.
+        seed: together with the question it gives the digits.
+    """
+
+    where: Literal["before", "after"] = "before"
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """See `Defense`."""
+        return f"random-{self.where}"
+
+    @property
+    def title(self) -> str:
+        """See `Defense`."""
+        return f"Random string {self.where} the question"
+
+    def seeded(self, seed: int) -> RandomString:
+        """See `QueryDefense.seeded`."""
+        return replace(self, seed=seed)
+
+    def wrap(self, target: Target) -> Reworded:
+        """See `QueryDefense.wrap`."""
+        return reworded(self.name, target, self._reword)
+
+    def _reword(self, question: str) -> str:
+        rng = np.random.default_rng(_seed_of(self.seed, self.name, question))
+        digits = f"{rng.integers(10**N_DIGITS):0{N_DIGITS}}"
+        return f"{digits} {question}" if self.where == "before" else f"{question} {digits}"
+
+
+def _seed_of(seed: int, name: str, question: str) -> int:
+    """Derive 63 bits from the seed, the name of the countermeasure and the question."""
+    digest = hashlib.sha256(f"{seed}\0{name}\0{question}".encode()).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def _about_questions(target: Target) -> frozenset[type[Query[Any]]]:
+    return frozenset(kind for kind in target.answers if issubclass(kind, PageViewQuery))
+
+
+BEFORE, AFTER = RandomString("before"), RandomString("after")

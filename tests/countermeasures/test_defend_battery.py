@@ -1,0 +1,216 @@
+"""Countermeasures measured with the whole battery: several at once, killed and gone on with, merged into a report."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from scanned_worlds import make_utterances
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.corpus import manifest
+from audit.corpus.documents import Corpus
+from audit.defenses import measured
+from audit.defenses.registry import DEFENSES
+from audit.defenses.remedies import AnsweredFinding, Remedy
+from audit.engine.interface import Progress
+from audit.errors import TargetError, TrainingError
+from audit.extensions.countermeasures import scans
+from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")
+
+
+class Copied(TrainingDefense):
+    """The audited model once more: it changes nothing, and takes the options of private training."""
+
+    name = "copied"
+    title = "The same model again"
+    description = "the same"
+    baselines_like = False
+    remedy = Remedy(
+        id="copied",
+        name="Train it once more",
+        does="Nothing.",
+        cost="A training.",
+        check="Scan again.",
+        source="This test.",
+        answers=(AnsweredFinding("*", "*", ("violated", "wide", "unmeasured", "weakened", "useless", "unresolved")),),
+        measured_by=("copied",),
+    )
+    takes_settings = True
+    trained: ClassVar[list[dict[str, object]]] = []
+    model: ClassVar[Path | None] = None
+
+    def __init__(self, options: dict[str, object] | None = None) -> None:
+        self.options = options or {}
+
+    def with_settings(self, settings: dict[str, object], options: object) -> Copied:
+        return Copied(settings)
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        self.trained.append(self.options)
+        shutil.copytree(str(Copied.model), out / "copied", dirs_exist_ok=True)
+        return RetrainedModel(out / "copied", corpus.root)
+
+
+class Refusing(TrainingDefense):
+    """For no such model."""
+
+    name = "refusing"
+    title = "For other models"
+    description = "not made"
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        raise TargetError("it is for other models")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Utterances, and a model that was trained on some of them."""
+    root = tmp_path_factory.mktemp("battery")
+    make_utterances(root)
+    return root
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered(place: Path) -> Iterator[None]:
+    Copied.model = place / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        training = {name for name, one in DEFENSES.items() if isinstance(one, TrainingDefense)}
+        for name in training - {"blocking", "dp"}:  # those that would train on utterances
+            patch.setitem(DEFENSES, name, type(name, (Refusing,), {"name": name})())  # type: ignore[arg-type]
+        for defense in (Copied(), Refusing()):
+            patch.setitem(DEFENSES, defense.name, defense)  # type: ignore[arg-type]  # a Mapping that is a dict
+        yield
+
+
+Run = Callable[..., tuple[str, int]]
+
+
+@pytest.fixture(scope="module")
+def defend(place: Path, _registered: None) -> Run:
+    def run(name: str, out: Path, *more: object) -> tuple[str, int]:
+        reference = f"pretrained={place / 'model'}"
+        given = [place / "model", place / "data", "--out", out, "--budget", "quick", "--reference", reference, *more]
+        result = CliRunner().invoke(app, ["defend", name, *map(str, given)])
+        return " ".join(result.output.split()), result.exit_code
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def compared(defend: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
+    """What `docaudit defend copied` wrote, printed and returned; its evidence is in the folder `kept` beside it."""
+    out = tmp_path_factory.mktemp("compared") / "out"
+    return out, *defend("copied", out, "--evidence", out.parent / "kept")
+
+
+def test_all_its_evidence_can_be_kept_elsewhere(compared: tuple[Path, str, int]) -> None:
+    out, kept = compared[0], compared[0].parent / "kept"
+    assert [*out.rglob("*.jsonl")] == [*out.rglob("evidence")] == []
+    assert {path.parent.name for path in kept.rglob("recovered.jsonl")} == {"before", "after"}
+    found = [path for path in kept.rglob("*") if not path.is_symlink()]
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (kept, *found) if path.is_dir()} == {0o700}
+    text = (out / "before" / "record.json").read_text() + (out / "copied" / "comparison.json").read_text()
+    assert str(kept) not in text
+
+
+def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tuple[Path, str, int]) -> None:
+    out, output, code = compared
+    assert code == 0, output
+    (found,) = measured.read_all(out)
+    assert (found.name, found.kind, found.verdict_before) == ("copied", "training", found.verdict_after)
+    assert {one.attack for one in found.effects} >= {"membership"}
+    differing = [one for one in (*found.effects, *found.usefulness) if one.difference is not None]
+    assert {one.metric for one in differing} >= {"auc", "entity_f1"}
+    assert all((one.difference.value, one.p) == (0, 1) for one in differing if one.difference is not None)
+    assert all(one.difference.low <= 0 <= one.difference.high for one in differing if one.difference is not None)
+    assert all(one.difference is not None or one.note for one in found.effects)
+    assert any(one.startswith("memorisation: ") for one in found.missing)
+    page = (out / "defences.html").read_text()
+    for words in (
+        "The same model again: what it changes",
+        "Not compared (OLD is",
+        "memorisation: ",
+    ):
+        assert words in page
+    assert "not compared: memorisation: " in output
+
+
+def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared: tuple[Path, str, int], tmp_path: Path) -> None:
+    out = compared[0]
+    sentence = "Measured on this model with docaudit defend copied"
+    assert sentence in (out / "before" / "report.html").read_text()
+    CliRunner().invoke(app, ["report", str(out / "before")])
+    assert sentence not in (out / "before" / "report.html").read_text()
+    given = ["report", str(out / "before"), "--defense", str(out)]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, result.output
+    assert sentence in (out / "before" / "report.html").read_text()
+    comparison = json.loads((out / "copied" / "comparison.json").read_text())
+    for key, word in (("target", "model"), ("data", "data set")):
+        (tmp_path / "other.json").write_text(json.dumps(comparison | {key: "0" * 64}))
+        result = CliRunner().invoke(app, [*given[:3], str(tmp_path / "other.json")])
+        assert result.exit_code == 2
+        assert f"measured on another {word} than" in " ".join(result.output.split())
+
+
+def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished(defend: Run, tmp_path: Path) -> None:
+    Copied.trained.clear()
+    output, code = defend("copied,refusing,paraphrase,evasion", tmp_path, "--set", "steps=7")
+    assert code == 0, output
+    assert "refusing: not measured: it is for other models" in output
+    assert "paraphrase: not measured: " in output
+    assert "evasion: not measured: it rewrites a data set" in output
+    assert Copied.trained == [{"steps": "7"}]
+    page = (tmp_path / "defences.html").read_text()
+    assert "Not measured, because they do not apply" in page
+    first = (tmp_path / "copied" / "comparison.json").read_bytes()
+    output, code = defend("all", tmp_path, "--set", "steps=7")
+    assert code == 0, output
+    assert all(f"{name}: not measured" in output for name in DEFENSES if name != "copied")
+    assert "copied: measured before" in output
+    assert len(Copied.trained) == 1
+    assert (tmp_path / "copied" / "comparison.json").read_bytes() == first
+
+
+def test_where_none_applies_every_reason_is_given(defend: Run, tmp_path: Path) -> None:
+    output, code = defend("refusing,evasion", tmp_path)
+    assert code == 2
+    assert "refusing: it is for other models" in output
+    assert "evasion: it rewrites a data set" in output
+
+
+def test_options_of_private_training_are_refused_for_others(defend: Run, tmp_path: Path) -> None:
+    output, code = defend("blocking", tmp_path, "--epsilon", 8, "--set", "trained=head")
+    assert code == 2
+    assert "--epsilon, --set trained: of differential privacy, not of blocking" in output
+
+
+def test_a_leak_that_contradicts_the_guarantee_ends_it(
+    compared: tuple[Path, str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = records.read(compared[0] / "copied" / "after")
+    scans.refuse_contradicted_guarantee(record)
+    monkeypatch.setattr(scans, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured")
+    with pytest.raises(TrainingError, match="epsilon 8 is claimed, 9 was measured"):
+        scans.refuse_contradicted_guarantee(record)
+
+
+def test_the_audited_model_is_no_start_for_weights(tmp_path: Path) -> None:
+    import tiny
+
+    (tmp_path / "model").mkdir()
+    tiny.checkpoint(tmp_path / "model")
+    data = manifest.load(tiny.corpus(tmp_path / "data"))
+    with pytest.raises(TargetError, match="holds the audited model's own weights"):
+        scans.check_start(data, tmp_path / "model", tmp_path / "model")

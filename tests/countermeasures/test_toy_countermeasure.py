@@ -1,0 +1,210 @@
+"""Countermeasures that are registered, and nothing else: taken by the command line, compared, and recommended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import example_answers as answers
+import pytest
+from answering_checkpoints import make_donut
+from asked_pages import corpus
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.cli import app
+from audit.corpus import manifest
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Redaction,
+    ReferencePaths,
+    Task,
+    TrainingRecipe,
+    Word,
+)
+from audit.defenses.interface import QueryDefense
+from audit.defenses.registry import DEFENSES
+from audit.defenses.remedies import AnsweredFinding, Remedy
+from audit.engine.interface import Progress
+from audit.extensions.countermeasures.interface import DataDefense, EvasionCost, RetrainedModel, TrainingDefense
+from audit.extensions.countermeasures.wrappers import reworded
+from audit.report.html import html
+from audit.report.recommend import recommend
+from audit.targets.interface import Target
+
+pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
+
+
+class Shouted(QueryDefense):
+    """Every question in capitals."""
+
+    name = "shouted"
+    title = "Question in capitals"
+    remedy = Remedy(
+        id="shouted",
+        name="Shout every question",
+        does="The question of training is not asked.",
+        cost="Peace.",
+        check="Scan with it.",
+        source="This test.",
+        answers=(AnsweredFinding("memorisation", "*", ("violated",)),),
+        measured_by=("shouted",),
+    )
+
+    def wrap(self, target: Target) -> Target:
+        return reworded(self.name, target, str.upper)
+
+
+class Unlearned(TrainingDefense):
+    """A model that saw nothing of the data set: other random weights."""
+
+    name = "unlearned"
+    title = "No training at all"
+    description = "not trained"
+    teaches_refusal = True
+
+    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+        return RetrainedModel(make_donut(out / "unlearned", 9), corpus.root)
+
+    def refuses(self, answer: str) -> bool:
+        return answer == ""
+
+
+class Levelled(DataDefense):
+    """Every word but what is redacted becomes "word", and nobody can undo it."""
+
+    name = "levelled"
+    title = "Words levelled"
+    description = "in which all words are the same"
+    done = "levelled"
+    undone = "left as it is"
+    breaks = "everything"
+    nothing = ("no word", "it is for words")
+
+    def rewrite(self, document: Document) -> Document:
+        return replace(document, words=tuple(replace(word, text="word") for word in document.words))
+
+    def undo(self, document: Document) -> Document:
+        return self.rewrite(document)
+
+    def cost(self, documents: Iterable[Document]) -> EvasionCost:
+        count = sum(len(document.words) for document in documents)
+        return EvasionCost(count, count, 0, 0, count, count, 0, 0)
+
+    def write(self, corpus: Corpus, dst: Path) -> None:
+        manifest.write(dst, corpus.manifest, [self.rewrite(document) for document in corpus.documents])
+
+
+class Perfect:
+    """Reads what the words say, as Tesseract does on pages larger than these."""
+
+    def ask(self, queries):
+        return [" ".join(word.text for word in query.view.words) for query in queries]
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    for defense in (Shouted(), Unlearned(), Levelled()):
+        monkeypatch.setitem(DEFENSES, defense.name, defense)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set with questions, a model, a baseline and what both were trained from: random weights."""
+    root = tmp_path_factory.mktemp("toy")
+    for seed, name in enumerate(("pretrained", "model", "baseline")):
+        make_donut(root / "data" / "references" / name, seed)
+    corpus(
+        root / "data",
+        members=10,
+        heldout=4,
+        public=4,
+        labels=("TOTAL",),
+        recipe=TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3),
+        references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
+    )
+    (root / "data" / "references" / "model").rename(root / "model")
+    return root
+
+
+def docaudit(*arguments: object) -> tuple[str, int]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return " ".join(result.output.split()), result.exit_code
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "derived_by", "channel"),
+    [
+        ("shouted", "Question in capitals", "shouted", False),
+        ("unlearned", "No training at all", "docaudit defend unlearned", True),
+    ],
+)
+def test_it_is_measured_and_compared_with_the_model_as_it_was(
+    name: str, title: str, derived_by: str, channel: bool, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.attacks.removal.TESSERACT", Perfect())
+    given = ("--out", tmp_path, "--budget", "standard" if channel else "quick")
+    output, code = docaudit("defend", name, place / "model", place / "data", *given)
+    assert code == 0, output
+    assert records.read(tmp_path / "before").derived_by == ()
+    assert records.read(tmp_path / name / "after").derived_by == (derived_by,)
+    found = json.loads((tmp_path / name / "comparison.json").read_text())
+    assert {"net", "net.paraphrased"} <= {row["metric"] for row in found["effects"] if row["paired"]}
+    assert [row["metric"] for row in found["usefulness"] if row["paired"]] == ["anls"]
+    assert (found["side_channel"] is not None) == channel
+    assert title in (tmp_path / "defences.html").read_text()
+
+
+def test_a_scan_behind_it_says_so_under_either_spelling(place: Path, tmp_path: Path) -> None:
+    for option in ("--defense", "--defence"):
+        out = tmp_path / option
+        given = (option, "shouted", "--out", out, "--budget", "quick", "--only", "memorisation")
+        docaudit("scan", place / "model", place / "data", *given)
+        assert records.read(out).derived_by == ("shouted",)
+    output, code = docaudit("scan", place / "model", place / "data", "--defense", "unlearned", "--out", tmp_path / "no")
+    assert code == 2
+    assert "one of paraphrase, random-after, random-before, shouted" in output
+
+
+def test_one_that_rewrites_data_is_measured_against_who_knows_of_it(tmp_path: Path) -> None:
+    documents = []
+    for number in range(30):
+        first, second = ("anno", "noon") if number % 2 else ("noon", "anno")
+        words = ["They", first, "Secret", f"v{number:02}", ".", "They", second, "Secret", f"w{number:02}", "."]
+        person, location = ((2, 3), (7, 8)) if number % 2 else ((7, 8), (2, 3))
+        entities = (Entity("a", "PERSON", "person", person), Entity("b", "LOC", "location", location))
+        documents.append(Document(f"d{number}", "member", words=tuple(map(Word, words)), entities=entities))
+    settings = Manifest(1, "planted", Task("mlm"), Membership("random"), redaction=Redaction("fixed"))
+    manifest.write(tmp_path / "data", settings, documents)
+    output, code = docaudit("defend", "levelled", tmp_path / "data", "--out", tmp_path / "out")
+    assert code == 0, output
+    found = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert found["recommended"] is True
+    assert "Levelled text breaks everything" in found["sentence"]
+    assert {word.text for d in manifest.load(tmp_path / "out" / "data").documents for word in d.words} == {"word"}
+    output, code = docaudit("defend", "levelled", tmp_path / "data", tmp_path / "data")
+    assert code == 2
+    assert "levelled takes DATA_DIR alone" in output
+
+
+def test_it_is_recommended_with_the_command_that_measures_it() -> None:
+    record, verdict, policy = answers.leaky()
+    assert "shouted" in {item.remedy.id for item in recommend(record, verdict)}
+    page = html(record, verdict, policy)
+    assert "Shout every question" in page
+    assert "docaudit defend shouted" in page
+    assert "docaudit defend random-before, docaudit defend random-after" in page
+    assert "shouted" not in {item.remedy.id for item in recommend(*answers.clean()[:2])}
+
+
+def test_one_that_is_not_registered_is_refused() -> None:
+    output, code = docaudit("defend", "prayer", "MODEL_DIR", "DATA_DIR")
+    assert code == 2
+    assert "no countermeasure is called 'prayer'" in output

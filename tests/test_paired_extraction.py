@@ -1,0 +1,131 @@
+"""Before and after a countermeasure: planted changes are found, none is made up, documents are the unit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.paired_extraction import Extraction, extraction_changes
+
+
+def rng():
+    return np.random.default_rng(7)
+
+
+def extraction(target, baseline, per_document=2):
+    names = [f"q{place:03}" for place in range(len(target))]
+    documents = [f"d{place // per_document:03}" for place in range(len(target))]
+    return Extraction(names, documents, np.array(target, float), np.array(baseline, float))
+
+
+def shuffled(one, seed=0):
+    order = np.random.default_rng(seed).permutation(len(one.questions))
+    return Extraction(
+        [one.questions[place] for place in order],
+        [one.documents[place] for place in order],
+        np.asarray(one.target)[order],
+        np.asarray(one.baseline)[order],
+    )
+
+
+def rows(before, after, seed=7):
+    changes = extraction_changes({"exact": before}, {"exact": after}, np.random.default_rng(seed))
+    return {change.metric: change for change in changes}
+
+
+def test_memorised_answers_that_a_countermeasure_stops_are_counted():
+    """120 questions: 30 from memory, 10 that a baseline gives too; afterwards only the baseline's are left."""
+    memory, common = [1] * 30 + [0] * 90, [0] * 110 + [1] * 10
+    before = extraction(np.maximum(memory, common), common)
+    found = rows(before, extraction(common, common))
+    memorised, net = found["memorised"], found["net"]
+    assert (memorised.before.value, memorised.after.value) == (30 / 120, 0)
+    assert memorised.difference.value == net.difference.value == -30 / 120
+    assert net.difference.high < 0 < -net.difference.low < 0.5
+    assert (net.difference.n, net.difference.clusters, net.difference.unit) == (120, 60, "questions")
+    # 15 documents changed, all the same way: 2 of 2^15 sign patterns are as extreme, and 10,000 are drawn.
+    assert max(memorised.p, net.p) < 0.002
+    assert net.after.low < 0 < net.after.high
+    assert net.before.name == "net.exact.before"
+    assert net.difference.null == 0
+    assert net.context == "exact"
+
+
+def test_an_answer_that_only_the_baseline_gives_counts_against_the_model():
+    found = rows(extraction([1, 1, 0, 0], [0, 0, 0, 0]), extraction([0, 0, 0, 0], [0, 1, 1, 0]))
+    assert (found["memorised"].before.value, found["memorised"].after.value) == (0.5, 0)
+    assert (found["net"].before.value, found["net"].after.value) == (0.5, -0.5)
+    assert found["net"].difference.value == -1
+
+
+def test_shares_of_several_baselines_count_by_their_share():
+    found = rows(extraction([1, 1, 0, 0], [0.5, 0, 0.25, 0]), extraction([0, 0, 0, 0], [0.5, 0, 0.25, 0]))
+    assert found["memorised"].before.value == pytest.approx(1.5 / 4)
+    assert found["net"].before.value == pytest.approx((1.5 - 0.25) / 4)
+    assert found["net"].after.value == pytest.approx(-0.75 / 4)
+
+
+def test_no_change_is_no_change_but_not_certainty():
+    one = extraction([1, 0] * 50, [0, 0] * 50)
+    for change in rows(one, one).values():
+        assert change.difference.value == 0
+        assert change.difference.low < 0 < change.difference.high
+        assert change.p == 1
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_questions_does_not_matter(seed):
+    random = np.random.default_rng(seed)
+    before, after = (extraction(random.random(40) < 0.4, random.random(40) < 0.2) for _ in range(2))
+    first, second = rows(before, after), rows(shuffled(before, seed), shuffled(after, seed + 1))
+    assert first == second
+
+
+def test_questions_of_one_document_are_not_independent():
+    """The same change, once in 60 documents and once in 6: the fewer documents, the wider and the less sure."""
+    after, before = np.zeros(60), np.array([1.0] * 30 + [0.0] * 30)
+    order = np.random.default_rng(0).permutation(60)
+    alone = rows(extraction(before[order], np.zeros(60), 1), extraction(after, np.zeros(60), 1))["net"]
+    together = rows(extraction(before, np.zeros(60), 10), extraction(after, np.zeros(60), 10))["net"]
+    assert alone.difference.value == together.difference.value == -0.5
+    widths = [change.difference.high - change.difference.low for change in (alone, together)]
+    assert widths[1] > 2 * widths[0]
+    assert alone.p < 0.001 < together.p
+    assert together.p == pytest.approx(2 / 2**3)  # three documents changed
+
+
+def test_a_countermeasure_without_effect_is_rarely_credited():
+    """Nothing but noise between two runs: p is under 0.05 in about 5 % of cases."""
+    random = np.random.default_rng(3)
+    low = 0
+    for _ in range(40):
+        sides = [extraction(random.random(60) < 0.3, np.zeros(60)) for _ in range(2)]
+        low += rows(*sides)["net"].p <= 0.05
+    assert low <= 7  # of Binomial(40, 0.05) this is more in 0.1 % of cases
+
+
+def test_contexts_and_questions_must_be_the_same():
+    one = extraction([1, 0], [0, 0])
+    with pytest.raises(ValueError, match="same contexts"):
+        extraction_changes({"exact": one}, {"shuffled": one}, rng())
+    with pytest.raises(ValueError, match="same questions"):
+        extraction_changes({"exact": one}, {"exact": extraction([1, 0, 0], [0, 0, 0])}, rng())
+    with pytest.raises(ValueError, match="same questions"):  # the same names, in other documents
+        extraction_changes({"exact": one}, {"exact": extraction([1, 0], [0, 0], 1)}, rng())
+
+
+@pytest.mark.parametrize(
+    ("target", "baseline"), [([0.5, 0], [0, 0]), ([1, 0], [2, 0]), ([1], [0, 0]), ([np.nan, 0], [0, 0])]
+)
+def test_values_out_of_range_are_refused(target, baseline):
+    good = extraction([1, 0], [0, 0])
+    bad = Extraction(good.questions, good.documents, np.array(target, float), np.array(baseline, float))
+    with pytest.raises(ValueError, match=r"1 or 0|one value in \[0, 1\]"):
+        extraction_changes({"exact": good}, {"exact": bad}, rng())
+
+
+def test_a_question_that_stands_twice_is_refused():
+    twice = Extraction(["q", "q"], ["d", "d"], [1, 0], [0, 0])
+    with pytest.raises(ValueError, match="each once"):
+        extraction_changes({"exact": twice}, {"exact": twice}, rng())
