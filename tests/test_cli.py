@@ -282,7 +282,7 @@ def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models,
     def broken(*_, **__):
         raise RenderError("the template is broken")
 
-    monkeypatch.setattr("audit.report.files.html", broken)
+    monkeypatch.setattr("audit.report.files.render", broken)
     result = scan(models, data, tmp_path, "--budget", "quick")
     assert result.exit_code == 11
     assert "the template is broken" in result.output

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -25,19 +28,18 @@ from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import AttackMacros, ResultIndex, in_one_line
-from audit.report.coverage import legal_view
-from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
-from audit.report.decision_tables import limit_tables
-from audit.report.declared import documents_used, plausibility, tried_in_part
+from audit.report.coverage import LegalView, legal_view
+from audit.report.decision import LEAK_ORDER, DecisionView, decision_view, outcome_of
+from audit.report.declared import Plausibility, documents_used, plausibility, tried_in_part
 from audit.report.found import decides_most, findings
-from audit.report.guarantee import guarantee_view
+from audit.report.guarantee import GuaranteeView, guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import UTILITY
-from audit.report.leaks import unlimited, within
-from audit.report.page import add_contents, script, script_hash
+from audit.report.leaks import MeasuredLeak, unlimited, within
 from audit.report.recommend import Recommendation, recommend
 from audit.report.residual import residual_risk
-from audit.report.unexamined import unexamined
+from audit.report.unexamined import Unexamined, unexamined
+from audit.resources import folder
 
 MOST_OUTSIDE = 2
 """Findings that no limit is on, on page one (ours: what A4 holds); the annex has every measurement."""
@@ -47,6 +49,13 @@ CLEAR = (CategoryFigure, OverlapFigure, HistogramFigure)
 """Figures that are read without knowing what a curve of false alarms is."""
 MOST_PLANNED = 3
 """Countermeasures of the decision report; the annex has all of them (ours, for the same reason)."""
+CONTENTS = "<!--contents-->"
+"""The place of the contents in a page whose sections are not known before it is drawn."""
+_SECTION = re.compile(
+    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?',
+    re.DOTALL,
+)
+_TAG = re.compile(r"<[^>]+>")
 STATE_LABELS = {
     "violated": "over its limit",
     "confounded": "undecided, something else than memory can explain the numbers",
@@ -117,6 +126,138 @@ class BriefFinding:
     figure: DrawnFigure | None
 
 
+@dataclass(frozen=True)
+class ReportView:
+    """What the templates of the decision report and of the annex show.
+
+    Attributes:
+        decision: page one.
+        outside, accepted: measured leaks that no limit is on, and those that met limits leave.
+        most_outside, most_planned: how many of them page one lists, and how many countermeasures the decision report.
+        declared: whether anything shows that the model saw the documents declared as trained on.
+        used: attacks that used fewer documents than declared.
+        in_part: that a budget or a bound left a part untried; empty where none did.
+        limits, rows: the limits of the policy, sorted for the decision report, and one by one.
+        found, decides_most: what attacks found although limits are undecided, and what would decide most of them.
+        views, brief: the attacks that ran, and what the decision report says of them.
+        answered_findings: lists the findings that a recommendation answers.
+        glossary: terms of the attacks that ran.
+    """
+
+    record: AuditRecord
+    verdict: Verdict
+    policy: Policy
+    texts: Mapping[str, AttackMacros]
+    decision: DecisionView
+    outside: Sequence[MeasuredLeak]
+    accepted: Sequence[MeasuredLeak]
+    declared: Plausibility | None
+    used: Sequence[str]
+    in_part: str
+    unexamined: Unexamined
+    limits: tables.LimitTables
+    rows: Sequence[tables.DecisionRow]
+    found: Sequence[str]
+    decides_most: str
+    views: Sequence[CompletedView]
+    brief: Sequence[BriefFinding]
+    recommendations: Sequence[Recommendation]
+    answered_findings: Callable[[Recommendation], list[str]]
+    guarantee: GuaranteeView | None
+    utility: tables.MeasurementTable
+    legal: LegalView
+    residual: Sequence[str]
+    glossary: Sequence[tuple[str, str]]
+    sources: Sequence[str]
+    most_outside: int = MOST_OUTSIDE
+    most_planned: int = MOST_PLANNED
+
+
+def report_view(
+    record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()
+) -> ReportView:
+    """Prepare what both reports of a record show.
+
+    Args:
+        record: the measurements.
+        verdict: of `policy.evaluate` on them.
+        policy: the policy it was held against.
+        comparisons: what countermeasures were measured to do to this model.
+
+    Raises:
+        RenderError: a template or `defenses.toml` is missing or broken.
+    """
+    with template_errors():
+        named = [result.attack for result in record.attacks] + [item.limit.attack for item in verdict.decisions]
+        texts = {name: AttackMacros(environment(), name) for name in dict.fromkeys([*named, *record.battery])}
+        rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
+        titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
+        views = _views(record, verdict, texts)
+        outside, accepted, declared = unlimited(record, verdict), within(record, verdict), plausibility(record, verdict)
+        in_part, undecided = tried_in_part(record), verdict.overall == "undecided"
+        beside = [*([declared.sentence] if declared else []), *filter(None, [in_part])]
+        for found in (accepted, outside):
+            beside += [*(leak.sentence for leak in found[:MOST_OUTSIDE]), *("", "") * bool(found)]
+        decision = decision_view(record, verdict, policy, texts, beside)
+        return ReportView(
+            record=record,
+            verdict=verdict,
+            policy=policy,
+            texts=texts,
+            decision=decision,
+            outside=outside,
+            accepted=accepted,
+            declared=declared,
+            used=documents_used(record),
+            in_part=in_part,
+            unexamined=unexamined(record, verdict, texts),
+            limits=tables.limit_tables(titled, {view.result.attack for view in views}, looser(policy)),
+            rows=rows,
+            found=[*findings(record, verdict)] if undecided else [],
+            decides_most=decides_most(record, verdict) if undecided else "",
+            views=views,
+            brief=_brief(views, {leak.attack for leak in decision.leaks if leak.in_full}, verdict),
+            recommendations=recommend(record, verdict, comparisons),
+            answered_findings=_answered_findings(texts),
+            guarantee=guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
+            utility=tables.measurement_table(record.utility, UTILITY),
+            legal=legal_view(record, verdict),
+            residual=residual_risk(record, verdict, policy),
+            glossary=_glossary(texts, views),
+            sources=list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
+        )
+
+
+def render(page: Literal["report.html", "decision.html"], view: ReportView, revealed: object | None = None) -> str:
+    """Draw the annex, or the decision report: what who decides has to read and to sign.
+
+    Args:
+        page: its template.
+        view: what it shows.
+        revealed: recovered values by attack, for the report that stays in `evidence/`; None everywhere else.
+
+    Raises:
+        RenderError: a template is missing or broken.
+    """
+    with template_errors():
+        templates, own = environment(), script()
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        text = templates.get_template(page).render(
+            vars(view), revealed=revealed, script=Markup(own), script_hash=f"sha256-{digest}"
+        )
+        entries = [
+            (found["anchor"], Markup(_TAG.sub("", found["title"] or "Summary")))
+            for found in _SECTION.finditer(text)
+            if found["title"] or found["anchor"] == "summary"
+        ]
+        return text.replace(CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1)
+
+
+def script() -> str:
+    """Read the page's script: it searches the page and opens what is folded; no other one runs in it."""
+    return (folder("templates") / "search.js").read_text(encoding="utf-8")
+
+
 def html(
     record: AuditRecord,
     verdict: Verdict,
@@ -124,91 +265,13 @@ def html(
     revealed: object | None = None,
     comparisons: Sequence[Comparison] = (),
 ) -> str:
-    """Draw the annex: everything, behind the page one of the decision report.
-
-    Args:
-        record: the measurements.
-        verdict: of `policy.evaluate` on them.
-        policy: the policy it was held against.
-        revealed: recovered values by attack, for the report that stays in `evidence/`; None everywhere else.
-        comparisons: what countermeasures were measured to do to this model.
-
-    Raises:
-        RenderError: a template or `defenses.toml` is missing or broken.
-    """
-    return _render("report.html", record, verdict, policy, comparisons, revealed)
+    """Draw the annex of a record; see `report_view` and `render`."""
+    return render("report.html", report_view(record, verdict, policy, comparisons), revealed)
 
 
 def decision_html(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
-    """Draw the decision report: what who decides has to read and to sign. Arguments and errors are those of `html`."""
-    return _render("decision.html", record, verdict, policy, comparisons, None)
-
-
-def _render(
-    page: str,
-    record: AuditRecord,
-    verdict: Verdict,
-    policy: Policy,
-    comparisons: Sequence[Comparison],
-    revealed: object | None,
-) -> str:
-    with template_errors():
-        templates = environment()
-        texts = {name: AttackMacros(templates, name) for name in _attacks(record, verdict)}
-        context = _context(record, verdict, policy, texts)
-        recommendations = recommend(record, verdict, comparisons)
-        text = templates.get_template(page).render(context, recommendations=recommendations, revealed=revealed)
-        return add_contents(text, templates)
-
-
-def _attacks(record: AuditRecord, verdict: Verdict) -> list[str]:
-    """Every attack that the record or the policy names, once."""
-    named = [result.attack for result in record.attacks] + [item.limit.attack for item in verdict.decisions]
-    return list(dict.fromkeys([*named, *record.battery]))
-
-
-def _context(
-    record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackMacros]
-) -> dict[str, Any]:
-    rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
-    titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
-    views = _views(record, verdict, texts)
-    outside, accepted, declared = unlimited(record, verdict), within(record, verdict), plausibility(record, verdict)
-    part = tried_in_part(record)
-    beside = [*([declared.sentence] if declared else []), *filter(None, [part])]
-    for found in (accepted, outside):
-        beside += [*(leak.sentence for leak in found[:MOST_OUTSIDE]), *("", "") * bool(found)]
-    answer = decision_view(record, verdict, policy, texts, beside)
-    return {
-        "record": record,
-        "verdict": verdict,
-        "policy": policy,
-        "outside": outside,
-        "accepted": accepted,
-        "most_outside": MOST_OUTSIDE,
-        "declared": declared,
-        "used": documents_used(record),
-        "in_part": part,
-        "script": script(),
-        "script_hash": script_hash(),
-        "texts": texts,
-        "decision": answer,
-        "unexamined": unexamined(record, verdict, texts),
-        "limits": limit_tables(titled, {view.result.attack for view in views}, looser(policy)),
-        "rows": rows,
-        "found": [*findings(record, verdict)] if verdict.overall == "undecided" else [],
-        "decides_most": decides_most(record, verdict) if verdict.overall == "undecided" else "",
-        "views": views,
-        "brief": _brief(views, {leak.attack for leak in answer.leaks if leak.in_full}, verdict),
-        "most_planned": MOST_PLANNED,
-        "answered_findings": _answered_findings(texts),
-        "guarantee": guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
-        "utility": tables.measurement_table(record.utility, UTILITY),
-        "legal": legal_view(record, verdict),
-        "residual": residual_risk(record, verdict, policy),
-        "glossary": _glossary(texts, views),
-        "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
-    }
+    """Draw the decision report of a record; see `report_view` and `render`."""
+    return render("decision.html", report_view(record, verdict, policy, comparisons))
 
 
 def _brief(views: Sequence[CompletedView], in_full: AbstractSet[str], verdict: Verdict) -> list[BriefFinding]:
