@@ -67,20 +67,14 @@ def test_a_gpu_is_named_with_its_memory(tmp_path, monkeypatch):
     assert "scans run on the CPU" in doctor._torch().without
 
 
-def test_pango_that_is_missing_costs_the_pdf_and_names_the_command_of_the_system(tmp_path, monkeypatch):
+def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install_it(tmp_path, monkeypatch):
     fake(tmp_path / "fakes", monkeypatch, weasyprint="raise OSError(\"cannot load library 'libpango-1.0-0'\")")
-    monkeypatch.setattr(doctor.platform, "freedesktop_os_release", lambda: {"ID": "mint", "ID_LIKE": "ubuntu debian"})
-    monkeypatch.setattr(doctor.platform, "system", lambda: "Linux")
     check = doctor._pango()
     assert (check.state, check.needed) == ("missing", True)
     assert "no report.pdf" in check.without
-    assert check.mend == "apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+    assert check.mend.startswith("apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 (Debian)")
     fake(tmp_path / "worse", monkeypatch, weasyprint="raise AttributeError('no such part')")
     assert (doctor._pango().state, doctor._pango().found) == ("broken", "AttributeError: no such part")
-    monkeypatch.setattr(doctor.platform, "freedesktop_os_release", lambda: {"ID": "fedora"})
-    assert doctor._install("pango") == "dnf install pango"
-    monkeypatch.setattr(doctor.platform, "system", lambda: "Darwin")
-    assert doctor._install("pango") == "brew install pango"
 
 
 @pytest.mark.parametrize(
@@ -107,12 +101,9 @@ def test_tesseract_that_is_missing(monkeypatch, tmp_path):
     assert doctor._tesseract().state == "missing"
 
 
-def test_what_is_online_and_what_cannot_be_written_is_told(monkeypatch, tmp_path):
+def test_what_is_online_is_said(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    assert doctor._offline().mend == "unset HF_HUB_OFFLINE"
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "file" / "below"))
-    assert not doctor._cache_writable()
+    assert doctor._network().mend == "unset HF_HUB_OFFLINE"
 
 
 def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
