@@ -61,64 +61,78 @@ class TargetCard:
         return self.family != NO_MODEL
 
 
+_MAX = 2**53
+_Many = Annotated[int, Field(ge=0, le=_MAX)]
+_Some = Annotated[int, Field(ge=1, le=_MAX)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Rate = Annotated[float, Field(gt=0, le=1)]
+
+
 @dataclass(frozen=True, config=STRICT)
 class PrivacyCard:
     """The guarantee that the training of a model claims (methods.md#dp-training); a scan cannot verify it.
 
+    It is numbers and codes alone, so that a checkpoint's own card brings no text into a record.
+
     Attributes:
         unit: whoever is protected as a whole.
-        adjacency: two data sets that the guarantee compares, in words.
         n_units: N.
         epsilon, delta: the guarantee; epsilon is None where coins or noise could be drawn again.
         noise_multiplier: sigma: the noise of a sum has standard deviation sigma * max_norm.
-        max_norm: C.
+        max_norm: C, to which a unit's contribution is clipped.
         sample_rate: q, the probability that a unit takes part in a step.
         steps: taken, those that a killed run spent among them.
-        expected_units: q N, by which every noisy sum is divided.
         per_unit: documents of a unit at most; None: all.
         local_steps: passes over a unit's documents that make its contribution; 0: it is a gradient.
         clients: parties of a federated training; None: a central one.
         client_rate: the probability that a client takes part in a round.
-        accountant: with its version.
-        engine: how gradients of units were computed, and why.
-        preflight_error: the largest relative difference of a fast engine from the exact one; None: that one served.
-        optimizer: of noisy sums, with its learning rate.
-        trained: what was trained, in words.
+        accountant: the version of Opacus, whose PRV accountant it is.
+        optimizer: of noisy sums, with `learning_rate`; "add": the mean change is added.
+        trained: adapters on queries and values with their rank, the head, or all weights.
+        embeddings: whether embeddings were trained.
+        head: whether the head was.
         trained_parameters, frozen_parameters: how many.
-        noise_source: where coins and noise came from.
-        not_covered: what the guarantee says nothing about, in sentences.
+        secure: whether coins and noise came from the operating system; else anybody can draw them again from a seed.
         weights: sha256 of the weights that it is about.
         curve: further points of the same training's privacy curve, each an epsilon and its delta, as the scan computed
             them from the numbers of this card; empty where it did not.
     """
 
     unit: Literal["document", "provider"]
-    adjacency: str
-    n_units: int
-    epsilon: float | None
-    delta: float
-    noise_multiplier: float
-    max_norm: float
-    sample_rate: float
-    steps: int
-    expected_units: float
-    per_unit: int | None
-    local_steps: int
-    clients: int | None
-    client_rate: float
-    accountant: str
-    engine: str
-    preflight_error: float | None
-    optimizer: str
-    trained: str
-    trained_parameters: int
-    frozen_parameters: int
-    noise_source: str
-    not_covered: tuple[str, ...]
-    weights: str
+    n_units: Annotated[int, Field(ge=2, le=_MAX)]
+    epsilon: _Positive | None
+    delta: Annotated[float, Field(gt=0, le=0.5)]
+    noise_multiplier: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    max_norm: _Positive
+    sample_rate: _Rate
+    steps: _Many
+    per_unit: _Some | None
+    local_steps: _Many
+    clients: _Some | None
+    client_rate: _Rate
+    accountant: Annotated[str, Field(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){1,3}$")]
+    optimizer: Literal["adam", "sgd", "add"]
+    learning_rate: _Positive
+    trained: Annotated[str, Field(pattern=r"^(lora:[1-9][0-9]{0,3}|head|full)$")]
+    embeddings: bool
+    head: bool
+    trained_parameters: _Many
+    frozen_parameters: _Many
+    secure: bool
+    weights: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     curve: tuple[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0, le=1)]], ...] = Field(
         default=(), max_length=64
     )
+
+    @property
+    def expected_units(self) -> float:
+        """Return q N, by which every noisy sum is divided."""
+        return self.sample_rate * self.n_units
+
+    @property
+    def unit_rate(self) -> float:
+        """Return the probability that a unit takes part in a step of its client."""
+        return min(1.0, self.sample_rate / self.client_rate)
 
 
 @dataclass(frozen=True, config=STRICT)

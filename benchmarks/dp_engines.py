@@ -1,10 +1,11 @@
-"""What gradients of single units cost: each engine of private training against a plain batch of the same pages.
+"""What gradients of single units cost: ways to compute them against a plain batch of the same pages.
 
-A LayoutLM of 6 layers of 384 units with random weights tags 16 pages of 128 tokens, a unit each. Engines clip and add
-the gradients of units; the plain batch has one backward pass over 8 pages at a time, as ordinary training. All run on
-one thread, in turn, several times; the ratio is that of the medians of processor seconds. Two choices of what is
-trained: everything but the embeddings, and the query and value projections of attention (those that low-rank adapters
-change).
+A LayoutLM of 6 layers of 384 units with random weights tags 16 pages of 128 tokens, a unit each. "exact" is what
+private training does, one backward pass a unit; "vmap" are the per-sample gradients of torch.func and "hooks" those of
+Opacus, of a whole batch. All clip and add the gradients; the plain batch has one backward pass over 8 pages at a time,
+as ordinary training. All run on one thread, in turn, several times; the ratio is that of the medians of processor
+seconds. Two choices of what is trained: everything but the embeddings, and the query and value projections of
+attention (those that low-rank adapters change).
 
     OMP_NUM_THREADS=1 python benchmarks/dp_engines.py    # writes benchmarks/dp_engines.json
     OMP_NUM_THREADS=1 python benchmarks/dp_engines.py --pages 4 --rounds 1 --out /tmp/engines.json    # does it run?
@@ -27,18 +28,18 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import torch
+from opacus.grad_sample import GradSampleHooks
 from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.func import functional_call, grad, vmap
 from transformers import BertTokenizerFast, LayoutLMConfig, LayoutLMForTokenClassification
 
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
-from audit.extensions.private.engines.choose import FAST
-from audit.extensions.private.engines.exact import ExactEngine
-from audit.extensions.private.engines.grouped import SAMPLE_GRADIENT_VALUES
-from audit.extensions.private.engines.preflight import preflight
-from audit.extensions.private.interface import DrawnUnit, Learner, Parameters
-from audit.extensions.private.learners.opening import open_learner
+from audit.extensions.private.gradients import Tensors, clipped_sum, gradient_of
+from audit.extensions.private.learners import open_learner
+from audit.extensions.private.units import Batch, DrawnUnit, Learner, Parameters
 
 TOKENS, ROWS, WORDS = 128, 8, 1000
+OfBatch = Callable[[Learner, Parameters, Batch], Tensors]
 LABELS = ("O", "B-TOTAL", "I-TOTAL")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -51,8 +52,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     given = parser.parse_args()
     torch.set_num_threads(1)
-    # Also where docaudit itself would compute single units.
-    SAMPLE_GRADIENT_VALUES["cpu"] = 2**28
     with tempfile.TemporaryDirectory() as folder:
         learner, units = material(Path(folder), given.pages)
     found = {words: measure(learner, own, units, given.rounds) for words, own in trained(learner.model).items()}
@@ -121,12 +120,15 @@ def measure(learner: Learner, parameters: Parameters, units: list[DrawnUnit], ro
     """Processor seconds of each way, as medians, and their ratios to the plain batch."""
     for name, weights in learner.model.named_parameters():
         weights.requires_grad_(name in parameters)
-    exact = ExactEngine(learner, parameters, ROWS)
-    fast = {name: make(learner, parameters, ROWS) for name, make in FAST.items()}
     ways: dict[str, Callable[[], Any]] = {
         "plain batch": lambda: plain(learner, parameters, units),
-        "exact": lambda: exact.clipped_sum(units, 1.0),
-        **{name: lambda engine=engine: engine.clipped_sum(units, 1.0) for name, engine in fast.items()},
+        "exact": lambda: clipped_sum(
+            parameters, iter(units), lambda one: gradient_of(learner, parameters, one, ROWS), 1.0
+        ),
+        **{
+            name: lambda of_batch=of_batch: clip_batches(learner, parameters, units, of_batch)
+            for name, of_batch in {"vmap": vmapped, "hooks": hooked}.items()
+        },
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
@@ -140,8 +142,56 @@ def measure(learner: Learner, parameters: Parameters, units: list[DrawnUnit], ro
         "parameters": sum(weights.numel() for weights in parameters.values()),
         "processor seconds": {name: round(value, 3) for name, value in medians.items()},
         "times a plain batch": {name: round(value / medians["plain batch"], 2) for name, value in medians.items()},
-        "preflight error": {name: preflight(engine, exact, units).error for name, engine in fast.items()},
     }
+
+
+def clip_batches(learner: Learner, parameters: Parameters, units: list[DrawnUnit], of_batch: OfBatch) -> None:
+    """Clip and add gradients of single samples that a batch gives at once."""
+    for start in range(0, len(units), ROWS):
+        samples = [unit.samples[0] for unit in units[start : start + ROWS]]
+        found = of_batch(learner, parameters, learner.collate(samples))
+        rows = ({name: values[row] for name, values in found.items()} for row in range(len(samples)))
+        clipped_sum(parameters, rows, lambda row: row, 1.0)  # type: ignore[arg-type, return-value]
+
+
+def vmapped(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
+    """Gradients of single samples by torch.func."""
+
+    class Losses(torch.nn.Module):
+        model = learner.model
+
+        def forward(self, one: Batch) -> torch.Tensor:
+            return learner.losses(one)
+
+    losses = Losses()
+    losses.model = learner.model
+    values = {f"model.{name}": own.detach() for name, own in parameters.items()}
+
+    def loss(values: Tensors, sample: Batch) -> Any:
+        return functional_call(losses, values, ({name: value[None] for name, value in sample.items()},))[0]
+
+    with torch.no_grad():
+        found = vmap(grad(loss), in_dims=(None, 0))(values, batch)
+    return {name.removeprefix("model."): own for name, own in found.items()}
+
+
+def hooked(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
+    """Gradients of single samples by Opacus' hooks."""
+    layers = [layer for layer in learner.model.modules() if any(own.requires_grad for own in layer.parameters(False))]
+    for layer in layers:
+        layer.training = True
+    hooks = GradSampleHooks(learner.model, loss_reduction="sum")
+    torch.autograd.grad(learner.losses(batch).sum(), [*parameters.values()], allow_unused=True)
+    rows = len(next(iter(batch.values())))
+    unused = {name: own.new_zeros((rows, *own.shape)) for name, own in parameters.items()}
+    found = {
+        name: unused[name] if (own := weights.grad_sample) is None else own.detach()
+        for name, weights in parameters.items()
+    }
+    hooks.cleanup()
+    for layer in layers:
+        layer.training = False
+    return found
 
 
 def plain(learner: Learner, parameters: Parameters, units: list[DrawnUnit]) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,11 @@ import torch
 
 from audit.corpus.documents import Document
 from audit.engine.interface import SILENT
-from audit.extensions.private.accounting import noise_for
-from audit.extensions.private.engines.vmap import VmapEngine
-from audit.extensions.private.interface import Batch, DrawnUnit, Learner, Parameters, Unit
-from audit.extensions.private.mechanism import MechanismPlan, run_mechanism
-from audit.extensions.private.randomness import SystemRandom
+from audit.extensions.private.gradients import gradient_of
+from audit.extensions.private.mechanism import SystemRandom, run_mechanism
+from audit.extensions.private.options import DpOptions, noise_for, settle
+from audit.extensions.private.units import Batch, DrawnUnit, Learner, Parameters, Unit
 from audit.stats.epsilon import epsilon_bound
-
-CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Linear(Learner):
 
 
 class _NoLedger:
-    """See `mechanism.SpentSteps`: nobody kills a benchmark."""
+    """See `Ledger`: nobody kills a benchmark."""
 
     def __init__(self) -> None:
         self.spent = 0
@@ -114,10 +112,26 @@ def one_run(setting: Setting, noise_multiplier: float) -> float:
     coins = rng.random(n) < 0.5
     learner = Linear(n)
     parameters = dict(learner.model.named_parameters())
-    plan = MechanismPlan(noise_multiplier, 1.0, setting.sample_rate, n, setting.steps, 1.0, "sgd", CHUNK)
+    options = DpOptions(
+        epsilon=math.inf,
+        steps=setting.steps,
+        expected_units=setting.sample_rate * n,
+        optimizer="sgd",
+        learning_rate=1.0,
+    )
+    card = replace(settle(options, "document", n), noise_multiplier=noise_multiplier)
     units = [Unit(str(index), ()) for index in np.flatnonzero(coins)]
-    engine = VmapEngine(learner, parameters, CHUNK)
-    run_mechanism(parameters, units, _drawn, engine, plan, SystemRandom(), _NoLedger(), SILENT)
+    ledger: Any = _NoLedger()
+    run_mechanism(
+        parameters,
+        [units],
+        _drawn,
+        lambda unit: gradient_of(learner, parameters, unit, 1),
+        card,
+        SystemRandom(),
+        ledger,
+        SILENT,
+    )
     found = epsilon_bound(learner.model.weight.detach().numpy()[0], coins, rng, delta=setting.delta)
     assert found is not None
     return found.low

@@ -38,10 +38,10 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.extensions.private.interface import DrawnUnit
-from audit.extensions.private.learners.opening import open_learner
+from audit.extensions.private.learners import open_learner
 from audit.extensions.private.options import DpOptions
 from audit.extensions.private.train import train_private
+from audit.extensions.private.units import DrawnUnit
 from audit.measurements import Estimate
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe
@@ -205,7 +205,7 @@ def row(name: str) -> str:
     cells = [
         name,
         promised,
-        "-" if card is None else str(card["engine"]),
+        "-" if card is None else str(card.get("engine", "exact")),
         str(training["seconds"] or "interrupted"),
         shown(useful),
     ]

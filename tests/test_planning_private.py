@@ -1,21 +1,22 @@
-"""`docaudit plan --epsilon`: the noise that private training would take, and what its guarantee would prove."""
+"""`docaudit plan-dp`: the noise that private training would take, and what its guarantee would prove."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
+import example_private
 import pytest
 import tiny
 from typer.testing import CliRunner
 
 from audit.cli import app
-from audit.cli.plan_tables import private_legend, private_table
-from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
+from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
+from audit.extensions.private import planning
+from audit.extensions.private.planning import plan_private
 from audit.policy import Limit, Policy
-from audit.stats.dp_bounds import Guarantee, auc, balanced_accuracy
-from audit.workflows.plan import private as planning
-from audit.workflows.plan.private import Mechanism, plan_private
+from audit.stats import dp_accounting
+from audit.stats.dp_bounds import Guarantee, auc
 
 LIMITS = (
     Limit("membership", "auc", "r", max=0.7),
@@ -29,21 +30,17 @@ LIMITS = (
 def rules(monkeypatch):
     """Rules for the mechanism that are quick to follow: a quarter of the units a step, sigma 2 / epsilon."""
 
-    def count_units(corpus, asked):
-        members = corpus.of("member")
-        kind = asked or ("provider" if all(one.provider for one in members) else "document")
-        return kind, len({one.provider if kind == "provider" else one.id for one in members})
+    def settle(options, kind, n_units):
+        numbers = {"n_units": n_units, "delta": n_units**-1.1, "sample_rate": 0.25, "steps": 100, "unit": kind}
+        return replace(example_private.card(options.epsilon), noise_multiplier=2 / options.epsilon, **numbers)
 
-    def mechanism_of(epsilon, kind, n_units):
-        return Mechanism(n_units**-1.1, 100, n_units / 4, 2 / epsilon)
-
-    monkeypatch.setattr(planning, "count_units", count_units)
-    monkeypatch.setattr(planning, "mechanism_of", mechanism_of)
+    monkeypatch.setattr(planning, "settle", settle)
+    monkeypatch.setattr(dp_accounting, "privacy_curve", lambda sigma, delta, *_: ((2 / sigma, delta),))
 
 
 def corpus(providers, documents=2):
     pages = tuple(
-        Document(f"d{number}.{own}", "member", provider=name)
+        Document(f"d{number}.{own}", "member", words=(Word(f"w{number}.{own}"),), provider=name)
         for number, name in enumerate(providers)
         for own in range(documents)
     )
@@ -57,24 +54,22 @@ def planned(made, *epsilons, unit=None):
 def test_noise_of_a_mean_falls_with_the_units_of_a_step_and_with_epsilon():
     few, many = (planned(corpus([f"p{i}" for i in range(n)]), 1.0, 4.0) for n in (40, 400))
     assert (few.unit, few.n_units, many.n_units) == ("provider", 40, 400)
-    assert few.trainings[0].noise == pytest.approx(2 / 10)
-    assert many.trainings[0].noise == pytest.approx(2 / 100)
-    assert few.trainings[1].noise == pytest.approx(0.5 / 10)
+    noises = [one.card.noise_multiplier / one.card.expected_units for one in (*few.trainings, *many.trainings)]
+    assert noises == pytest.approx([2 / 10, 0.5 / 10, 2 / 100, 0.5 / 100])
 
 
 def test_what_is_proved_of_one_unit_is_that_of_epsilon_and_delta():
     (training,) = planned(corpus([f"p{i}" for i in range(100)]), 0.4).trainings
-    promised = Guarantee(0.4, 100**-1.1)
-    assert training.auc == auc(promised)
-    assert training.balanced_accuracy == balanced_accuracy(promised)
-    assert training.mechanism.delta == pytest.approx(100**-1.1)
+    assert training.promised == Guarantee(0.4, 100**-1.1)
+    assert training.card.delta == pytest.approx(100**-1.1)
 
 
 def test_what_is_proved_rests_on_the_whole_curve(monkeypatch):
-    mechanism = Mechanism(100**-1.1, 100, 25, 2.0, ((0.0, 0.1), (0.5, 0.02)))
-    monkeypatch.setattr(planning, "mechanism_of", lambda *_: mechanism)
+    curve = ((1.5, 100**-1.1), (0.0, 0.1), (0.5, 0.02))
+    monkeypatch.setattr(dp_accounting, "privacy_curve", lambda *_: curve)
     (training,) = planned(corpus([f"p{i}" for i in range(100)]), 1.5).trainings
-    assert training.auc == auc(Guarantee(1.5, mechanism.delta, mechanism.curve)) < 0.6 < auc(Guarantee(1.5, 0.0))
+    assert training.promised == Guarantee(*curve[0], curve[1:])
+    assert auc(training.promised) < 0.6 < auc(Guarantee(1.5, 0.0))
     assert ("provider_membership", "balanced_accuracy") in training.proved
 
 
@@ -97,16 +92,9 @@ def test_documents_without_a_provider_prove_nothing_of_providers():
     assert found.trainings[0].unproved == (("provider_membership", "balanced_accuracy"),)
 
 
-def test_the_table_has_a_row_for_each_epsilon_and_never_rounds_a_bound_down():
-    made = planned(corpus([f"p{i}" for i in range(100)]), 1.0, 8.0, unit="document")
-    title, columns, rows = private_table(made)
-    assert "200 documents" in title
-    assert all(len(row) == len(columns) for row in rows)
-    assert [row[0] for row in rows] == ["1", "8"]
-    assert rows[0][columns.index("noise")] == "0.04 C"
-    assert float(rows[0][columns.index("AUC")].removeprefix("<= ")) >= made.trainings[0].auc
-    assert rows[1][columns.index("balanced")] == "<= 0.99967"
-    assert any("up to 2 documents" in line for line in private_legend(made))
+def test_bounds_are_never_rounded_down():
+    assert planning._at_most(0.7310586) == "<= 0.732"
+    assert planning._at_most(0.99967) == "<= 0.99967"
 
 
 @pytest.fixture(scope="module")
@@ -118,35 +106,14 @@ def docaudit(*arguments):
     return CliRunner().invoke(app, [str(item) for item in arguments])
 
 
-def test_the_command_prints_the_table_and_writes_it(data, tmp_path):
-    out = tmp_path / "plan.json"
-    done = docaudit("plan", data, "--epsilon", "1,2", "--epsilon", "8,2", "--unit", "document", "--out", out)
+def test_the_command_prints_a_row_for_each_epsilon(data, monkeypatch):
+    monkeypatch.undo()
+    done = docaudit("plan-dp", data, "--epsilon", "1,2", "--epsilon", "8,2", "--unit", "document")
     assert done.exit_code == 0, done.output
     assert "What private training would take and prove" in done.output
-    written = json.loads(out.read_text())["private"]
-    assert [one["epsilon"] for one in written["trainings"]] == [1, 2, 8]
-    assert written["unit"] == "document"
-    assert {*written["trainings"][0]["mechanism"]} == {
-        "delta",
-        "steps",
-        "expected_units",
-        "noise_multiplier",
-        "curve",
-    }
-
-
-def test_without_an_epsilon_the_plan_has_no_such_table(data, tmp_path):
-    done = docaudit("plan", data, "--out", tmp_path / "plan.json")
-    assert done.exit_code == 0, done.output
-    assert "private" not in done.output
-    assert json.loads((tmp_path / "plan.json").read_text())["private"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [(("--epsilon", "1,much"), "not a list of numbers"), (("--unit", "document"), "--unit is for private training")],
-)
-def test_bad_options_are_one_line_and_exit_2(data, arguments, problem):
-    refused = docaudit("plan", data, *arguments)
+    rows = [line.split() for line in done.output.splitlines() if " C " in line]
+    assert [row[0] for row in rows] == ["1", "2", "8"]
+    assert "sigma / (q N)" in done.output
+    refused = docaudit("plan-dp", data, "--epsilon", "1,much")
     assert refused.exit_code == 2
-    assert problem in refused.output
+    assert "not a list of numbers" in refused.output

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -20,9 +19,6 @@ from audit.cli.options import (
     named_paths,
     seconds_of,
 )
-from audit.errors import UsageError
-
-UnitKind = Literal["document", "provider"]
 
 
 def plan(
@@ -39,18 +35,6 @@ def plan(
     dtype: Dtype = "auto",
     documents: Documents = None,
     time: Time = None,
-    epsilon: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NUMBERS", help="Of private training, as 1,2,8: also tell the noise it takes, and its proof."
-        ),
-    ] = None,
-    unit: Annotated[
-        UnitKind | None,
-        typer.Option(
-            help="With --epsilon: whoever is protected; by default the provider where every member names one."
-        ),
-    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the plan there, as JSON.")] = None,
 ) -> None:
     """Say before any model runs which limits a data set can decide, what it is too small for, and what a scan costs.
@@ -71,8 +55,6 @@ def plan(
             references=named_paths(reference),
             device=device,
             dtype=dtype,
-            epsilons=_numbers(epsilon or ()),
-            unit=unit,
             documents=documents,
             seconds=seconds_of(time),
             out=out,
@@ -80,12 +62,3 @@ def plan(
         )
         for planned in progress.follow(steps):
             show_plan(planned)
-
-
-def _numbers(given: Iterable[str]) -> tuple[float, ...]:
-    """The numbers of an option that may be given several times and may hold several, each once, in order."""
-    words = [word.strip() for text in given for word in text.split(",")]
-    try:
-        return tuple(dict.fromkeys(float(word) for word in words))
-    except ValueError:
-        raise UsageError(f"--epsilon {','.join(words)}: not a list of numbers", "give numbers, as 1,2,8") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,7 +9,6 @@ from audit.cli import console
 from audit.cli.console import duration
 from audit.workflows.plan.costs import Cost
 from audit.workflows.plan.limits import EXCESS, WANTED_POWER, LimitPlan, Plan, Resolution
-from audit.workflows.plan.private import PrivatePlan, PrivateTraining
 from audit.workflows.plan.summary import conclusion, percent, total_time
 
 NEARLY_ALWAYS = 0.995
@@ -24,9 +22,6 @@ def show_plan(plan: Plan) -> None:
     console.show_table(*limits_table(plan))
     console.say(*legend(), "", *reasons(plan), "")
     console.show_table(*costs_table(plan))
-    if plan.private is not None:
-        console.show_table(*private_table(plan.private))
-        console.say(*private_legend(plan.private), "")
     console.say(conclusion(plan))
 
 
@@ -89,53 +84,6 @@ def costs_table(plan: Plan) -> Table:
     if total is not None:
         rows.append(("in all", "", _span(*total)))
     return "What a scan costs", ("attack", "trials", "time"), rows
-
-
-def private_table(private: PrivatePlan) -> Table:
-    """Tabulate what private training would take and prove, a row an epsilon."""
-    columns = ("epsilon", "delta", "steps", "a step", "sigma", "noise", "AUC", "balanced", "proves limits")
-    title = (
-        f"What private training would take and prove: {private.n_units:,} {private.unit}s, each protected as a whole"
-    )
-    return title, columns, [_training_row(training) for training in private.trainings]
-
-
-def _training_row(training: PrivateTraining) -> tuple[str, ...]:
-    mechanism = training.mechanism
-    proved, asked = len(training.proved), len(training.proved) + len(training.unproved)
-    return (
-        f"{training.epsilon:g}",
-        f"{mechanism.delta:.2g}",
-        f"{mechanism.steps}",
-        f"{mechanism.expected_units:.0f}",
-        f"{mechanism.noise_multiplier:.3g}",
-        f"{training.noise:.2g} C",
-        _at_most(training.auc),
-        _at_most(training.balanced_accuracy),
-        f"{proved} of {asked}",
-    )
-
-
-def _at_most(bound: float) -> str:
-    """A bound, not rounded down."""
-    return f"<= {math.ceil(1_000 * bound - 1e-6) / 1_000:.3f}" if bound < 0.999 else f"<= {bound:.5f}"
-
-
-def private_legend(private: PrivatePlan) -> Iterator[str]:
-    """Explain the columns of `private_table`, a line each."""
-    unit = private.unit
-    yield f"a step: {unit}s of a step on average, q N; sigma: noise of their sum, in lengths C that each is cut to"
-    yield (
-        "noise: of a coordinate of their mean, sigma / (q N); over all, that times the root of the number of trained "
-        "parameters, against a mean of length C at most: train few parameters, on many units a step"
-    )
-    yield f"AUC, balanced accuracy: the most that any attack on one {unit} reaches, whatever it tries; 0.5 is guessing"
-    yield "proves limits: of the policy's on the membership of documents and providers, those that need no measurement"
-    if unit == "document" and private.largest_provider:
-        yield (
-            f"a provider has up to {private.largest_provider} documents here: together they have so many times the "
-            "epsilon (--unit provider protects them as one)"
-        )
 
 
 def _trials(cost: Cost) -> str:

@@ -1,23 +1,20 @@
-"""A training's guarantee against its own noise, and against planted secrets and documents of the same record.
+"""A training's guarantee against planted secrets and documents of the same record.
 
-A scan cannot verify differential privacy (methods.md#dp-training); but secrets that come out, documents that are told
-from others, and noise that is too small can show that a guarantee is false.
+A scan cannot verify differential privacy (methods.md#dp-training); but secrets that come out, and documents that
+are told from others, can show that a guarantee is false.
 """
 
 from __future__ import annotations
 
-import math
-
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
-from audit.stats.dp_bounds import Guarantee, auc, tpr
+from audit.stats.dp_bounds import Guarantee, auc
 
 CANARIES, EPSILON = "canaries", "epsilon"
 """The attack that bounds epsilon from below, and the measurement that holds the bound."""
 MEMBERSHIP, CHANCE = "membership", 0.5
 """The attack that tells documents of training from others, and its area by luck."""
-_SLACK = 1e-6
 REPLACED = 2
 """Units that differ where one provider's documents are replaced: one less and one more."""
 
@@ -36,30 +33,6 @@ def contradiction(record: AuditRecord) -> str | None:
     if card is None or card.epsilon is None:
         return None
     return _of_secrets(record, card) or _of_documents(record, card)
-
-
-def follows(card: PrivacyCard) -> bool:
-    """Return whether the noise of a training can have given the epsilon that it claims: a bound, no accounting.
-
-    Whoever sees the sum of all noisy steps, each moved by C where the unit takes part, calls it in when the sum lies
-    beyond a threshold. A unit takes part in half of all trainings `steps * rate` times at least, rounded down. Where
-    that attack is right more often than epsilon and delta allow (`dp_bounds.tpr`), they are not those of this noise.
-    """
-    if card.epsilon is None:
-        return True
-    promised = Guarantee(card.epsilon, card.delta, card.curve)
-    taken = math.floor(card.steps * card.sample_rate)
-    moved = taken / math.sqrt(card.steps) / card.noise_multiplier if card.steps and card.noise_multiplier else math.inf
-    if math.isinf(moved):
-        return card.steps == 0
-    share = 1.0 if card.sample_rate >= 1 else 0.5
-    thresholds = (step / 10 for step in range(121))
-    return not any(share * _beyond(at - moved) > tpr(promised, _beyond(at)) * (1 + _SLACK) for at in thresholds)
-
-
-def _beyond(threshold: float) -> float:
-    """The probability that a standard normal number lies beyond a threshold."""
-    return math.erfc(threshold / math.sqrt(2)) / 2
 
 
 def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:

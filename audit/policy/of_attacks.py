@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from audit import __version__
-from audit.cards import SCANNED_WITH, DeclaredPolicy, PrivacyCard
+from audit.cards import SCANNED_WITH, DeclaredPolicy
 from audit.errors import PolicyError, RecordError
 from audit.measurements import Estimate, Unresolved
-from audit.policy.guarantee import follows
 from audit.policy.reading import load, shipped_policies
 from audit.record import AuditRecord, Completed
 
@@ -53,7 +52,7 @@ def check_against_attacks(record: AuditRecord, facts: Mapping[str, Facts], now: 
     Raises:
         RecordError: every problem.
     """
-    problems = [*_of_case(record, now), *_of_declared(record), *_of_privacy(record.dp)]
+    problems = [*_of_case(record, now), *_of_declared(record)]
     for result in record.attacks:
         if isinstance(result, Completed) and result.attack in facts:
             problems += _of_result(result, facts[result.attack], record.corpus.documents)
@@ -79,14 +78,6 @@ def _of_declared(record: AuditRecord) -> Iterator[str]:
             yield f"{attack} is missing from the battery: every version that declares a policy has it"
     if record.policy.shipped and record.environment.docaudit == __version__ and not _is_shipped(record.policy):
         yield f"policy {record.policy.name} is not the one that docaudit ships"
-
-
-def _of_privacy(card: PrivacyCard | None) -> Iterator[str]:
-    if card is not None and not follows(card):
-        yield (
-            f"epsilon {card.epsilon:g} does not follow from noise {card.noise_multiplier:g}, rate {card.sample_rate:g} "
-            f"and {card.steps:,} steps"
-        )
 
 
 def _is_shipped(declared: DeclaredPolicy) -> bool:

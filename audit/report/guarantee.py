@@ -25,6 +25,24 @@ PROTECTED = {
     "document": "each document of training, as a whole; not the other documents of the same company or person",
     "provider": "each provider, with all its documents of training",
 }
+_ADJACENCY = {
+    "document": "one document and its copies more or less",
+    "provider": "one provider with all its documents more or less",
+}
+_OPTIMIZERS = {"adam": "Adam", "sgd": "SGD", "add": "addition of the mean change"}
+_NOT_COVERED = (
+    "The weights that training started from, and what they were trained on.",
+    "The tokenizer, and settings that were chosen after a look at the documents or at results on them.",
+    "Whatever else is released from the same documents: other models, a training with other settings, statistics.",
+    "The number of units, from which settings follow, and that a training was refused or broke off.",
+)
+_OTHERS_PAGES = {
+    "document": "A person of whom several documents speak, and near copies of a page: each document is protected on "
+    "its own, with its exact copies.",
+    "provider": "People and companies named in documents of other providers, and pages that several providers have: "
+    "one provider's absence leaves the others' copies.",
+}
+_LEFT_DOCUMENTS = "Documents that training did not take, beyond the bound of a unit."
 NO_SECRETS = (
     "The data set holds no planted secrets that tell epsilon; they can show that a guarantee is false (docaudit canary "
     "insert)."
@@ -33,7 +51,7 @@ AGREES = "Planted secrets, which can show that a guarantee is false, do not cont
 NO_GUARANTEE = "There is no guarantee that planted secrets could refute."
 FALSE = "nothing: it is false"
 NEARLY = 0.995
-"""A share from which a bound leaves room for nearly everything (ours)."""
+"""A share from which a bound leaves room for nearly everything."""
 Answer = Literal["yes", "no"]
 
 
@@ -66,6 +84,7 @@ class GuaranteeView:
     Attributes:
         card: of the training.
         facts: heading and text of each row of the first table.
+        not_covered: what the guarantee says nothing about, in sentences.
         rows: of the second table.
         check: what planted secrets say about the guarantee.
         contradicted: whether they show that it is false.
@@ -73,6 +92,7 @@ class GuaranteeView:
 
     card: PrivacyCard
     facts: tuple[tuple[str, str], ...]
+    not_covered: tuple[str, ...]
     rows: tuple[ProvenRow, ...]
     check: str
     contradicted: bool
@@ -103,7 +123,7 @@ def guarantee_view(record: AuditRecord, verdict: Verdict, reports: Mapping[str, 
         if limit.max is not None and limit.attack in bounded
     )
     check = _check(card, told, results.get(CANARIES))
-    return GuaranteeView(card, tuple(_facts(card)), rows, check, told is not None)
+    return _view(card, rows, check, told is not None)
 
 
 def card_view(record: AuditRecord) -> GuaranteeView | None:
@@ -113,7 +133,12 @@ def card_view(record: AuditRecord) -> GuaranteeView | None:
     told = contradiction(record)
     results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
     check = _check(record.dp, told, results.get(CANARIES))
-    return GuaranteeView(record.dp, tuple(_facts(record.dp)), (), check, told is not None)
+    return _view(record.dp, (), check, told is not None)
+
+
+def _view(card: PrivacyCard, rows: tuple[ProvenRow, ...], check: str, contradicted: bool) -> GuaranteeView:
+    not_covered = (*_NOT_COVERED, _OTHERS_PAGES[card.unit], _LEFT_DOCUMENTS)
+    return GuaranteeView(card, tuple(_facts(card)), not_covered, rows, check, contradicted)
 
 
 def _check(card: PrivacyCard, told: str | None, canaries: Completed | None) -> str:
@@ -134,7 +159,7 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
     """The card in words."""
     at_most = "" if card.per_unit is None else f"; at most {card.per_unit:,} documents of each were used"
     yield "Who is protected", f"{PROTECTED[card.unit]}; {card.n_units:,} in all{at_most}"
-    yield "Compared are", card.adjacency
+    yield "Compared are", _ADJACENCY[card.unit]
     if card.epsilon is None:
         seeded = "coins and noise came from a seed, so that they can be drawn again"
         yield "Guarantee", f"none: {seeded if card.noise_multiplier else 'no noise was added'}"
@@ -146,9 +171,10 @@ def _facts(card: PrivacyCard) -> Iterator[tuple[str, str]]:
         rate = numbers.show(card.client_rate, "share")
         yield "Federated", f"{card.clients:,} clients; each takes part in a round with probability {rate}"
     moved = f"{card.trained_parameters:,} parameters; {card.frozen_parameters:,} left as they were"
-    yield "Trained", f"{card.trained} ({moved})"
-    yield "Counted by", f"{card.accountant}; {card.noise_source}"
-    yield "Computed by", _computed(card)
+    yield "Trained", f"{_trained(card)} ({moved})"
+    source = "the operating system" if card.secure else "a seed: anybody can draw it again"
+    yield "Counted by", f"PRV (Opacus {card.accountant}); noise from {source}"
+    yield "Computed by", f"{_OPTIMIZERS[card.optimizer]}, learning rate {card.learning_rate:g}"
 
 
 def _small(delta: float) -> str:
@@ -184,10 +210,14 @@ def _step(card: PrivacyCard) -> str:
     )
 
 
-def _computed(card: PrivacyCard) -> str:
-    error = card.preflight_error
-    checked = "" if error is None else f" (largest relative difference {numbers.plain(error)})"
-    return f"engine {card.engine}{checked}; {card.optimizer}"
+def _trained(card: PrivacyCard) -> str:
+    scope, _, rank = card.trained.partition(":")
+    words = {
+        "lora": f"adapters of rank {rank} on queries and values{', and the head' if card.head else ''}",
+        "head": "the head",
+        "full": "all weights",
+    }[scope]
+    return f"{words}; {'embeddings too' if card.embeddings else 'embeddings are frozen'}"
 
 
 def _row(decision: Decision, proof: Proof, card: PrivacyCard, report: AttackText) -> ProvenRow:

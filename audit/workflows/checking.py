@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from audit.attacks.interface import Attack, why_inapplicable
-from audit.cards import PrivacyCard
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, find_copies, without_copies
@@ -22,18 +21,12 @@ from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format
 from audit.targets.checkpoint.memory import LARGE, RESIDENTS, is_spread
-from audit.targets.checkpoint.privacy import privacy_card
 from audit.targets.checkpoint.safety import method_of
 from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.targets.unread import Unread, find_unread, without_unread
-
-_NOT_GIVEN = (
-    "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
-    "numbers do not give: it is left out"
-)
 
 _BEFORE_DRAW = (
     "membership was drawn by {by} on {day}, and the weights of {model} were last written on {written}: by the dates of "
@@ -134,26 +127,6 @@ def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
     if membership.drawn is None or written is None or str(written) >= membership.drawn:
         return ()
     return (_BEFORE_DRAW.format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
-
-
-def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
-    """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
-
-    Returns:
-        The card, None where there is none to believe, and warnings.
-
-    Raises:
-        TargetError: the folder is no checkpoint.
-    """
-    card = privacy_card(model)
-    if card is None or card.epsilon is None:
-        return card, ()
-    # Loads torch and Opacus, which scans of other models do without.
-    from audit.extensions.private.accounting import card_curve, gives
-
-    if gives(card):
-        return replace(card, curve=card_curve(card)), ()
-    return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)
 
 
 def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> CheckpointFolder:

@@ -19,7 +19,8 @@ from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, open_model
-from audit.workflows.checking import CheckedModel, check_model, doubt_draw, stated_guarantee, trial_counts
+from audit.targets.checkpoint.privacy import stated_guarantee
+from audit.workflows.checking import CheckedModel, check_model, doubt_draw, trial_counts
 from audit.workflows.setup import ScanSetup, usable_references
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]

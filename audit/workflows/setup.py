@@ -30,6 +30,7 @@ from audit.references.resolve import LoadedReferences, ReferencePlan, prepare, p
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.privacy import stated_guarantee
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
@@ -40,7 +41,6 @@ from audit.workflows.checking import (
     doubt_draw,
     find_trials,
     hold_weights,
-    stated_guarantee,
     warn_of_recipes,
     warn_of_size,
     wrap_target,

@@ -17,8 +17,7 @@ from audit.errors import UsageError
 from audit.extensions.countermeasures.dp import DpTraining, proof_of
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.private import train as training
-from audit.extensions.private.options import DpOptions, Proves
-from audit.extensions.private.settings import budget_of, with_epsilon
+from audit.extensions.private.options import DpOptions, Proves, settle
 from audit.policy import Limit, Policy, load
 from audit.stats.dp_bounds import Guarantee, auc
 from audit.workflows.options import ScanOptions
@@ -84,7 +83,7 @@ def test_limits_on_providers_need_protected_providers() -> None:
     limits = policy(("membership", "auc", 0.9), ("provider_membership", "auc", 0.7))
     assert not proof(limits, providers=True)("document", Guarantee(0.0, 0.0))
     with pytest.raises(UsageError, match="no guarantee for a document proves"):
-        with_epsilon(DpOptions(to_policy="ours"), "document", 300, proof(limits, providers=True))
+        settle(DpOptions(to_policy="ours"), "document", 300, proof(limits, providers=True))
     assert provable_epsilon(limits, "document", DELTA, providers=False) > 1
 
 
@@ -98,7 +97,7 @@ def test_limits_on_providers_need_protected_providers() -> None:
 )
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        with_epsilon(DpOptions(to_policy="ours"), "document", 300, proof(policy(*limits), providers=False))
+        settle(DpOptions(to_policy="ours"), "document", 300, proof(policy(*limits), providers=False))
 
 
 @pytest.mark.parametrize(("share", "steps", "one_point"), [(0.2, 100, 7.37), (1.0, 1, 3.63), (0.25, 60, 7.15)])
@@ -106,7 +105,7 @@ def test_the_whole_curve_proves_an_area_with_about_half_the_noise(share: float, 
     """Noise by the point at delta = N^-1.1 alone, as docaudit 0.13.2 asked for it."""
     options = DpOptions(to_policy="ours", expected_units=share * 300, steps=steps)
     proves = proof(policy(("membership", "auc", 0.65)), providers=False)
-    plan = budget_of(with_epsilon(options, "document", 300, proves), 300, "lora").plan
+    plan = settle(options, "document", 300, proves)
     assert plan.noise_multiplier < 0.54 * one_point
     losses = pld.from_gaussian_mechanism(
         plan.noise_multiplier, sampling_prob=share, value_discretization_interval=1e-3

@@ -17,8 +17,8 @@ import torch
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.manifest import load
-from audit.extensions.private.interface import DrawnUnit, Learner, Parameters
-from audit.extensions.private.learners.opening import open_learner
+from audit.extensions.private.learners import open_learner
+from audit.extensions.private.units import DrawnUnit, Learner, Parameters
 
 ANSWERING: dict[str, Callable[[Path], Path]] = {
     "donut": answering_checkpoints.make_donut,

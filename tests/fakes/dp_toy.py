@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 
 from audit.arrays import Floats
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
-from audit.extensions.private.interface import Batch, ClippedSum, DrawnUnit, Engine, Learner, Parameters, Unit
+from audit.extensions.private.units import Batch, Learner, Parameters, Unit
 
 
 def document(name: str, x: float, y: float, provider: str | None = None, split: Any = "member") -> Document:
@@ -81,44 +80,6 @@ class ToyLearner(Learner):
         (folder / "config.json").write_text(json.dumps({"model_type": "toy"}))
 
 
-class SingleUnits(Engine):
-    """One unit at a time, in order."""
-
-    name = "exact"
-
-    def unit_gradients(self, units: Sequence[DrawnUnit]) -> dict[str, torch.Tensor]:
-        rows = [self._gradient(unit) for unit in units]
-        return {name: torch.stack([row[name] for row in rows]) for name in self.parameters}
-
-    def clipped_sum(self, units: Sequence[DrawnUnit], max_norm: float) -> ClippedSum:
-        total = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
-        norms = []
-        for gradient in map(self._gradient, units):
-            norms.append(float(torch.cat([part.flatten() for part in gradient.values()]).norm()))
-            for name, part in gradient.items():
-                total[name] += part * min(1.0, max_norm / norms[-1] if norms[-1] else 1.0)
-        return ClippedSum(total, np.array(norms))
-
-    def _gradient(self, unit: DrawnUnit) -> dict[str, torch.Tensor]:
-        losses = self.learner.losses(self.learner.collate(unit.samples))
-        loss = (losses * torch.tensor(unit.weights)).sum()
-        found = torch.autograd.grad(loss, list(self.parameters.values()))
-        return dict(zip(self.parameters, found, strict=True))
-
-
-class Nothing:
-    """Contributions that are zero, whoever is drawn; `asked` notes how many were."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        self.parameters = parameters
-        self.asked: list[int] = []
-
-    def clipped_sum(self, units: Sequence[DrawnUnit], max_norm: float) -> ClippedSum:
-        self.asked.append(len(units))
-        zeros = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
-        return ClippedSum(zeros, np.zeros(len(units)))
-
-
 class NoLedger:
     """Spent steps in memory."""
 
@@ -136,19 +97,8 @@ class NoLedger:
         pass
 
 
-@dataclass(frozen=True)
-class Chosen:
-    engine: Engine
-    note: str = "exact"
-    preflight_error: float | None = None
-
-
 def open_toy(start: Path, corpus: Corpus, *, seed: int, device: str) -> ToyLearner:
     return ToyLearner()
-
-
-def choose_exact(name: str, learner: Learner, parameters: Parameters, units: list[DrawnUnit], rows: int) -> Chosen:
-    return Chosen(SingleUnits(learner, parameters, rows))
 
 
 def values(parameters: Parameters) -> Floats:

@@ -32,7 +32,6 @@ def card(
     """The card of a central training."""
     return PrivacyCard(
         unit=unit,  # type: ignore[arg-type]
-        adjacency=f"two data sets, of which one has one {unit} more, with all that belongs to it",
         n_units=n_units,
         epsilon=epsilon,
         delta=delta,
@@ -40,24 +39,19 @@ def card(
         max_norm=1.0,
         sample_rate=0.16,
         steps=200,
-        expected_units=128.0,
         per_unit=None,
         local_steps=0,
         clients=None,
         client_rate=1.0,
-        accountant="PRV accountant, opacus 1.6.0",
-        engine="vmap, which equals the exact one on 8 units",
-        preflight_error=3.1e-6,
-        optimizer="adam, learning rate 0.001",
-        trained="LoRA of rank 16 on the attention's projections, and the head",
+        accountant="1.6.0",
+        optimizer="adam",
+        learning_rate=0.001,
+        trained="lora:16",
+        embeddings=False,
+        head=True,
         trained_parameters=294_912,
         frozen_parameters=4_812_032,
-        noise_source="coins and noise from the operating system, never seeded",
-        not_covered=(
-            "The pretrained weights, and the documents that these were trained on.",
-            "Settings that were chosen by looking at the documents.",
-            "Other models and files made from the same documents.",
-        ),
+        secure=epsilon is not None,
         weights="91be04d2" * 8,
     )
 

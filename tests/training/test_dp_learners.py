@@ -20,8 +20,8 @@ from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load
 from audit.errors import ManifestError, TargetError
 from audit.extensions.papers.vocabulary import Vocabulary
-from audit.extensions.private.interface import Learner
-from audit.extensions.private.learners.opening import open_learner
+from audit.extensions.private.learners import open_learner
+from audit.extensions.private.units import Learner
 from audit.references.encoder_batches import Collator
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.families import family_named

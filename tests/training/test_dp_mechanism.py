@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import dp_toy as toy
+import example_private
 import numpy as np
 import pytest
 import torch
@@ -12,31 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, kstest
 
+from audit.cards import PrivacyCard
 from audit.engine.interface import SILENT
-from audit.errors import TrainingError, UsageError
-from audit.extensions.private.engines.exact import ExactEngine
-from audit.extensions.private.interface import DrawnUnit, Unit
-from audit.extensions.private.local_steps import LocalSteps
-from audit.extensions.private.mechanism import MechanismPlan, run_mechanism, sample_units, sum_contributions
-from audit.extensions.private.randomness import SeededRandom, SystemRandom
-from audit.extensions.private.units import draw_samples
+from audit.errors import TrainingError
+from audit.extensions.private.gradients import clipped_sum, gradient_of, local_change
+from audit.extensions.private.mechanism import SeededRandom, SystemRandom, noisy_mean, run_mechanism, sample_units
+from audit.extensions.private.units import DrawnUnit, Unit, draw_samples
 
 FALSE_ALARM = 1e-7
-INFINITE = float("inf")
+LARGE = 1e300
+"""A norm to which nothing is clipped."""
 
 
-def plan(**changes) -> MechanismPlan:
+def plan(**changes) -> PrivacyCard:
     settings = {
         "noise_multiplier": 0.0,
-        "max_norm": INFINITE,
+        "max_norm": LARGE,
         "sample_rate": 1.0,
         "n_units": 8,
         "steps": 4,
         "learning_rate": 0.125,
         "optimizer": "sgd",
-        "chunk": 100,
     }
-    return MechanismPlan(**{**settings, **changes})
+    return replace(example_private.card(None), **{**settings, **changes})
 
 
 def trained_toy():
@@ -47,15 +46,30 @@ def trained_toy():
     return learner, parameters
 
 
-def run(learner, parameters, units, chosen, random=None, contributions=None):
-    contributions = contributions or toy.SingleUnits(learner, parameters)
-    draw = partial(_draw, learner)
+def run(learner, parameters, units, chosen, random=None, contribute=None, clients=None):
+    contribute = contribute or gradients(learner, parameters)
     random = random or SystemRandom()
-    run_mechanism(parameters, units, draw, contributions, chosen, random, toy.NoLedger(), SILENT)
+    run_mechanism(parameters, clients or [units], _draw(learner), contribute, chosen, random, toy.NoLedger(), SILENT)
 
 
-def _draw(learner, unit, step):
-    return draw_samples(learner, unit, step, 0)
+def gradients(learner, parameters):
+    return lambda unit: gradient_of(learner, parameters, unit, 8)
+
+
+def changes(learner, parameters, passes=1, rows=8):
+    return lambda unit: local_change(learner, parameters, unit, rows, passes, 0.1)
+
+
+def nothing(parameters):
+    return lambda unit: {name: torch.zeros_like(value) for name, value in parameters.items()}
+
+
+def _draw(learner):
+    return lambda unit, step: draw_samples(learner, unit, step, 0)
+
+
+def _sum(parameters, units, learner, contribute, max_norm):
+    return clipped_sum(parameters, (draw_samples(learner, unit, 0, 0) for unit in units), contribute, max_norm)
 
 
 def test_without_noise_and_clipping_it_is_plain_gradient_descent_bit_for_bit() -> None:
@@ -77,32 +91,19 @@ def test_without_noise_and_clipping_it_is_plain_gradient_descent_bit_for_bit() -
     assert torch.equal(learner.model.embedding.weight, plain.embedding.weight)
 
 
-@pytest.mark.parametrize("chunk", [1, 3])
-def test_the_size_of_chunks_changes_the_last_bits_only(chunk: int) -> None:
-    results = []
-    for size in (100, chunk):
-        learner, parameters = trained_toy()
-        run(learner, parameters, toy.units(8), plan(chunk=size, max_norm=1.0))
-        results.append(toy.values(parameters))
-    np.testing.assert_allclose(*results, rtol=1e-6)
-
-
 @pytest.mark.parametrize("sample_rate", [0.0001, 0.5])
 def test_with_nothing_to_learn_a_step_is_gaussian_noise_even_when_nobody_was_drawn(sample_rate: float) -> None:
     parameters = {"a": torch.nn.Parameter(torch.zeros(40, 50)), "b": torch.nn.Parameter(torch.zeros(500))}
     chosen = plan(noise_multiplier=2.0, max_norm=0.5, sample_rate=sample_rate, n_units=8, steps=1, learning_rate=1.0)
-    nothing = toy.Nothing(parameters)
-    run(toy.ToyLearner(), parameters, toy.units(8), chosen, contributions=nothing)
+    run(toy.ToyLearner(), parameters, toy.units(8), chosen, contribute=nothing(parameters))
     deviation = 2.0 * 0.5 / (sample_rate * 8)
     assert kstest(toy.values(parameters) / deviation, "norm").pvalue > FALSE_ALARM
-    if sample_rate < 0.001:
-        assert nothing.asked == [] or nothing.asked == [1]
 
 
 def test_noise_is_drawn_anew_for_every_step_and_parameter() -> None:
     parameters = {"a": torch.nn.Parameter(torch.zeros(300)), "b": torch.nn.Parameter(torch.zeros(300))}
     chosen = plan(noise_multiplier=1.0, max_norm=1.0, sample_rate=0.125, steps=2, learning_rate=1.0)
-    run(toy.ToyLearner(), parameters, toy.units(8), chosen, contributions=toy.Nothing(parameters))
+    run(toy.ToyLearner(), parameters, toy.units(8), chosen, contribute=nothing(parameters))
     drawn = toy.values(parameters)
     assert kstest(drawn / np.sqrt(2), "norm").pvalue > FALSE_ALARM  # two independent steps
     assert len(set(drawn.tolist())) == 600
@@ -115,7 +116,7 @@ def test_every_unit_is_drawn_by_a_coin_of_its_own() -> None:
     sizes = np.zeros(len(units) + 1)
     index = {unit.name: number for number, unit in enumerate(units)}
     for _ in range(rounds):
-        drawn = sample_units(units, rate, random)
+        drawn = sample_units([units], plan(sample_rate=rate), random)
         sizes[len(drawn)] += 1
         for unit in drawn:
             taken[index[unit.name]] += 1
@@ -146,47 +147,40 @@ def test_no_unit_moves_a_sum_by_more_than_the_largest_norm(points, max_norm, ind
     learner, parameters = trained_toy()
     units = [Unit(f"u{i}", (toy.document(f"u{i}", x, y),)) for i, (x, y) in enumerate(points)]
     without = [unit for number, unit in enumerate(units) if number != index % len(units)]
-    for contributions in (toy.SingleUnits(learner, parameters), LocalSteps(learner, parameters, 1, 0.1)):
-        sums = [
-            sum_contributions(parameters, own, partial(_draw_first, learner), contributions, plan(max_norm=max_norm))
-            for own in (units, without)
-        ]
-        moved = np.sqrt(sum(float((sums[0][n] - sums[1][n]).double().square().sum()) for n in parameters))
-        assert moved <= max_norm * (1 + 1e-5) + 1e-5
+    for contribute in (gradients(learner, parameters), changes(learner, parameters)):
+        sums = [toy.values(_sum(parameters, own, learner, contribute, max_norm)) for own in (units, without)]
+        assert np.linalg.norm(sums[0] - sums[1]) <= max_norm * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("local", [False, True])
 def test_sums_of_many_units_are_not_rounded_before_noise(local: bool) -> None:
     learner, parameters = trained_toy()
     units = [Unit(f"u{i}", (toy.document(f"u{i}", 0.1 + i / 7, 3.0 + i / 3),)) for i in range(300)]
-    contributions = LocalSteps(learner, parameters, 1, 0.1) if local else ExactEngine(learner, parameters)
-    sums = [
-        sum_contributions(parameters, own, partial(_draw_first, learner), contributions, plan(max_norm=0.1, chunk=7))
-        for own in (units, units[1:], units[:1])
-    ]
+    contribute = (changes if local else gradients)(learner, parameters)
+    sums = [_sum(parameters, own, learner, contribute, 0.1) for own in (units, units[1:], units[:1])]
     whole, rest, alone = (toy.values(each) for each in sums)
     np.testing.assert_allclose(whole - rest, alone, rtol=0, atol=1e-12)
 
 
-def _draw_first(learner, unit):
-    return draw_samples(learner, unit, 0, 0)
-
-
-def test_a_contribution_that_is_not_finite_stops_the_training() -> None:
+@pytest.mark.parametrize("local", [False, True])
+def test_a_contribution_that_is_not_finite_stops_the_training(local: bool) -> None:
     learner, parameters = trained_toy()
     units = (*toy.units(3), Unit("bad", (toy.document("bad", float("nan"), 1.0),)))
-    with pytest.raises(TrainingError, match="not a finite number") as raised:
-        run(learner, parameters, units, plan(n_units=4))
-    assert raised.value.exit_code == 1
-    with pytest.raises(TrainingError, match="no finite number"):
-        run(learner, parameters, units, plan(n_units=4), contributions=LocalSteps(learner, parameters, 1, 0.1))
+    with pytest.raises(TrainingError, match="not finite"):
+        run(
+            learner,
+            parameters,
+            units,
+            plan(n_units=4),
+            contribute=(changes if local else gradients)(learner, parameters),
+        )
 
 
 def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> None:
     learner, parameters = trained_toy()
     unit = DrawnUnit(((1.0, 2.0), (3.0, 4.0)), (0.25, 0.75))
     before = toy.values(parameters)
-    both = LocalSteps(learner, parameters, 3, 0.1, rows=1).clipped_sum([unit, unit], INFINITE)
+    found = local_change(learner, parameters, unit, 1, 3, 0.1)
     assert (toy.values(parameters) == before).all()
 
     plain = toy.Line()
@@ -197,32 +191,52 @@ def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> 
         (((plain(x) - y).square() / 2) * weights).sum().backward()
         optimizer.step()
     change = np.concatenate([own.detach().numpy().ravel() for own in plain.line.parameters()]) - before
-    np.testing.assert_allclose(toy.values(both.total), 2 * change, rtol=1e-5)
-    assert both.norms == pytest.approx(2 * [np.linalg.norm(change)])
-    clipped = LocalSteps(learner, parameters, 3, 0.1).clipped_sum([unit], 0.01)
-    assert np.linalg.norm(toy.values(clipped.total)) == pytest.approx(0.01)
+    np.testing.assert_allclose(toy.values(found), change, rtol=1e-5)
+    clipped = clipped_sum(parameters, iter([unit]), changes(learner, parameters, 3), 0.01)
+    assert np.linalg.norm(toy.values(clipped)) == pytest.approx(0.01)
 
 
 def test_the_server_adds_the_mean_change_of_local_steps() -> None:
     learner, parameters = trained_toy()
     before = toy.values(parameters)
-    local = LocalSteps(learner, parameters, 1, 0.1)
-    units = toy.units(4)
-    expected = sum(toy.values(local.clipped_sum([draw_samples(learner, unit, 0, 0)], INFINITE).total) for unit in units)
-    run(learner, parameters, units, plan(optimizer="add", n_units=4, steps=1), contributions=local)
+    local, units = changes(learner, parameters), toy.units(4)
+    expected = sum(toy.values(local(draw_samples(learner, unit, 0, 0))) for unit in units)
+    run(learner, parameters, units, plan(optimizer="add", n_units=4, steps=1), contribute=local)
     np.testing.assert_allclose(toy.values(parameters) - before, expected / 4, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sample_rate": 0.0},
-        {"sample_rate": 1.5},
-        {"max_norm": 0.0},
-        {"max_norm": float("nan")},
-        {"noise_multiplier": 1.0},
-    ],
-)
-def test_numbers_without_sense_are_refused(changes) -> None:
-    with pytest.raises(UsageError):
-        plan(**changes)
+# Several clients (FL-PROVIDER-DP).
+
+
+def test_one_client_is_the_central_mechanism_bit_for_bit() -> None:
+    results = []
+    for clients in (None, [toy.units(8)]):
+        learner, parameters = trained_toy()
+        chosen = plan(sample_rate=0.5, noise_multiplier=0.7, max_norm=2.5, clients=clients and 1)
+        run(learner, parameters, toy.units(8), chosen, SeededRandom(7), clients=clients)
+        results.append(toy.values(parameters))
+    assert (results[0] == results[1]).all()
+
+
+def test_units_are_drawn_by_their_client_s_coin_and_their_own() -> None:
+    units, rounds = toy.units(6), 3000
+    clients, chosen = [units[:3], units[3:5], units[5:]], plan(n_units=6, sample_rate=0.2, client_rate=0.5)
+    random, taken, of_client = SystemRandom(), dict.fromkeys((unit.name for unit in units), 0), np.zeros(8)
+    for _ in range(rounds):
+        drawn = {unit.name for unit in sample_units(clients, chosen, random)}
+        for name in drawn:
+            taken[name] += 1
+        of_client[len(drawn & {unit.name for unit in units[:3]})] += 1
+    assert min(binomtest(count, rounds, 0.2).pvalue for count in taken.values()) > FALSE_ALARM
+    together = 0.5 * binom.pmf(np.arange(4), 3, 0.4)
+    together[0] += 0.5
+    assert min(binomtest(int(n), rounds, p).pvalue for n, p in zip(of_client, together, strict=False)) > FALSE_ALARM
+
+
+def test_the_noise_and_the_divisor_are_the_same_however_many_clients_take_part() -> None:
+    parameters = {"a": torch.nn.Parameter(torch.zeros(2000))}
+    chosen = plan(n_units=6, sample_rate=0.5 * 1e-12, client_rate=0.5, noise_multiplier=2.0, max_norm=3.0)
+    clients = [toy.units(3), toy.units(2), toy.units(1)]
+    mean = noisy_mean(parameters, clients, _draw(toy.ToyLearner()), nothing(parameters), chosen, SystemRandom(), 0)
+    assert chosen.expected_units == pytest.approx(3e-12)
+    assert kstest(toy.values(mean) * chosen.expected_units / 6.0, "norm").pvalue > FALSE_ALARM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom
 
-from audit.extensions.private.accounting import noise_for
+from audit.extensions.private.options import noise_for
 from benchmarks.dp_one_run import Setting, one_run
 
 RUNS = 200

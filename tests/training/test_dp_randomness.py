@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.stats import binomtest, kstest
 
-from audit.extensions.private import randomness
-from audit.extensions.private.randomness import SeededRandom, SystemRandom
+from audit.extensions.private import mechanism
+from audit.extensions.private.mechanism import SeededRandom, SystemRandom
 
 FALSE_ALARM = 1e-7
 SOURCES = (SystemRandom(), SeededRandom(5))
@@ -38,7 +38,7 @@ def test_coins_fall_true_as_often_as_asked(source, probability: float) -> None:
 
 
 def test_noise_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(randomness, "_CHUNK", 64)
+    monkeypatch.setattr(mechanism, "_CHUNK", 64)
     assert kstest(SystemRandom().normal((5000,)).numpy(), "norm").pvalue > FALSE_ALARM
     assert SystemRandom().normal(()).shape == ()
 

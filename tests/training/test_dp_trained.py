@@ -8,7 +8,7 @@ import tiny
 import torch
 
 from audit.errors import UsageError
-from audit.extensions.private.trained import LoraLinear, choose_trained, merge_adapters, rank_of
+from audit.extensions.private.adapters import LoraLinear, choose_trained, merge_adapters
 from audit.targets.encoders.families import family_named
 
 
@@ -30,8 +30,7 @@ def test_merged_adapters_answer_as_they_did_beside_the_weights(family) -> None:
     model = tiny.model(family, "token-classification").eval()
     before, names = logits(model), list(model.state_dict())
     trained = choose_trained(model, "lora:3", seed=1)
-    assert trained.scope == "lora"
-    assert trained.rank == 3
+    assert trained.code == "lora:3"
     torch.testing.assert_close(logits(model), before, rtol=0, atol=0)  # the change is zero at first
     with torch.no_grad():
         for parameter in trained.parameters.values():
@@ -103,15 +102,8 @@ def test_a_head_that_the_start_holds_is_left_to_the_adapters() -> None:
 def test_everything_is_trained_where_there_is_no_attention_to_adapt() -> None:
     model = toy.Line()
     trained = choose_trained(model, "lora:16")
-    assert trained.scope == "full"
-    assert trained.rank is None
+    assert trained.code == "full"
     assert set(trained.parameters) == {"line.weight", "line.bias"}
-
-
-@pytest.mark.parametrize("trained", ["lora", "lora:0", "lora:x", "lora:-1", "all", "", "head:2"])
-def test_what_cannot_be_trained_is_refused(trained: str) -> None:
-    with pytest.raises(UsageError, match="there is no such choice"):
-        rank_of(trained)
 
 
 def test_a_head_that_is_all_embeddings_is_refused() -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.errors import ManifestError, UsageError
-from audit.extensions.private.interface import Unit
-from audit.extensions.private.units import draw_samples, kind_of, units_of
+from audit.errors import ManifestError
+from audit.extensions.private.units import Unit, draw_samples, kind_of, units_of
 
 
 def made(*owners: str | None):
@@ -83,11 +82,6 @@ def test_bounded_units_hold_no_more_and_do_not_depend_on_who_else_is_there(owner
     gone = units[0].name
     others = [document for document in documents if document.provider != gone]
     assert names(units_of(corpus, others, "provider", per_unit=most, seed=seed)) == names(units[1:])
-
-
-def test_fewer_than_one_document_a_unit_is_refused() -> None:
-    with pytest.raises(UsageError, match="0 documents a unit"):
-        units_of(toy.corpus(made("a", "b")), made("a", "b"), "provider", per_unit=0)
 
 
 class Masked(toy.ToyLearner):

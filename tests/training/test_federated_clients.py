@@ -6,7 +6,7 @@ import pytest
 
 from audit.corpus.folding import fold
 from audit.errors import UsageError
-from audit.extensions.private.federated import read_clients
+from audit.extensions.private.clients import read_clients
 
 
 def written(tmp_path, text):
@@ -18,19 +18,12 @@ def written(tmp_path, text):
 def test_the_file_says_which_client_holds_which_providers(tmp_path):
     path = written(tmp_path, '[clients]\nnorth = ["b", "a"]\nsouth = ["c"]\n')
     clients = read_clients(path, ["a", "b", "c"])
-    assert clients.providers == {"north": ("b", "a"), "south": ("c",)}
-    assert list(clients.providers) == ["north", "south"]
-    assert clients.note is None
+    assert [*clients.items()] == [("north", ("b", "a")), ("south", ("c",))]
 
 
 def test_names_of_providers_are_folded_as_those_of_units_are(tmp_path):
     path = written(tmp_path, '[clients]\nnorth = ["ACME  Ltd", "b"]\n')
-    assert read_clients(path, [fold("Acme Ltd"), "b"]).providers["north"] == (fold("acme ltd"), "b")
-
-
-def test_one_client_is_allowed_and_said(tmp_path):
-    clients = read_clients(written(tmp_path, '[clients]\nall = ["a", "b"]\n'), ["a", "b"])
-    assert "one client only" in clients.note
+    assert read_clients(path, [fold("Acme Ltd"), "b"])["north"] == (fold("acme ltd"), "b")
 
 
 @pytest.mark.parametrize(
@@ -41,10 +34,9 @@ def test_one_client_is_allowed_and_said(tmp_path):
         ('[clients]\nnorth = ["a", "b"]\nsouth = ["a"]\n', "provider 'a' is named 2 times"),
         ('[clients]\nnorth = ["a", "b", "a"]\n', "provider 'a' is named 2 times"),
         ('[clients]\nnorth = ["a", "b", "x"]\n', "provider 'x' has no document that is trained on"),
-        ('[clients]\nnorth = "a"\n', "client 'north' needs a list"),
-        ('[clients]\n"" = ["a", "b"]\n', "needs a name"),
-        ("[clients]\n", "one table, clients"),
-        ('north = ["a"]\n', "one table, clients"),
+        ('[clients]\nnorth = "a"\n', "clients.north: Input should be a valid list"),
+        ("[clients]\n", "clients: Dictionary should have at least 1 item"),
+        ('north = ["a"]\n', "clients: Field required"),
         ("not toml", "not TOML"),
     ],
 )

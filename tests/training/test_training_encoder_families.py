@@ -16,9 +16,9 @@ from audit.corpus.documents import Corpus, Manifest, Membership, Task
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import ManifestError, TargetError, UsageError
-from audit.extensions.private.engines.exact import ExactEngine
+from audit.extensions.private.adapters import choose_trained
+from audit.extensions.private.gradients import gradient_of
 from audit.extensions.private.learners.encoder import EncoderLearner
-from audit.extensions.private.trained import choose_trained
 from audit.references.recipes import Recipe
 from audit.references.retrain import Retraining, retrain, under_head
 from audit.references.starting import starting_model
@@ -92,16 +92,16 @@ def test_private_training_takes_the_gradient_of_each_page(kind: str, head: str, 
     chosen = choose_trained(learner.model, "head" if kind == "modernbert" else "lora:2")
     units = dp_learners.units_of(learner, corpus.of("member")[:2])
     learner.model.eval()
-    found = ExactEngine(learner, chosen.parameters).unit_gradients(units)
-    for number, unit in enumerate(units):
+    for unit in units:
+        found = gradient_of(learner, chosen.parameters, unit, 8)
         batch = learner.collate(unit.samples)
         loss = learner.losses(batch).sum()
         own = learner.model(**own_of(head, batch)).loss
         assert float(loss.detach()) == pytest.approx(float(own.detach()), rel=1e-4)
         gradients = torch.autograd.grad(loss, [*chosen.parameters.values()])
         for name, one in zip(chosen.parameters, gradients, strict=True):
-            np.testing.assert_allclose(found[name][number].numpy(), one.numpy(), rtol=1e-3, atol=1e-5)
-    assert chosen.scope == ("head" if kind == "modernbert" else "lora")
+            np.testing.assert_allclose(found[name].numpy(), one.numpy(), rtol=1e-3, atol=1e-5)
+    assert chosen.code == ("head" if kind == "modernbert" else "lora:2")
 
 
 def own_of(head: str, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -15,7 +15,7 @@ from transformers import BertForMaskedLM
 from audit.corpus.documents import Document, Entity, Question, ReferencePaths, Task, Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.extensions.private.learners.opening import open_learner
+from audit.extensions.private.learners import open_learner
 from audit.references.answering import save_answering
 from audit.references.baselines import train_baseline
 from audit.references.extractive import PointedSample, fit_extractive, pointed_samples

@@ -15,7 +15,7 @@ from audit.errors import ManifestError
 from audit.extensions.papers.utterance_model import NluConfig, NluModel
 from audit.extensions.papers.utterance_target import UNKNOWN_SHARE, load_nlu
 from audit.extensions.papers.vocabulary import UNKNOWN_ID, Vocabulary
-from audit.extensions.private.interface import Batch, Learner
+from audit.extensions.private.units import Batch, Learner
 from audit.references.trainer import store
 from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.checkpoint.safety import quiet

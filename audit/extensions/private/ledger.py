@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from audit.errors import EngineError
-from audit.extensions.private.interface import Parameters
+from audit.extensions.private.units import Parameters
 from audit.files import write_atomically
 
 SPENT, STATE = "spent", "state.safetensors"

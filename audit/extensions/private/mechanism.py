@@ -1,236 +1,178 @@
-"""The mechanism: a Poisson sample of units, their clipped contributions, Gaussian noise, a constant divisor.
+"""The mechanism: a sample of units, their clipped contributions, Gaussian noise, a constant divisor.
 
-Abadi et al. 2016, algorithm 1, and for local steps Tito et al. 2024, algorithm 1. Nothing here looks at how many units
-were drawn, at a loss or at a norm: the noisy sum alone leaves a step.
+Abadi et al. 2016, algorithm 1, and for local steps and clients Tito et al. 2024, algorithm 1 (FL-PROVIDER-DP), all
+parties of which are simulated in one process. Nothing here looks at how many units were drawn, at a loss or at a norm:
+the noisy sum alone leaves a step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Protocol
+import os
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import torch
 
+from audit.arrays import Bools, Floats
+from audit.cards import PrivacyCard
 from audit.engine.interface import Progress
-from audit.errors import TrainingError, UsageError
-from audit.extensions.private.interface import Contributions, DrawnUnit, Parameters, RandomSource, Unit
+from audit.extensions.private.gradients import Contribute, Tensors, clipped_sum
+from audit.extensions.private.ledger import Ledger
+from audit.extensions.private.units import DrawnUnit, Parameters, Unit
 
-Sum = dict[str, torch.Tensor]
 Draw = Callable[[Unit, int], DrawnUnit | None]
-"""The samples of a unit in a step; they may depend on the unit and the step alone."""
+"""Draws the samples of a unit in a step; they may depend on the unit and the step alone."""
+_BITS = 53
+_CHUNK = 2**20
+"""Normal numbers that are made at once: 64 MiB of random bytes and their like in intermediate results."""
+_PARTS = 4
+"""Normal numbers in a sum: finding the noise from a float's last bits takes work that grows exponentially with it."""
 
 
-@dataclass(frozen=True)
-class MechanismPlan:
-    """The numbers of a private training.
+class SystemRandom:
+    """Coins and noise that nobody can draw again: their bits are the operating system's."""
 
-    Attributes:
-        noise_multiplier: sigma, at least 0.
-        max_norm: C, above 0; infinite only without noise.
-        sample_rate: q, in (0, 1].
-        n_units: N.
-        steps: of the server.
-        learning_rate: of the optimizer.
-        optimizer: of the noisy mean gradient; "add": contributions are changes, and the noisy mean is added.
-        chunk: units whose contributions are summed at once; no result depends on it but in the last bits.
-    """
+    secure = True
 
-    noise_multiplier: float
-    max_norm: float
-    sample_rate: float
-    n_units: int
-    steps: int
-    learning_rate: float
-    optimizer: Literal["adam", "sgd", "add"] = "adam"
-    chunk: int = 32
+    def coins(self, n: int, probability: float) -> Bools:
+        """Flip `n` independent coins that fall true with this probability."""
+        return _uniform(n) < probability
 
-    def __post_init__(self) -> None:
-        if not 0 < self.sample_rate <= 1:
-            raise UsageError(
-                f"{self.expected_units:g} units a step on average, of {self.n_units}: no such probability",
-                "give more than 0 and at most all",
-            )
-        if self.max_norm <= 0 or math.isnan(self.max_norm):
-            raise UsageError(f"a largest norm of {self.max_norm:g}: nothing would be learnt", "give a number above 0")
-        if self.noise_multiplier and math.isinf(self.max_norm):
-            raise UsageError("contributions without a largest norm: no noise would hide them", "give a number")
+    def normal(self, shape: Sequence[int]) -> torch.Tensor:
+        """Draw independent standard normal numbers, float64, on the CPU.
 
-    @property
-    def expected_units(self) -> float:
-        """The constant q N, by which every noisy sum is divided."""
-        return self.sample_rate * self.n_units
-
-    @property
-    def noise(self) -> float:
-        """The standard deviation of a sum's noise."""
-        return self.noise_multiplier * self.max_norm if self.noise_multiplier else 0.0
+        Each is half the sum of four (Holohan & Braghin 2021, section 4), made by Box and Muller's method.
+        """
+        drawn = np.empty(math.prod(shape))
+        for start in range(0, len(drawn), _CHUNK):
+            part = drawn[start : start + _CHUNK]
+            part[:] = _normal(_PARTS * len(part)).reshape(_PARTS, -1).sum(axis=0) / math.sqrt(_PARTS)
+        return torch.from_numpy(drawn).reshape(tuple(shape))
 
 
-class SpentSteps(Protocol):
-    """Counts steps where a kill does not undo it; see `ledger.Ledger`."""
+class SeededRandom:
+    """Coins and noise that anybody can draw again who knows the seed: for tests, and no guarantee."""
 
-    def restore(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None) -> int:
-        """Put parameters and optimizer back as they were after the last step kept; gives the steps spent so far."""
-        ...
+    secure = False
 
-    def spend(self) -> int:
-        """Count one more step as spent, on the disk, before it is taken; gives its number."""
-        ...
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng([seed, *b"private training"])
 
-    def keep(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool) -> None:
-        """Keep parameters and optimizer as they are after a step."""
-        ...
+    def coins(self, n: int, probability: float) -> Bools:
+        """See `SystemRandom.coins`."""
+        return self._rng.random(n) < probability
+
+    def normal(self, shape: Sequence[int]) -> torch.Tensor:
+        """See `SystemRandom.normal`."""
+        return torch.from_numpy(np.asarray(self._rng.standard_normal(tuple(shape))))
+
+
+RandomSource = SystemRandom | SeededRandom
 
 
 def run_mechanism(
     parameters: Parameters,
-    units: Sequence[Unit],
+    clients: Sequence[Sequence[Unit]],
     draw: Draw,
-    contributions: Contributions,
-    plan: MechanismPlan,
+    contribute: Contribute,
+    card: PrivacyCard,
     random: RandomSource,
-    ledger: SpentSteps,
+    ledger: Ledger,
     progress: Progress,
 ) -> None:
-    """Train `parameters` in place.
+    """Take the steps that are left, in place; each is spent before its coins fall.
 
     Args:
         parameters: what is trained.
-        units: N.
+        clients: the units of each client; of a central training all of them together.
         draw: gives the samples of a unit that takes part.
-        contributions: sums what they contribute.
-        plan: the numbers.
+        contribute: computes what it contributes.
+        card: the numbers of the training.
         random: of coins and noise.
         ledger: of spent steps: a training that was killed goes on with what is left.
         progress: told of every step, and of nothing else.
 
     Raises:
-        TrainingError: a contribution or a sum is not finite.
+        TrainingError: a contribution is not finite.
     """
-
-    def noisy_mean(step: int) -> Sum:
-        drawn = sample_units(units, plan.sample_rate, random)
-        total = sum_contributions(parameters, drawn, partial(_draw_at, draw, step), contributions, plan)
-        return add_noise(total, plan.noise, random, plan.expected_units)
-
-    run_steps(parameters, noisy_mean, plan, ledger, progress)
-
-
-def run_steps(
-    parameters: Parameters,
-    noisy_mean: Callable[[int], Mapping[str, torch.Tensor]],
-    plan: MechanismPlan,
-    ledger: SpentSteps,
-    progress: Progress,
-) -> None:
-    """Take the steps that are left, each along a noisy mean that is spent before it is drawn.
-
-    Args:
-        parameters: what is trained, in place.
-        noisy_mean: of a step's contributions: all that a step learns of the documents.
-        plan: number of steps, and how the mean is applied.
-        ledger: of spent steps.
-        progress: told of every step.
-    """
-    optimizer = _optimizer(parameters, plan)
-    progress.stage("private training, steps", plan.steps)
+    optimizer = _optimizer(parameters, card)
+    progress.stage("private training, steps", card.steps)
     spent = ledger.restore(parameters, optimizer)
     progress.advance(spent)
-    for _ in range(plan.steps - spent):
+    for _ in range(card.steps - spent):
         step = ledger.spend()
-        apply_mean(parameters, noisy_mean(step), optimizer)
-        ledger.keep(parameters, optimizer, last=step == plan.steps - 1)
+        _apply(parameters, noisy_mean(parameters, clients, draw, contribute, card, random, step), optimizer)
+        ledger.keep(parameters, optimizer, last=step == card.steps - 1)
         progress.advance()
 
 
-def sample_units(units: Sequence[Unit], sample_rate: float, random: RandomSource) -> list[Unit]:
-    """The units whose own coin has fallen so: maybe none, maybe all."""
-    coins = random.coins(len(units), sample_rate)
-    return [unit for unit, taken in zip(units, coins, strict=True) if taken]
-
-
-def sum_contributions(
+def noisy_mean(
     parameters: Parameters,
-    drawn: Sequence[Unit],
-    draw: Callable[[Unit], DrawnUnit | None],
-    contributions: Contributions,
-    plan: MechanismPlan,
-) -> Sum:
-    """The sum of the clipped contributions of units, a chunk after the other; zero without units.
+    clients: Sequence[Sequence[Unit]],
+    draw: Draw,
+    contribute: Contribute,
+    card: PrivacyCard,
+    random: RandomSource,
+    step: int,
+) -> Tensors:
+    """Compute the noisy sum of a step over the constant q N: all that a step learns of the documents.
 
-    Raises:
-        TrainingError: it is not finite.
+    With K clients taking part each adds noise of variance (sigma C)^2 / K, and where none does the server adds all of
+    it: together (sigma C)^2, which is drawn at once here. Noise is added in float64 on the CPU; only a step rounds it,
+    so that rounding shows nothing of the last bits of the sum. For arguments see `run_mechanism`.
     """
-    total: Sum | None = None
-    for chunk in _chunks(drawn, plan.chunk):
-        samples = [found for found in map(draw, chunk) if found is not None]
-        if not samples:
-            continue
-        part = contributions.clipped_sum(samples, plan.max_norm).total
-        total = dict(part) if total is None else {name: total[name] + part[name] for name in total}
-    if total is None:
-        total = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    refuse_not_finite(total)
-    return {name: tensor.detach() for name, tensor in total.items()}
-
-
-def add_noise(total: Mapping[str, torch.Tensor], noise: float, random: RandomSource, divisor: float) -> Sum:
-    """The sum with noise of this standard deviation in every coordinate, divided by a constant.
-
-    Noise is added in float64 on the CPU; only a step rounds it, so that rounding is a function of what is private, and
-    shows nothing of the last bits of either.
-    """
-    noisy: Sum = {}
+    units = sample_units(clients, card, random)
+    samples = (found for found in (draw(unit, step) for unit in units) if found is not None)
+    total = clipped_sum(parameters, samples, contribute, card.max_norm)
+    std, mean = card.noise_multiplier * card.max_norm, {}
     for name, tensor in total.items():
-        if noise:
-            exact = tensor.to("cpu", torch.float64) + noise * random.normal(tensor.shape).to(torch.float64)
-            noisy[name] = (exact / divisor).to(tensor.device, tensor.dtype)
-        else:
-            noisy[name] = tensor / divisor
-    return noisy
+        noisy = tensor.to("cpu", torch.float64) + std * random.normal(tensor.shape) if std else tensor
+        mean[name] = (noisy / card.expected_units).to(parameters[name].device, parameters[name].dtype)
+    return mean
 
 
-def apply_mean(
-    parameters: Parameters, mean: Mapping[str, torch.Tensor], optimizer: torch.optim.Optimizer | None
-) -> None:
+def sample_units(clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: RandomSource) -> list[Unit]:
+    """Draw the clients of a step by a coin each, then the units of those by a coin each: maybe none, maybe all."""
+    rate = min(1.0, card.sample_rate / card.client_rate)
+    # A rate of 1 needs no coin, so that a federated training of one client is the central one in every bit.
+    takes_part = random.coins(len(clients), card.client_rate) if card.client_rate < 1 else [True] * len(clients)
+    drawn: list[Unit] = []
+    for units, invited in zip(clients, takes_part, strict=True):
+        if invited:
+            coins = random.coins(len(units), rate)
+            drawn += [unit for unit, taken in zip(units, coins, strict=True) if taken]
+    return drawn
+
+
+def _apply(parameters: Parameters, mean: Mapping[str, torch.Tensor], optimizer: torch.optim.Optimizer | None) -> None:
     """Take a step: the optimizer's with the mean as gradient, or without one add the mean."""
     with torch.no_grad():
         for name, parameter in parameters.items():
             if optimizer is None:
-                parameter.add_(mean[name].to(parameter.device, parameter.dtype))
+                parameter.add_(mean[name])
             else:
-                parameter.grad = mean[name].to(parameter.device, parameter.dtype)
+                parameter.grad = mean[name]
     if optimizer is not None:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
 
-def refuse_not_finite(tensors: Mapping[str, torch.Tensor]) -> None:
-    """Refuse a sum that no noise could hide.
-
-    Raises:
-        TrainingError: one number is not finite.
-    """
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
-        raise TrainingError(
-            "a unit's contribution is not a finite number: the training broke down",
-            "give a lower --learning-rate, or another --reference pretrained",
-        )
-
-
-def _optimizer(parameters: Parameters, plan: MechanismPlan) -> torch.optim.Optimizer | None:
-    if plan.optimizer == "add":
+def _optimizer(parameters: Parameters, card: PrivacyCard) -> torch.optim.Optimizer | None:
+    if card.optimizer == "add":
         return None
-    kind = torch.optim.Adam if plan.optimizer == "adam" else torch.optim.SGD
-    return kind(list(parameters.values()), lr=plan.learning_rate)
+    kind = torch.optim.Adam if card.optimizer == "adam" else torch.optim.SGD
+    return kind(list(parameters.values()), lr=card.learning_rate)
 
 
-def _draw_at(draw: Draw, step: int, unit: Unit) -> DrawnUnit | None:
-    return draw(unit, step)
+def _uniform(n: int) -> Floats:
+    """Draw `n` uniform numbers, multiples of 2^-53 in [0, 1)."""
+    words = np.frombuffer(os.urandom(8 * n), np.uint64) >> np.uint64(64 - _BITS)
+    return words.astype(np.float64) * 2.0**-_BITS
 
 
-def _chunks(units: Sequence[Unit], size: int) -> Iterator[Sequence[Unit]]:
-    return (units[start : start + size] for start in range(0, len(units), size))
+def _normal(n: int) -> Floats:
+    """Draw `n` standard normal numbers, `n` even."""
+    radius = np.sqrt(-2 * np.log1p(-_uniform(n // 2)))
+    angle = 2 * np.pi * _uniform(n // 2)
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])

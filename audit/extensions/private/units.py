@@ -1,27 +1,106 @@
-"""Units of privacy: documents, or providers with all their documents (methods.md#dp-training)."""
+"""Units of privacy: documents, or providers with all their documents, and the learners that read them.
+
+See methods.md#dp-training.
+"""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
-from audit.errors import ManifestError, UsageError
-from audit.extensions.private.interface import DrawnUnit, Learner, Unit, UnitKind
+from audit.errors import ManifestError
+from audit.extensions.private.options import UnitKind
 from audit.references.provenance import content_of
 
 MIN_UNITS = 2
-"""Of one unit alone its absence leaves nothing to train on."""
+"""Units to train on at least: of one unit alone its absence leaves nothing."""
 _LISTED = re.compile(r"[;|\n]")
-"""Marks between names where a document names several providers (ours)."""
+"""Marks between names where a document names several providers."""
+Batch = dict[str, torch.Tensor]
+"""Arguments of a model's loss on the learner's device; the first dimension of every tensor is the sample's."""
+Parameters = Mapping[str, torch.nn.Parameter]
+"""The parameters that are trained, by the names they have in the learner's model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Whoever is protected as a whole: a document, or a provider with all its documents.
+
+    Attributes:
+        name: of the document or the provider; never in a record.
+        documents: at least one; a document belongs to one unit only.
+    """
+
+    name: str
+    documents: tuple[Document, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnUnit:
+    """The samples of a unit for one step.
+
+    Attributes:
+        samples: of all its documents, at least one.
+        weights: (n_samples,) sum 1: the mean over documents of the mean over a document's samples.
+    """
+
+    samples: tuple[Any, ...]
+    weights: tuple[float, ...]
+
+
+class Learner(ABC):
+    """A model that is trained, and what it learns from a document.
+
+    Attributes:
+        model: on `device`, in evaluation mode: without dropout a unit's gradient is a function of the unit.
+        device: "cpu", "cuda" or "mps".
+    """
+
+    model: torch.nn.Module
+    device: str
+
+    @abstractmethod
+    def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Make the samples of a document: its page, its questions with an answer, or its utterance; may be empty.
+
+        Args:
+            document: of the data set that the learner was made for.
+            rng: of masks, which a masked language model draws anew each time; no part of the guarantee.
+        """
+
+    @abstractmethod
+    def alike(self, sample: Any) -> Hashable:
+        """Return a key: only samples of one key share a batch."""
+
+    @abstractmethod
+    def collate(self, samples: Sequence[Any]) -> Batch:
+        """Make the batch of samples with one key; padding changes no sample's loss but in the last bits."""
+
+    @abstractmethod
+    def losses(self, batch: Batch) -> torch.Tensor:
+        """Compute the training loss of each sample, (n_samples,), as the model would have it of that sample alone."""
+
+    @abstractmethod
+    def save(self, folder: Path, *, half: bool = False) -> None:
+        """Write an ordinary checkpoint that `docaudit scan` loads.
+
+        Raises:
+            TargetError: a parameter is not finite.
+        """
 
 
 def kind_of(documents: Sequence[Document], asked: UnitKind | None = None) -> UnitKind:
-    """The unit that was asked for, or the provider where every document names one, else the document."""
+    """Return the unit that was asked for, or the provider where every document names one, else the document."""
     if asked is not None:
         return asked
     return "provider" if documents and all(fold(document.provider or "") for document in documents) else "document"
@@ -35,7 +114,7 @@ def units_of(
     per_unit: int | None = None,
     seed: int = 0,
 ) -> tuple[Unit, ...]:
-    """The units that these documents make; each document belongs to one of them.
+    """Group documents into units; each document belongs to one of them.
 
     Copies of a document are one unit, so that all of them are absent together. A provider has all its documents, copies
     of others' pages too: were they kept by one provider only, its absence would change what another one contributes,
@@ -53,37 +132,24 @@ def units_of(
         At least two units, in the order of their first documents.
 
     Raises:
-        UsageError: `per_unit` is under 1.
         ManifestError: fewer than two units; for providers, a document that names none or several.
     """
-    if per_unit is not None and per_unit < 1:
-        raise UsageError(f"{per_unit} documents a unit: none would be left", "give at least 1")
-    grouped = _by_provider(documents) if kind == "provider" else _by_content(corpus, documents)
+    grouped: dict[Hashable, list[Document]] = defaultdict(list)
+    if kind == "provider":
+        _refuse_unclear_providers(documents)
+    for document in documents:
+        grouped[fold(document.provider or "") if kind == "provider" else content_of(corpus, document)].append(document)
     if len(grouped) < MIN_UNITS:
         raise ManifestError(
             f"{len(grouped)} {kind}{'' if len(grouped) == 1 else 's'} to train on: a guarantee hides one among others",
             "train on documents of two providers or more" if kind == "provider" else "give more member documents",
         )
-    return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in grouped.items())
-
-
-def outsiders(corpus: Corpus, kind: UnitKind, per_unit: int | None = None) -> Iterator[Unit]:
-    """Units of public and of held-out documents: members decide nothing that is chosen by a look at these.
-
-    Args:
-        corpus: the data set.
-        kind: whoever is protected; a document that names no provider stands alone.
-        per_unit: documents of a unit at most; None: all.
-    """
-    grouped: dict[tuple[str, str], list[Document]] = defaultdict(list)
-    for document in (*corpus.of("public"), *corpus.of("heldout")):
-        provider = fold(document.provider or "") if kind == "provider" else ""
-        grouped[provider, "" if provider else document.id].append(document)
-    return (Unit(provider or name, tuple(own[:per_unit])) for (provider, name), own in grouped.items())
+    named = ((str(key) if kind == "provider" else own[0].id, own) for key, own in grouped.items())
+    return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in named)
 
 
 def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUnit | None:
-    """The samples of a unit in one step, weighted by the mean over documents of the mean over a document's samples.
+    """Draw the samples of a unit in one step, weighted by the mean over documents of the mean over their samples.
 
     Masks follow the seed, the step and the unit's name: they are the same whoever else is there. A stream that units
     share would let the presence of one change what the others contribute.
@@ -99,42 +165,19 @@ def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUni
     return DrawnUnit(tuple(sample for samples in found for sample in samples), tuple(weights))
 
 
-def _by_content(corpus: Corpus, documents: Sequence[Document]) -> Mapping[str, list[Document]]:
-    units: dict[Hashable, list[Document]] = defaultdict(list)
-    for document in documents:
-        units[content_of(corpus, document)].append(document)
-    return {own[0].id: own for own in units.values()}
-
-
-def _by_provider(documents: Sequence[Document]) -> Mapping[str, list[Document]]:
-    _refuse_nameless(documents)
-    _refuse_several(documents)
-    units: dict[str, list[Document]] = defaultdict(list)
-    for document in documents:
-        units[fold(document.provider or "")].append(document)
-    return units
-
-
-def _refuse_nameless(documents: Sequence[Document]) -> None:
-    nameless = sum(not fold(document.provider or "") for document in documents)
-    if nameless:
-        raise ManifestError(
-            f"{nameless} member documents name no provider: they would be protected by nobody's unit",
-            "name the provider of each, leave them out of the members, or protect documents: --unit document",
-        )
-
-
-def _refuse_several(documents: Iterable[Document]) -> None:
-    several = sum(len(list(_names_in(document.provider or ""))) > 1 for document in documents)
-    if several:
-        raise ManifestError(
-            f"{several} member documents name several providers: they would belong to more than one unit",
-            "name one provider for each, leave them out of the members, or protect documents: --unit document",
-        )
-
-
-def _names_in(provider: str) -> Iterator[str]:
-    return filter(None, map(fold, _LISTED.split(provider)))
+def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
+    """Refuse documents that name no provider, or several: no one unit would protect them."""
+    counts = [len(list(filter(None, map(fold, _LISTED.split(document.provider or ""))))) for document in documents]
+    reasons: tuple[tuple[Callable[[int], bool], str, str], ...] = (
+        (lambda n: n == 0, "name no provider: they would be protected by nobody's unit", "name the provider of each"),
+        (lambda n: n > 1, "name several providers: they would belong to more than one unit", "name one for each"),
+    )
+    for applies, problem, advice in reasons:
+        if wrong := sum(map(applies, counts)):
+            raise ManifestError(
+                f"{wrong} member documents {problem}",
+                f"{advice}, leave them out of the members, or protect documents: --unit document",
+            )
 
 
 def _at_most(documents: Sequence[Document], count: int | None, seed: int, name: str) -> Sequence[Document]:

@@ -20,7 +20,6 @@ from audit.policy import Policy
 from audit.workflows.gate import load_policy
 from audit.workflows.plan.costs import Cost, at_most
 from audit.workflows.plan.limits import LimitPlan, Plan, plan_limits
-from audit.workflows.plan.private import UnitKind, plan_private
 from audit.workflows.plan.summary import as_json
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ def plan_audit(
     references: Mapping[str, Sequence[Path]] | None = None,
     device: str = "auto",
     dtype: str = "auto",
-    epsilons: Sequence[float] = (),
-    unit: UnitKind | None = None,
     documents: int | None = None,
     seconds: float | None = None,
     out: Path | None = None,
@@ -53,8 +50,6 @@ def plan_audit(
         references: folders by name; with a model only.
         device: of the model.
         dtype: see `ScanOptions`.
-        epsilons: of private trainings whose noise, and what they prove, is to be told.
-        unit: whoever they protect; None: by rule.
         documents: units of both sides that are tried at most.
         seconds: the time that the trials are bounded to; with a model only.
         out: a file for the plan as JSON.
@@ -74,12 +69,9 @@ def plan_audit(
         raise UsageError("--reference is for timing a model's trials", "add --model MODEL_DIR")
     if seconds is not None and model is None:
         raise UsageError("--time is for a model whose trials are timed", "add --model MODEL_DIR")
-    if unit is not None and not epsilons:
-        raise UsageError("--unit is for private training", "add --epsilon 1,2,8")
     chosen = load_policy(policy)
     corpus = manifest.load(data_dir)
     manifest.check_references(corpus)
-    private = plan_private(corpus, chosen, epsilons, unit) if epsilons else None
     if model is None:
         copies = find_copies(corpus)
         yield from copies.warnings
@@ -109,7 +101,7 @@ def plan_audit(
         costs = bounded_by_time(opened, time_attacks(opened, progress))
     blind = blind_checks(corpus, chosen, budget, costs, progress)
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
-    plan = replace(plan, private=private, device=place, documents=documents, seconds=seconds)
+    plan = replace(plan, device=place, documents=documents, seconds=seconds)
     yield plan
     if out is not None:
         write_atomically(out, as_json(plan))

@@ -23,7 +23,6 @@ from audit.policy import SIGNIFICANCE, Limit, Policy
 from audit.policy.demands import unanswered
 from audit.stats.power import CHANCE, MetricKind, certified, needed, pass_power, power
 from audit.workflows.plan.costs import Cost
-from audit.workflows.plan.private import PrivatePlan
 
 Outlook = Literal[
     "decides",
@@ -128,7 +127,6 @@ class Plan:
         budget: of the counts.
         limits: in the policy's order.
         costs: of every attack.
-        private: what private training would take and prove; None where no epsilon was asked for.
         device: where times were taken; empty without a model.
         documents: units of both sides that are tried at most; None: all of the budget's.
         seconds: the time that the trials are bounded to; None: not bounded.
@@ -140,7 +138,6 @@ class Plan:
     budget: str
     limits: tuple[LimitPlan, ...]
     costs: tuple[Cost, ...]
-    private: PrivatePlan | None = None
     device: str = ""
     documents: int | None = None
     seconds: float | None = None

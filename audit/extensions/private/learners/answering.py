@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Corpus, Document
-from audit.extensions.private.interface import Batch, Learner
-from audit.extensions.private.learners.costs import mean_costs
+from audit.extensions.private.units import Batch, Learner
 from audit.references.answering import samples_of, save_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import share, unopened
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.memory import RESIDENTS
+from audit.targets.encoded_page import NOT_READ
 
 
 class AnsweringLearner(Learner):
@@ -60,3 +60,16 @@ class AnsweringLearner(Learner):
     def save(self, folder: Path, *, half: bool = False) -> None:
         """See `Learner.save`."""
         save_answering(self.model, self._start, folder, half=half)
+
+
+def mean_costs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Compute the mean cross-entropy of each sample's labels where they are read: (n_samples,), nats; 0 where none is.
+
+    Args:
+        logits: (n_samples, n_tokens, n_classes).
+        labels: (n_samples, n_tokens), `NOT_READ` where not read.
+    """
+    read = labels != NOT_READ
+    chosen = torch.log_softmax(logits.float(), dim=-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+    means: torch.Tensor = -torch.where(read, chosen, 0.0).sum(dim=-1) / read.sum(dim=-1).clamp(min=1)
+    return means

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Document
-from audit.extensions.private.interface import Batch, Learner
-from audit.extensions.private.learners.costs import mean_costs
+from audit.extensions.private.learners.answering import mean_costs
+from audit.extensions.private.units import Batch, Learner
 from audit.references.encoder_batches import Collator, Example, labelled
 from audit.references.encoders import save
 from audit.targets.encoded_page import NOT_READ, Encoding

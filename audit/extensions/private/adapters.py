@@ -8,7 +8,6 @@ change before a model is saved, so that its checkpoint is an ordinary one.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +22,6 @@ ADAPTED = frozenset({*_KINDS, "query_proj", "value_proj"})
 """The last part of the names of adapted layers, in every family: queries and values, as Hu et al. chose."""
 FUSED = frozenset({"Wqkv", "qkv_proj", "in_proj"})
 """Those of layers that make queries, keys and values in one: adapters would change keys too."""
-_MOVE = 0.02
-"""Standard deviation of a move, that of usual starting weights (ours)."""
-_LORA = re.compile(r"lora:([1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True)
@@ -34,23 +30,21 @@ class Trained:
 
     Attributes:
         parameters: by their names in the model, in its order.
-        rank: of the adapters; None: there are none.
-        scope: "lora", "head" or "full"; "full" too where adapters were asked for and there is no attention.
+        code: "lora:RANK", "head" or "full"; "full" too where adapters were asked for and there is no attention.
         embeddings: whether embeddings are among the parameters.
         head: whether the head is.
         frozen: number of the model's other parameters.
     """
 
     parameters: dict[str, nn.Parameter]
-    rank: int | None
-    scope: str
+    code: str
     embeddings: bool
     head: bool
     frozen: int
 
     @property
     def count(self) -> int:
-        """Number of trained parameters."""
+        """Count trained parameters."""
         return sum(parameter.numel() for parameter in self.parameters.values())
 
 
@@ -99,18 +93,6 @@ class LoraLinear(nn.Module):
         return self.base
 
 
-def rank_of(trained: str) -> int | None:
-    """The rank in "lora:RANK"; None for "head" and "full".
-
-    Raises:
-        UsageError: it is none of them.
-    """
-    found = _LORA.fullmatch(trained)
-    if found is None and trained not in ("head", "full"):
-        raise UsageError(f"--train {trained!r}: there is no such choice", "one of lora:RANK (lora:16), head, full")
-    return None if found is None else int(found.group(1))
-
-
 def choose_trained(
     model: nn.Module, trained: str, *, embeddings: bool = False, seed: int = 0, held: Collection[str] = ()
 ) -> Trained:
@@ -127,9 +109,9 @@ def choose_trained(
             for every trained number costs as much noise as any other.
 
     Raises:
-        UsageError: there is no such choice, adapters have no place; or nothing but embeddings would be trained.
+        UsageError: adapters have no place, or nothing but embeddings would be trained.
     """
-    rank = rank_of(trained)
+    rank = int(trained.removeprefix("lora:")) if trained.startswith("lora:") else None
     if rank is not None:
         _refuse_fused(model, trained)
     embedded = {
@@ -139,12 +121,12 @@ def choose_trained(
     head = {id(own) for own in head_parameters(model) if rank is None or names[id(own)] not in held}
     model.requires_grad_(False)
     adapted = _adapt(model, rank, seed) if rank is not None else set()
-    scope = trained if rank is None else "lora" if adapted else "full"
+    code = trained if rank is None or adapted else "full"
     chosen = {
         name: parameter
         for name, parameter in model.named_parameters()
         if (id(parameter) in embedded and embeddings)
-        or (id(parameter) not in embedded and (scope == "full" or id(parameter) in head | adapted))
+        or (id(parameter) not in embedded and (code == "full" or id(parameter) in head | adapted))
     }
     if not chosen:
         raise UsageError(
@@ -155,7 +137,7 @@ def choose_trained(
         parameter.requires_grad_(True)
     frozen = sum(own.numel() for own in model.parameters() if not own.requires_grad)
     learns_head = any(id(parameter) in head for parameter in chosen.values())
-    return Trained(chosen, rank if adapted else None, scope, embeddings, learns_head, frozen)
+    return Trained(chosen, code, embeddings, learns_head, frozen)
 
 
 def head_parameters(model: Any) -> Iterator[nn.Parameter]:

@@ -1,0 +1,186 @@
+"""Account for the privacy of a training with Opacus' numerical accountant (methods.md#dp-training).
+
+The mechanism is the Poisson-sampled Gaussian under add/remove of one unit (Gopi et al. 2021). In a federated training
+the providers of one client share the coin of their client, so that the other ones can show that it took part: then a
+provider hides behind its own coin alone. A round loses nothing where the client is absent, and is a Gaussian sampled at
+the provider's rate where it takes part: delta(epsilon) = sum_k P(k) delta_k(epsilon), k binomial.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from opacus.accountants.analysis.prv import (
+    Domain,
+    PoissonSubsampledGaussianPRV,
+    TruncatedPrivacyRandomVariable,
+    compose_heterogeneous,
+    compute_safe_domain_size,
+    discretize,
+)
+from opacus.accountants.analysis.rdp import get_privacy_spent
+
+from audit.arrays import Floats
+from audit.stats.dp_bounds import Point
+
+EPSILON_ERROR, DELTA_ERROR = 0.01, 1e-3
+"""The accountant's own errors in epsilon (every epsilon is its upper bound) and, relative, in delta."""
+MAX_EPSILON = 200.0
+"""Epsilon beyond which an epsilon is infinite."""
+MIN_NOISE, MAX_NOISE = 0.05, 1e6
+"""Noise multipliers that are accounted for."""
+CURVE_POINTS = 24
+"""Points of a privacy curve beside the stated one, equally far apart in epsilon from 0 on."""
+_MOST_STEPS, _LEAST_DELTA = 10**4, 1e-12
+"""Bounds of what is composed for a curve or a check: memory grows with the root of the steps."""
+_CURVE_DELTA, _FINEST = 1e-6, 1e-3
+"""The delta at which a curve ends, and the least error of its epsilons."""
+_ORDERS = (1.05, 1.1, 1.2, 1.5, *range(2, 64))
+"""Orders of Renyi divergences: the bound is only asked for its size."""
+
+
+def accountant_version() -> str:
+    """Return the version of Opacus."""
+    return version("opacus")
+
+
+@lru_cache(maxsize=256)
+def epsilon_of(
+    noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> float:
+    """Compute an upper bound of epsilon.
+
+    Args:
+        noise_multiplier: sigma of the noise of a step's sum, at least 0; at 0 nothing is private.
+        delta: in (0, 1).
+        sample_rate: q, in (0, 1], of a unit whose client takes part.
+        steps: at least 0.
+        client_rate: in (0, 1]; 1 for a central training.
+
+    Returns:
+        Renyi's bound where it is less, as for the smallest epsilons, or where delta is too small for floating point;
+        infinite beyond `MAX_EPSILON`.
+    """
+    if steps == 0:
+        return 0.0
+    if noise_multiplier < MIN_NOISE:
+        return math.inf
+    numbers, error = (noise_multiplier, sample_rate, client_rate, steps), delta * DELTA_ERROR
+    with _no_warnings():
+        bound = renyi_epsilon(noise_multiplier, delta, sample_rate, steps, client_rate)
+        if bound > MAX_EPSILON:
+            return math.inf
+        try:
+            _, _, upper = _compose(*numbers, EPSILON_ERROR, error).compute_epsilon(delta, error, EPSILON_ERROR)
+        except (RuntimeError, ValueError):  # a delta that floating point cannot resolve
+            return max(0.0, bound)
+    return max(0.0, min(float(upper), bound))
+
+
+@lru_cache(maxsize=64)
+def privacy_curve(
+    noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> tuple[Point, ...]:
+    """Compute upper bounds of the whole privacy curve of a training; for arguments see `epsilon_of`.
+
+    One composition gives all points. Its error in epsilon is a 500th of the curve's length, between `_FINEST` and
+    `EPSILON_ERROR`; both errors are added (Gopi et al. 2021, theorem 5.5).
+
+    Returns:
+        Epsilons and their deltas, first that of `delta`; that one alone where nothing else is worth its memory.
+    """
+    epsilon = epsilon_of(noise_multiplier, delta, sample_rate, steps, client_rate)
+    if steps == 0 or steps > _MOST_STEPS or math.isinf(epsilon):
+        return ((epsilon, delta),)
+    error = _CURVE_DELTA * DELTA_ERROR
+    with _no_warnings():
+        last = min(MAX_EPSILON, renyi_epsilon(noise_multiplier, _CURVE_DELTA, sample_rate, steps, client_rate))
+        shift = min(EPSILON_ERROR, max(_FINEST, last / 500))
+        losses = _compose(noise_multiplier, sample_rate, client_rate, steps, shift, error)
+        at = [last * step / (CURVE_POINTS - 1) for step in range(CURVE_POINTS)]
+        deltas = [float(losses.compute_delta_estimate(point - shift)) + error for point in at]
+    return ((epsilon, delta), *((point, bound) for point, bound in zip(at, deltas, strict=True) if 0 <= bound < 1))
+
+
+@lru_cache(maxsize=16)
+def may_give(
+    epsilon: float, noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> bool:
+    """Test whether the numbers of a training may give an epsilon that somebody states.
+
+    The test is a coarse one, quick whatever the numbers are: epsilon is counted from below, at a larger delta where it
+    is tiny, and of no more steps than `_MOST_STEPS`. For arguments see `epsilon_of`.
+    """
+    if not MIN_NOISE <= noise_multiplier <= MAX_NOISE:
+        return False
+    delta, steps = max(delta, _LEAST_DELTA), min(steps, _MOST_STEPS)
+    error = max(0.1, epsilon / 20)
+    with _no_warnings():
+        bound = renyi_epsilon(noise_multiplier, delta, sample_rate, steps, client_rate)
+        if bound <= epsilon or bound > MAX_EPSILON:
+            return bound <= epsilon
+        try:
+            losses = _compose(noise_multiplier, sample_rate, client_rate, steps, error, delta * DELTA_ERROR)
+            return bool(losses.compute_epsilon(delta, delta * DELTA_ERROR, error)[0] <= epsilon)
+        except (RuntimeError, ValueError):  # floating point cannot resolve it
+            return True
+
+
+def renyi_epsilon(
+    noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> float:
+    """Bound epsilon by Renyi divergences: quick, and up to some tenths above `epsilon_of`."""
+    loss = _StepLoss(sample_rate, noise_multiplier, client_rate)
+    with _no_warnings():
+        divergences: Floats = steps * np.array([loss.rdp(order) for order in _ORDERS])
+        return float(get_privacy_spent(orders=_ORDERS, rdp=divergences, delta=delta)[0])
+
+
+class _StepLoss(PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opacus has no types
+    """The privacy loss of a step in which a client takes part with a probability, for all to see.
+
+    Where the client is absent nothing is lost: its loss is a mass at 0, and the rest is a sampled Gaussian's.
+    """
+
+    def __init__(self, sample_rate: float, noise_multiplier: float, client_rate: float) -> None:
+        super().__init__(sample_rate, noise_multiplier)
+        self.client_rate = client_rate
+
+    def cdf(self, t: Any) -> Any:
+        """Compute the probability of a loss of at most `t`."""
+        return self.client_rate * super().cdf(t) + (1 - self.client_rate) * (np.asarray(t) >= 0)
+
+    def rdp(self, alpha: float) -> float:
+        """Compute the Renyi divergence of order `alpha`, above 1."""
+        inner = (alpha - 1) * super().rdp(alpha)
+        absent = np.log1p(-self.client_rate) if self.client_rate < 1 else -np.inf
+        return float(np.logaddexp(absent, np.log(self.client_rate) + inner) / (alpha - 1))
+
+
+def _compose(
+    noise_multiplier: float, sample_rate: float, client_rate: float, steps: int, epsilon_error: float, error: float
+) -> Any:
+    """Compose the loss of all steps into Opacus' `DiscretePRV`, as its `PRVAccountant` does; `error`: in delta."""
+    loss = _StepLoss(sample_rate, noise_multiplier, client_rate)
+    size = compute_safe_domain_size(
+        prvs=[loss], max_self_compositions=[steps], eps_error=epsilon_error, delta_error=error
+    )
+    domain = Domain.create_aligned(-size, size, epsilon_error / np.sqrt(steps * np.log(12 / error) / 2))
+    truncated = TruncatedPrivacyRandomVariable(loss, domain.t_min, domain.t_max)
+    return compose_heterogeneous(dprvs=[discretize(truncated, domain)], num_self_compositions=[steps])
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Silence numpy on logarithms of 0, which the accountant means, and Opacus on the precision of rough bounds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        yield
