@@ -111,7 +111,7 @@ def test_the_command_prints_a_row_for_each_epsilon(data, monkeypatch):
     done = docaudit("plan-dp", data, "--epsilon", "1,2", "--epsilon", "8,2", "--unit", "document")
     assert done.exit_code == 0, done.output
     assert "What private training would take and prove" in done.output
-    rows = [line.split() for line in done.output.splitlines() if " C " in line]
+    rows = [line.split() for line in done.output.splitlines() if " of 7" in line]
     assert [row[0] for row in rows] == ["1", "2", "8"]
     assert "sigma / (q N)" in done.output
     refused = docaudit("plan-dp", data, "--epsilon", "1,much")

@@ -17,9 +17,9 @@ from audit.references.load import PROVIDE_EMBEDDER
 from audit.references.locate import REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
+from audit.targets.checkpoint.privacy import stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, open_model
-from audit.targets.checkpoint.privacy import stated_guarantee
 from audit.workflows.checking import CheckedModel, check_model, doubt_draw, trial_counts
 from audit.workflows.setup import ScanSetup, usable_references
 
