@@ -130,8 +130,8 @@ def choose_trained(
     }
     if not chosen:
         raise UsageError(
-            f"--train {trained}: all of the model's head is tied to its embeddings, which are frozen",
-            "give --train lora:16 or --train full",
+            f"trained={trained}: all of the model's head is tied to its embeddings, which are frozen",
+            "give --set trained=lora:16 or trained=full",
         )
     for parameter in chosen.values():
         parameter.requires_grad_(True)
@@ -163,9 +163,9 @@ def _refuse_fused(model: nn.Module, trained: str) -> None:
     names = {name for _, name, _ in _layers(model, nn.Linear)}
     if names & FUSED and not names & ADAPTED:
         raise UsageError(
-            f"--train {trained}: this model makes queries, keys and values with one matrix, and adapters are for "
+            f"trained={trained}: this model makes queries, keys and values with one matrix, and adapters are for "
             "queries and values",
-            "give --train head or --train full",
+            "give --set trained=head or trained=full",
         )
 
 

@@ -92,7 +92,7 @@ def check_options(options: DpOptions) -> None:
             "give --epsilon 8, or --to-policy POLICY for one that proves a policy's limits",
         )
     if options.client_rate != 1 and options.clients is None:
-        raise UsageError("a client's probability without clients", "name them: --clients FILE")
+        raise UsageError("a client's probability without clients", "name them: --set clients=FILE")
 
 
 def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | None = None) -> PrivacyCard:
@@ -172,7 +172,7 @@ def check_delta(delta: float, n_units: int) -> None:
         raise UsageError(
             f"delta {delta:g} is not above 0 and at most 1/{n_units}: a mechanism that publishes one of the "
             f"{n_units} protected units whole would meet it",
-            "leave --delta out: it is 1 / N^1.1 then",
+            "leave delta out: it is 1 / N^1.1 then",
         )
 
 
