@@ -20,7 +20,7 @@ from audit.cli import app, console
 from audit.errors import UsageError
 from audit.measurements import Count, Estimate
 from audit.policy import Verdict
-from audit.report.sweep_page import summary
+from audit.report.checkpoints import summary
 from audit.targets.checkpoint import content
 from audit.targets.checkpoint.content import TrainingProgress, training_progress
 from audit.targets.checkpoint.folder import open_checkpoint

@@ -203,7 +203,7 @@ def _open(options: ScanOptions) -> ScanSetup:
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and return the exit code of them all."""
-    from audit.report.sweep_page import summary
+    from audit.report.checkpoints import summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)

@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from markupsafe import Markup
 
 from audit.attacks.text import AttackText
 from audit.errors import DocauditError
-from audit.measurements import Estimate
+from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord, Completed
-from audit.report import numbers
+from audit.report import compact, figures, numbers
+from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import UTILITY, report_of
-from audit.report.sweep_page import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
-from audit.report.trend_figures import draw_panels, panels_of
-from audit.report.trend_table import TrendTable
 
 HTML_NAME = "trend.html"
 PDF_NAME = "trend.pdf"
+MOST_COLUMNS = 5
+"""Checkpoints beside each other (chosen here): what fits on the page at this size of type."""
+MOST_PANELS = 12
+"""Panels of one figure (chosen here): what a page holds at this size of type."""
+PAGE_HEIGHT, ROW_HEIGHT = 8.8, 1.9
+"""Inches: of the panels on one page, and of one row of them where there are few (chosen here)."""
+TITLE_WIDTH = 38
+"""Letters of a line of a panel's title."""
+USEFULNESS = "What the model is good for"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that is followed over the checkpoints; `attack` is empty for usefulness."""
+
+    attack: str
+    name: str
+    text: AttackText
+    limit: Limit | None = None
+
+    def find(self, stop: Stop) -> Estimate | Unresolved | None:
+        """Return what one checkpoint has of it."""
+        return stop.measured(self.attack, self.name) if self.attack else stop.useful(self.name)
+
+
+@dataclass(frozen=True)
+class TrendRow:
+    """A quantity at the checkpoints of a block: its label, its limit in words, and number and outcome of each."""
+
+    label: str
+    limit: str
+    cells: tuple[tuple[compact.TableCell, str], ...]
+
+
+@dataclass(frozen=True)
+class TrendBlock:
+    """As many checkpoints as fit beside each other; `title` says which, and is empty where there is one block."""
+
+    title: str
+    stops: Sequence[Stop]
+    groups: Sequence[tuple[str, Sequence[TrendRow]]]
 
 
 def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str, out: Path) -> list[str]:
@@ -59,28 +103,100 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         RenderError: a template is missing or broken.
     """
     with template_errors():
-        templates = environment()
         limits = _applicable(stops)
         ran = [item.attack for stop in stops for item in stop.record.attacks if isinstance(item, Completed)]
-        reports = {name: report_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
+        texts = {name: report_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
-        table = TrendTable(stops, axis, reports, limits, useful)
-        return templates.get_template("trend.html").render(
-            stops=stops,
-            first=stops[0],
-            axis=axis,
-            answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
-            finished=max(stop.record.timing.finished for stop in stops),
-            origin=common_origin(stops),
-            sentences=[
-                *(limit_sentence(limit, reports[limit.attack], stops, axis) for limit in limits),
-                *(sentence for name in useful if (sentence := _best(name, stops, axis))),
-            ],
-            figures=draw_panels(panels_of(stops, axis, reports, limits, useful)),
-            blocks=table.blocks(),
-            gaps=table.gaps(),
-            weaknesses=weaknesses(stops),
+        quantities = _quantities(texts, limits, useful)
+        return (
+            environment()
+            .get_template("trend.html")
+            .render(
+                stops=stops,
+                first=stops[0],
+                axis=axis,
+                answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
+                finished=max(stop.record.timing.finished for stop in stops),
+                origin=common_origin(stops),
+                sentences=[
+                    *(limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits),
+                    *(sentence for name in useful if (sentence := _best(name, stops, axis))),
+                ],
+                figures=_draw(panels_of(stops, axis, texts, limits, useful)),
+                blocks=_blocks(stops, quantities, texts),
+                gaps=list(dict.fromkeys(_gaps(stops, quantities))),
+                weaknesses=weaknesses(stops),
+            )
         )
+
+
+def _quantities(texts: Mapping[str, AttackText], limits: Sequence[Limit], useful: Sequence[str]) -> list[Quantity]:
+    """List usefulness; then by attack the limited numbers, and those that its text names for a trend."""
+    found = [Quantity("", name, UTILITY) for name in useful]
+    for attack, text in texts.items():
+        own = {limit.metric: limit for limit in limits if limit.attack == attack}
+        names = dict.fromkeys([*own, *(column.metric for column in text.trend.shown)])
+        found += [Quantity(attack, name, text, own.get(name)) for name in names]
+    return found
+
+
+def _blocks(stops: Sequence[Stop], quantities: Sequence[Quantity], texts: Mapping[str, AttackText]) -> list[TrendBlock]:
+    """Make the table, divided where there are more checkpoints than fit beside each other."""
+    measured = [one for one in quantities if any(isinstance(one.find(stop), Estimate) for stop in stops)]
+    count = -(-len(stops) // MOST_COLUMNS)
+    size = -(-len(stops) // count)
+    blocks = []
+    for start in range(0, len(stops), size):
+        own = stops[start : start + size]
+        which = f"Checkpoints {start + 1} to {start + len(own)}" if len(own) > 1 else f"Checkpoint {start + 1}"
+        groups = [
+            (
+                (texts[attack].title or attack) if attack else USEFULNESS,
+                [_row(one, own) for one in measured if one.attack == attack],
+            )
+            for attack in dict.fromkeys(one.attack for one in measured)
+        ]
+        blocks.append(TrendBlock(f"{which} of {len(stops)}" if count > 1 else "", own, groups))
+    return blocks
+
+
+def _row(one: Quantity, stops: Sequence[Stop]) -> TrendRow:
+    bound, cells = "", []
+    if one.limit is not None:
+        side = "most" if one.limit.max is not None else "least"
+        bound = f"limit: at {side} {numbers.limit_text(_bound(one.limit), one.text.form(one.name))}"
+    for stop in stops:
+        decision = None if one.limit is None else stop.decision(one.limit)
+        outcome = "" if decision is None else {"passed": "met"}.get(decision.outcome, decision.outcome)
+        cells.append((compact.cell(one.find(stop), one.text), outcome))
+    return TrendRow(one.text.label(one.name), bound, tuple(cells))
+
+
+def _gaps(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> Iterator[str]:
+    """Say why numbers are missing, each with its label."""
+    for one in quantities:
+        for item in map(one.find, stops):
+            if isinstance(item, Unresolved):
+                yield f"{one.text.label(one.name)}: {compact.gap(item)}"
+
+
+def _bound(limit: Limit) -> float:
+    return limit.max if limit.max is not None else (limit.min or 0.0)
+
+
+def _draw(panels: Sequence[figures.LinePanel]) -> list[Markup]:
+    """Draw the panels, as few to a figure as fit on a page."""
+    if not panels:
+        return []
+    count = -(-len(panels) // MOST_PANELS)
+    size = -(-len(panels) // count)
+    size += size % 2
+    drawn: list[Markup] = []
+    for start in range(0, len(panels), size):
+        own = panels[start : start + size]
+        height = min(ROW_HEIGHT, PAGE_HEIGHT / -(-len(own) // 2))
+        drawn.append(Markup(figures.lines(f"trend{len(drawn) + 1}", own, height)))
+    return drawn
 
 
 def _applicable(stops: Sequence[Stop]) -> list[Limit]:
@@ -94,8 +210,7 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
     """Return what the verdicts say about one limit, no more: "from ... on" only when none after it says less."""
     outcomes = [decision.outcome if (decision := stop.decision(limit)) else "not run" for stop in stops]
     over = [stop for stop, outcome in zip(stops, outcomes, strict=True) if outcome in ("violated", "waived")]
-    bound = limit.max if limit.max is not None else (limit.min or 0.0)
-    side = "over" if limit.max is not None else "under"
+    bound, side = _bound(limit), "over" if limit.max is not None else "under"
     head = f"“{report.label(limit.metric)}” is confirmed {side} its limit of "
     head += numbers.limit_text(bound, report.form(limit.metric))
     rest = _unconfirmed(outcomes.count("passed"), len(stops) - len(over))
@@ -132,3 +247,54 @@ def _best(name: str, stops: Sequence[Stop], axis: str) -> str:
         f"“{UTILITY.family(name)}” is highest at {place(axis, stop.x)}, {numbers.show(item.value, form)} "
         f"({numbers.interval(item, form)}), where the verdict is {stop.verdict.overall}."
     )
+
+
+def panels_of(
+    stops: Sequence[Stop],
+    axis: str,
+    reports: Mapping[str, AttackText],
+    limits: Sequence[Limit],
+    useful: Sequence[str],
+) -> list[figures.LinePanel]:
+    """Return usefulness, then the panels of each attack's report, then limited numbers that none of these show.
+
+    A panel without a point is left out. A limit is drawn where its number is, as no number is drawn twice.
+    """
+    panels = [_panel(UTILITY.family(name), axis, UTILITY, {"": name}, stops, Stop.useful) for name in useful]
+    bounds = {(limit.attack, limit.metric): _bound(limit) for limit in limits}
+    drawn: set[tuple[str, str]] = set()
+    for attack, report in reports.items():
+        find = partial(Stop.measured, attack=attack)
+        for spec in report.trend.panels:
+            names = {series.label: series.metric for series in spec.series if (attack, series.metric) not in drawn}
+            if names:
+                shown = [(attack, metric) for metric in names.values()]
+                limit = next((bounds[key] for key in shown if key in bounds), None)
+                panels.append(_panel(spec.title, axis, report, names, stops, find, limit))
+                drawn |= {*shown}
+    for (attack, metric), bound in bounds.items():
+        if (attack, metric) not in drawn:
+            report, find = reports[attack], partial(Stop.measured, attack=attack)
+            panels.append(_panel(report.label(metric), axis, report, {"": metric}, stops, find, bound))
+    return [panel for panel in panels if any(point for line in panel.lines for point in line.points)]
+
+
+def _panel(
+    title: str,
+    axis: str,
+    report: AttackText,
+    names: Mapping[str, str],
+    stops: Sequence[Stop],
+    find: Callable[..., Estimate | Unresolved | None],
+    limit: float | None = None,
+) -> figures.LinePanel:
+    """One line for each label and measurement in `names`."""
+    form = report.form(next(iter(names.values())))
+    quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
+    positions = tuple(stop.x for stop in stops)
+    drawn = tuple(
+        figures.FigureLine(label, positions, tuple(figures.Point.of(find(stop, name=metric)) for stop in stops))
+        for label, metric in names.items()
+    )
+    wrapped = textwrap.fill(title[:1].upper() + title[1:], TITLE_WIDTH)
+    return figures.LinePanel(wrapped, axis, quantity, drawn, form, limit)

@@ -16,9 +16,9 @@ from audit.record import AuditRecord, file_of
 from audit.report import dpia as assessments
 from audit.report import model_card as cards
 from audit.report import trend
+from audit.report.checkpoints import answer, axis_positions, summary
 from audit.report.files import remove, write
 from audit.report.revealed import NAME, write_revealed
-from audit.report.sweep_page import answer, axis_positions, summary
 from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy, read_record
 

@@ -18,7 +18,7 @@ from audit.measurements import Count
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import trend
-from audit.report.sweep_page import answer
+from audit.report.checkpoints import answer
 from audit.targets.checkpoint.content import training_progress
 from audit.workflows.folders import claim_folder
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions

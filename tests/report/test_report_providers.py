@@ -22,10 +22,10 @@ from audit.measurements import ALPHAS, Bound, Count, Diagnostic, ResultTable, Un
 from audit.policy import Limit
 from audit.record import Completed, Skipped
 from audit.report import trend
+from audit.report.checkpoints import Stop
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import read_recovered, write_revealed
-from audit.report.sweep_page import Stop
 
 pytestmark = pytest.mark.slow
 

@@ -25,10 +25,7 @@ from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
 from audit.report import canvas, trend
-from audit.report.labels import report_of
-from audit.report.numbers import NBSP
-from audit.report.pdf import pdf
-from audit.report.sweep_page import (
+from audit.report.checkpoints import (
     OTHER_FORMAT,
     OTHER_REFERENCE,
     Stop,
@@ -37,7 +34,10 @@ from audit.report.sweep_page import (
     check_comparable,
     weaknesses,
 )
-from audit.report.trend_figures import panels_of
+from audit.report.labels import report_of
+from audit.report.numbers import NBSP
+from audit.report.pdf import pdf
+from audit.report.trend import panels_of
 
 pytestmark = pytest.mark.slow
 
