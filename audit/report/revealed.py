@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -127,33 +127,18 @@ class RevealedProvider:
         return [f"{name.replace('_', ' ')} {value:.4g}" for name, value in self.features.items()]
 
 
-@strict_dataclass(frozen=True, config=_STRICT)
-class EvidenceLine:
-    """One line of evidence of any other attack: plain values by name; those that were nested carry both names."""
-
-    attack: str
-    values: dict[str, Any]
-
-
-Row = Recovered | RevealedQuestion | RevealedProvider | EvidenceLine
-
-
-@dataclass(frozen=True)
-class ScoredTable:
-    """All lines of one such attack: every name that a line has, and the lines' values in that order."""
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 @dataclass(frozen=True)
 class Revealed:
-    """All evidence, by its shape; those of one shape in the order in which they are shown."""
+    """All evidence, by its shape; those of one shape in the order in which they are shown.
 
-    fields: tuple[Recovered, ...] = ()
-    questions: tuple[RevealedQuestion, ...] = ()
-    providers: tuple[RevealedProvider, ...] = ()
-    others: Mapping[str, ScoredTable] = field(default_factory=dict)
+    Attributes:
+        others: by any other attack the names of its values, and the values of each line in that order.
+    """
+
+    fields: Sequence[Recovered]
+    questions: Sequence[RevealedQuestion]
+    providers: Sequence[RevealedProvider]
+    others: Mapping[str, tuple[list[str], list[list[str]]]]
 
     @property
     def several(self) -> bool:
@@ -161,10 +146,12 @@ class Revealed:
         return any(row.exact_in_any_attempt is not None for row in self.fields)
 
 
-_FIELD: TypeAdapter[Recovered] = TypeAdapter(Recovered)
-_QUESTION: TypeAdapter[RevealedQuestion] = TypeAdapter(RevealedQuestion)
-_PROVIDER: TypeAdapter[RevealedProvider] = TypeAdapter(RevealedProvider)
-_OTHER: TypeAdapter[EvidenceLine] = TypeAdapter(EvidenceLine)
+_SHAPES: dict[str, TypeAdapter[Any]] = {
+    "field": TypeAdapter(Recovered),
+    "question": TypeAdapter(RevealedQuestion),
+    "provider": TypeAdapter(RevealedProvider),
+    "values": TypeAdapter(dict[str, Any]),
+}
 
 
 def write_revealed(
@@ -236,11 +223,12 @@ def read_recovered(path: Path) -> Revealed:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise RenderError(f"{path}: {error.strerror or 'cannot be read'}: nothing to reveal", hint) from None
-    rows: list[Row] = []
+    rows: dict[str, list[Any]] = {shape: [] for shape in _SHAPES}
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(_read(line))
+            shape, row = _read(line)
+            rows[shape].append(row)
         except (json.JSONDecodeError, UnicodeDecodeError):
             problems.append(f"{path.name}:{number} not JSON")
         except ValidationError as error:
@@ -249,58 +237,43 @@ def read_recovered(path: Path) -> Revealed:
             ]
     if problems:
         raise RenderError(problems, hint)
-    return _sorted(rows)
+    return Revealed(
+        sorted(rows["field"], key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member")),
+        sorted(
+            rows["question"],
+            key=lambda row: (not any(reply.extracted for reply in row.replies.values()), row.split != "member"),
+        ),
+        sorted(rows["provider"], key=lambda row: (row.order, row.provider)),
+        _tables(rows["values"]),
+    )
 
 
-def _read(line: bytes) -> Row:
-    """A line in the shape of its attack; one that names none is held against that of a field."""
+def _read(line: bytes) -> tuple[str, Any]:
+    """Read a line in the shape of its attack; one that names none is held against that of a field."""
     row = json.loads(line)
     attack = row.get("attack") if isinstance(row, dict) else None
-    match "field" if attack is None else text_of(str(attack)).evidence_shape:
-        case "field":
-            return _FIELD.validate_python(row)
-        case "question":
-            return _asked(row)
-        case "provider":
-            return _PROVIDER.validate_python(row)
-        case "values":
-            return _scored(row)
+    shape = "field" if attack is None else text_of(str(attack)).evidence_shape
+    if shape == "question":
+        # The attack writes the replies in each context under the context's own name.
+        replies = {name: value for name, value in row.items() if isinstance(value, dict)}
+        row = {**{name: row[name] for name in row if name not in replies}, "replies": replies}
+    return shape, _SHAPES[shape].validate_python(row)
 
 
-def _asked(row: dict[str, Any]) -> RevealedQuestion:
-    """The attack writes the replies in each context under the context's own name."""
-    replies = {name: value for name, value in row.items() if isinstance(value, dict)}
-    return _QUESTION.validate_python({**{name: row[name] for name in row if name not in replies}, "replies": replies})
-
-
-def _scored(row: dict[str, Any]) -> EvidenceLine:
-    values: dict[str, Any] = {}
-    for name, value in row.items():
-        nested = value.items() if isinstance(value, dict) else ()
-        values |= {f"{name} {inner}": own for inner, own in nested} if nested else {name: value}
-    del values["attack"]
-    return _OTHER.validate_python({"attack": row["attack"], "values": values})
-
-
-def _sorted(rows: list[Row]) -> Revealed:
-    fields = [row for row in rows if isinstance(row, Recovered)]
-    questions = [row for row in rows if isinstance(row, RevealedQuestion)]
-    providers = sorted(
-        (row for row in rows if isinstance(row, RevealedProvider)), key=lambda row: (row.order, row.provider)
-    )
-    others: dict[str, list[EvidenceLine]] = {}
+def _tables(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """Make a table for each attack; values that were nested carry both names."""
+    flat: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        if isinstance(row, EvidenceLine):
-            others.setdefault(row.attack, []).append(row)
-    fields.sort(key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member"))
-    questions.sort(key=lambda row: (not any(reply.extracted for reply in row.replies.values()), row.split != "member"))
-    tables = {attack: _table(own) for attack, own in others.items()}
-    return Revealed(tuple(fields), tuple(questions), tuple(providers), tables)
-
-
-def _table(rows: list[EvidenceLine]) -> ScoredTable:
-    names = tuple(dict.fromkeys(name for row in rows for name in row.values))
-    return ScoredTable(names, tuple(tuple(_written(row.values.get(name, "")) for name in names) for row in rows))
+        values: dict[str, Any] = {}
+        for name, value in row.items():
+            nested = value.items() if isinstance(value, dict) else ()
+            values |= {f"{name} {inner}": own for inner, own in nested} if nested else {name: value}
+        flat.setdefault(values.pop("attack"), []).append(values)
+    tables = {}
+    for attack, own in flat.items():
+        names = list(dict.fromkeys(name for values in own for name in values))
+        tables[attack] = (names, [[_written(values.get(name, "")) for name in names] for values in own])
+    return tables
 
 
 def _written(value: object) -> str:
