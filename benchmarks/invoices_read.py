@@ -38,8 +38,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Task, TaskKind, TrainingRecipe, Word
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
-from audit.references.answering import save_answering
-from audit.references.extractive import fit_extractive, pointed_samples
+from audit.references.answering import fit_extractive, pointed_samples, save_answering
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.extractive.loading import load_extractive
 from audit.targets.utility import held_out_anls

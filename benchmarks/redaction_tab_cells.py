@@ -24,8 +24,7 @@ from audit.attacks.redaction.embedding import dense, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction.contexts import RedactedSpan
 from audit.extensions.countermeasures.attackers import Text
-from audit.references.classifiers import NetworkKind, fit_network
-from audit.references.embedder import tune
+from audit.references.embedder import NetworkKind, fit_network, tune
 from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.interface import Embed
 

@@ -19,13 +19,11 @@ from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.extensions.papers.image_branch import start_with_images
-from audit.references.cache import key_of, made_once
 from audit.references.encoders import fit, save
-from audit.references.load import with_base
-from audit.references.locate import locate
+from audit.references.load import locate, with_base
 from audit.references.provenance import refuse_the_target
 from audit.references.public_model import check_image_input, check_tokens
-from audit.references.recipes import Recipe
+from audit.references.recipes import Recipe, key_of, made_once
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.tokenizer import load_tokenizer

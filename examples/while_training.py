@@ -15,7 +15,7 @@ from pathlib import Path
 from transformers import Trainer, TrainingArguments
 
 from audit.corpus import manifest
-from audit.references.encoder_batches import Collator, labelled
+from audit.references.encoders import Collator, labelled
 from audit.targets.encoders.families import family_named
 from audit.targets.encoders.loading import load
 from docaudit.integrations.transformers import LeakCallback

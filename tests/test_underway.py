@@ -15,14 +15,14 @@ import pytest
 from audit.corpus.publishing import draft_of
 from audit.errors import EngineError
 from audit.files import write_atomically
-from audit.references.cache import made_once
+from audit.references.recipes import made_once
 from audit.underway import mark_underway, remove_abandoned
 
 FILLS = """
 import sys, time
 from pathlib import Path
 from audit.corpus.publishing import draft_of
-from audit.references.cache import made_once
+from audit.references.recipes import made_once
 place = Path(sys.argv[1])
 def fill(folder):
     (folder / "half").write_text("x")

@@ -6,21 +6,29 @@ The loop is transformers' Trainer; what is ours is the batch: pages are opened w
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from audit.corpus.documents import Corpus, Document
-from audit.corpus.page_view import page_view
+import torch
+
+from audit.corpus.answers import places_of
+from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import EpochWatch, MixedTrainer, store, train
+from audit.targets.answering.loading import is_answering
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import files_of
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.extractive.loading import TASK, is_extractive, may_point
+from audit.targets.extractive.spans import SpanReader, WindowSample
+from audit.targets.extractive.target import ExtractiveTarget
 
 _SHARDS = "model.safetensors.index.json"
 _NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt", "system")
@@ -70,13 +78,23 @@ def fit_answering(
     Raises:
         TargetError: there is no sample, or a sample without an answer.
     """
-    if not samples:
-        raise TargetError("there is no question to train on", "give documents with questions in the split that trains")
     if any(sample.answer is None for sample in samples):
         raise TargetError("a question to train on has no answer")
+    return _fit(target, samples, recipe, _Collator(target.reader), progress)
+
+
+def _fit(
+    target: AnsweringTarget | ExtractiveTarget,
+    samples: Sequence[Any],
+    recipe: AnsweringRecipe,
+    collator: Callable[[Any], Any],
+    progress: Progress,
+) -> tuple[float, ...]:
+    if not samples:
+        raise TargetError("there is no question to train on", "give documents with questions in the split that trains")
     device = target.card.device
     watch = EpochWatch(progress.advance)
-    train(MixedTrainer, target.model, samples, recipe, device, collator=_Collator(target.reader), watch=watch)
+    train(MixedTrainer, target.model, samples, recipe, device, collator=collator, watch=watch)
     target.model.to(device).eval()
     return tuple(score.training_loss for score in watch.history)
 
@@ -109,3 +127,90 @@ class _Collator:
     def __call__(self, samples: Sequence[Sample]) -> Inputs:
         # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
         return self.reader.taught(unopened(samples))
+
+
+@dataclass(frozen=True, eq=False)
+class PointedSample:
+    """A question, its page, and the first and last word of the answer; None: it does not stand on the page."""
+
+    view: PageView
+    question: str
+    words: tuple[int, int] | None
+
+
+def trains_pointing(start: AnyFolder, corpus: Corpus) -> bool:
+    """True where models that this start becomes point at answers, rather than write them.
+
+    Raises:
+        TargetError: the start is no checkpoint, or is unsafe to load.
+    """
+    start = open_checkpoint(start)
+    if corpus.manifest.task.kind == TASK or is_extractive(start):
+        return True
+    return not is_answering(start) and may_point(start)
+
+
+def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[PointedSample, ...]:
+    """The questions of these documents, each with the place of the first of its accepted answers; opens no image.
+
+    That is the question's entity where its words follow each other, else the first place where the page has the answer.
+    """
+    return tuple(
+        PointedSample(view, question.question, _place(document, question))
+        for document, view in ((document, page_view(corpus, document)) for document in documents)
+        for question in document.questions
+        if question.answers and document.words
+    )
+
+
+def _place(document: Document, question: Question) -> tuple[int, int] | None:
+    entity = next((one for one in document.entities if one.id == question.entity), None)
+    if entity is not None and entity.words[-1] - entity.words[0] == len(entity.words) - 1:
+        return entity.words[0], entity.words[-1]
+    return next(iter(places_of(question.answers[0], document.words)), None)
+
+
+def fit_extractive(
+    target: ExtractiveTarget, samples: Sequence[PointedSample], recipe: AnsweringRecipe, progress: Progress = SILENT
+) -> tuple[float, ...]:
+    """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
+
+    A sample is one row: the first window that holds the answer, or the page's first window and "no answer" (ours;
+    transformers' run_qa.py takes every window). On the CPU the same start, samples and recipe give the same weights.
+
+    Args:
+        target: gives the model and the reader that makes its inputs.
+        samples: at least one. Images are opened batch by batch and not kept.
+        recipe: how; its prompt is not read.
+        progress: advanced after every epoch; the stage is the caller's.
+
+    Returns:
+        The mean training loss of each epoch, nats: shape (n_epochs,).
+
+    Raises:
+        TargetError: there is no sample.
+    """
+    return _fit(target, samples, recipe, _PointingCollator(target.reader), progress)
+
+
+@dataclass(frozen=True)
+class _PointingCollator:
+    """Makes a batch. Pages are opened here."""
+
+    reader: SpanReader
+
+    def __call__(self, samples: Sequence[PointedSample]) -> dict[str, torch.Tensor]:
+        rows, spans = zip(*map(self._row, samples), strict=True)
+        batch = self.reader.batch(rows, max(len(row.row.ids) for row in rows))
+        begins, ends = torch.tensor(spans, dtype=torch.long).T
+        return {**batch, "start_positions": begins, "end_positions": ends}
+
+    def _row(self, sample: PointedSample) -> tuple[WindowSample, tuple[int, int]]:
+        # A page view keeps the image it has opened as long as it lives: this copy lives as long as the batch.
+        view = replace(sample.view)
+        windows = self.reader.windows(view, sample.question)
+        spans: list[Any] = [None if sample.words is None else window.span_of(*sample.words) for window in windows]
+        number = next((index for index, span in enumerate(spans) if span is not None), None)
+        if number is None:
+            return WindowSample(view, sample.question, window=windows[0]), (windows[0].null, windows[0].null)
+        return WindowSample(view, sample.question, window=windows[number]), spans[number]

@@ -15,8 +15,8 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError
-from audit.references.cache import key_of, made_once
 from audit.references.provenance import Origin, content_of, write_origin
+from audit.references.recipes import key_of, made_once
 from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
 from audit.targets.opening import open_model
 

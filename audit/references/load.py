@@ -13,11 +13,10 @@ from typing import Literal
 
 from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
-from audit.errors import TargetError
-from audit.references.cache import UNFINISHED
+from audit.errors import TargetError, UsageError
 from audit.references.likeness import Drawn, distance_of_drawn, drawn_weights, refuse_a_near_copy
-from audit.references.provenance import adapter_of, refuse_the_target, refuse_unfit
-from audit.references.split_models import read_splits
+from audit.references.provenance import adapter_of, read_splits, refuse_the_target, refuse_unfit
+from audit.references.recipes import UNFINISHED
 from audit.targets.answering.denoiser import is_denoiser
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import (
@@ -307,3 +306,42 @@ def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget
             f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
             "it must be of the target's own kind",
         )
+
+
+REFERENCE_NAMES = ("auxiliary", *SAME_KIND, "embedder")
+
+
+def locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
+    """The folders of each reference; the command line outranks the manifest.
+
+    Raises:
+        UsageError: a name that is no reference.
+    """
+    unknown = sorted(set(given) - set(REFERENCE_NAMES))
+    if unknown:
+        raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
+    folders: dict[str, list[GivenFolder]] = {}
+    for name in REFERENCE_NAMES:
+        named = getattr(corpus.manifest.references, name) or ()
+        paths = (named,) if isinstance(named, str) else named
+        folders[name] = [GivenFolder(corpus.root / path, "manifest") for path in paths]
+        if name in given:
+            folders[name] = [GivenFolder(path, "command line") for path in given[name]]
+    for name, own in folders.items():
+        refuse_lost(name, own)
+        if len(own) > 1 and name in ("auxiliary", "pretrained", "embedder"):
+            raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
+    return {name: own for name, own in folders.items() if own}
+
+
+def without_auxiliary(given: Mapping[str, list[GivenFolder]]) -> dict[str, list[GivenFolder]]:
+    """The references when other public documents are to train the auxiliary.
+
+    Raises:
+        UsageError: they would train nothing.
+    """
+    if any(folder.source == "command line" for folder in given.get("auxiliary", ())):
+        raise UsageError("--reference public and auxiliary=PATH: nothing would be trained", "give one of them")
+    if "pretrained" not in given:
+        raise UsageError("--reference public: nothing to train on these documents", "add --reference pretrained=PATH")
+    return {name: folders for name, folders in given.items() if name != "auxiliary"}

@@ -1,6 +1,6 @@
-"""The origin of a trained reference, written into its folder: one that saw what is audited later is refused.
+"""What a trained reference's folder says of it: its origin, and the documents of each split model.
 
-Copies of a document count as that document: a model that learnt one of them knows them all.
+A reference that saw what is audited later is refused. Copies of a document count as that document.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import json
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
-from audit.corpus.documents import Corpus, Document
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as strict_dataclass
+
+from audit.corpus.documents import STRICT, Corpus, Document
 from audit.corpus.images import image_path, read_header
-from audit.errors import TargetError
-from audit.references.adapters import adapter_words
+from audit.errors import ManifestError, TargetError
 from audit.references.likeness import refuse_a_noisy_copy
+from audit.references.starting import adapter_words
 from audit.targets.checkpoint.folder import CheckpointFolder
 
 FILE_NAME = "docaudit-origin.json"
@@ -125,3 +129,74 @@ def _begun(start: CheckpointFolder) -> tuple[str, ...]:
 
 def _weights(folder: CheckpointFolder) -> frozenset[str]:
     return frozenset(digest.hex() for digest in folder.weights)
+
+
+SPLITS_FILE = "splits.json"
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class Splits:
+    """Which documents each model is trained on: the content of `splits.json`.
+
+    Attributes:
+        corpus: the data set's sha256.
+        key: over all that the models depend on.
+        members: for each model, the ids of its documents, in file order. Model i lies in `folder_of(i)`.
+    """
+
+    schema: Literal[1]
+    corpus: str
+    key: str
+    members: tuple[tuple[str, ...], ...]
+
+
+_splits_type = TypeAdapter(Splits)
+
+
+def folder_of(number: int) -> str:
+    """The name of a model's folder, beside `splits.json`."""
+    return f"model-{number:02}"
+
+
+def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
+    """The models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
+
+    Args:
+        folder: that of `train_splits`.
+        corpus: the data set that they are to have been trained on; None: any.
+
+    Raises:
+        ManifestError: there is no `splits.json`, it cannot be used, or it is of another data set.
+        TargetError: a model is missing.
+    """
+    splits = read_plan(folder)
+    if corpus is not None and splits.corpus != corpus.sha256:
+        raise ManifestError(
+            f"{folder}: these models were trained on another data set, or on this one before it was changed",
+            "train them anew: docaudit train-splits",
+        )
+    models = [(folder / folder_of(number), frozenset(members)) for number, members in enumerate(splits.members)]
+    missing = [path.name for path, _ in models if not path.is_dir()]
+    if missing:
+        raise TargetError(
+            f"{folder}: {len(missing)} of {len(models)} models are missing, the first is {missing[0]}",
+            "run the same docaudit train-splits again: it goes on where it was",
+        )
+    return models
+
+
+def read_plan(folder: Path) -> Splits:
+    """Read which documents each model is trained on.
+
+    Raises:
+        ManifestError: there is no `splits.json`, or it cannot be used.
+    """
+    path = folder / SPLITS_FILE
+    try:
+        return _splits_type.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise ManifestError(f"{folder}: no {SPLITS_FILE}", "train such models with: docaudit train-splits") from None
+    except OSError as error:
+        raise ManifestError(f"{path}: {error.strerror}") from None
+    except ValidationError:
+        raise ManifestError(f"{path}: not a list of the documents of split models") from None

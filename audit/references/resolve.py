@@ -14,11 +14,11 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import Progress
 from audit.errors import UsageError
-from audit.references.adapters import adapter_words
 from audit.references.load import (
     PROVIDE_BASELINES,
     PROVIDE_BASELINES_OF_ADAPTER,
     PROVIDE_EMBEDDER,
+    REFERENCE_NAMES,
     SAME_KIND,
     AuditedModel,
     Embedder,
@@ -28,9 +28,10 @@ from audit.references.load import (
     in_format_of,
     load_given_embedder,
     load_same_kind,
+    locate,
     with_base,
+    without_auxiliary,
 )
-from audit.references.locate import REFERENCE_NAMES, locate, without_auxiliary
 from audit.references.provenance import refuse_the_target
 from audit.references.public_model import (
     PublicModel,
@@ -45,6 +46,7 @@ from audit.references.public_model import (
     refuse_audited,
 )
 from audit.references.recipes import Recipe
+from audit.references.starting import adapter_words
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.tokenizer import load_tokenizer

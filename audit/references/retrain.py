@@ -15,12 +15,18 @@ from audit.corpus.images import open_image
 from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.references.adapters import adapting, without_weights
-from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.answering import (
+    fit_answering,
+    fit_extractive,
+    pointed_samples,
+    recipe_of,
+    samples_of,
+    save_answering,
+    trains_pointing,
+)
 from audit.references.encoders import fit, save
-from audit.references.extractive import fit_extractive, pointed_samples, trains_pointing
 from audit.references.recipes import AnsweringRecipe, Recipe
-from audit.references.starting import starting_model
+from audit.references.starting import adapting, starting_model, without_weights
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.safety import hub_hint, refuse_training

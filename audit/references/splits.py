@@ -27,10 +27,9 @@ from audit.engine.journal import exclusive
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import write_atomically
-from audit.references.cache import key_of, made_once
-from audit.references.provenance import content_of
+from audit.references.provenance import SPLITS_FILE, Splits, content_of, folder_of, read_plan, read_splits
+from audit.references.recipes import key_of, made_once
 from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
-from audit.references.split_models import FILE_NAME, Splits, folder_of, read_plan, read_splits
 from audit.targets.checkpoint.content import files_of
 from audit.targets.opening import open_model, threads, use_threads
 
@@ -149,7 +148,7 @@ def train_splits(
 
 def _claim(out: Path, splits: Splits) -> None:
     """Write the plan, or find it there; remove what a killed training left unfinished."""
-    path = out / FILE_NAME
+    path = out / SPLITS_FILE
     if path.exists():
         if read_plan(out).key != splits.key:
             raise UsageError(
@@ -157,7 +156,7 @@ def _claim(out: Path, splits: Splits) -> None:
                 "choose another folder, or remove that one",
             )
     elif (out / folder_of(0)).exists():
-        raise UsageError(f"{out} holds {folder_of(0)} without {FILE_NAME}", "choose another folder")
+        raise UsageError(f"{out} holds {folder_of(0)} without {SPLITS_FILE}", "choose another folder")
     else:
         write_atomically(path, (json.dumps(asdict(cast("Any", splits)), indent=1) + "\n").encode())
     for unfinished in out.glob("unfinished-*"):
@@ -200,7 +199,7 @@ class _Elsewhere:
             EngineError: the other process does not see the folder, or got other files.
         """
         use_threads(self.threads)
-        seen = (self.out / FILE_NAME).is_file()
+        seen = (self.out / SPLITS_FILE).is_file()
         splits = read_plan(self.out) if seen else None
         if splits is None or splits.key != self.key:
             raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")

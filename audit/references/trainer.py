@@ -14,8 +14,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerContr
 
 from audit.errors import TargetError
 from audit.private import PrivateFolder
-from audit.references.recipes import Schedule
-from audit.references.reproducible import reproducible
+from audit.references.recipes import Schedule, reproducible
 from audit.targets.checkpoint.memory import RESIDENTS
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.checkpoint.weights import not_finite

@@ -13,8 +13,7 @@ from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.references.load import PROVIDE_EMBEDDER
-from audit.references.locate import REFERENCE_NAMES
+from audit.references.load import PROVIDE_EMBEDDER, REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.privacy import stated_guarantee

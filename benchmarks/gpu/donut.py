@@ -16,8 +16,7 @@ from vqa_sroie_findings import Audited, resolution_lines
 
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, ReferencePaths, TrainingRecipe
-from audit.references.cache import made_once
-from audit.references.recipes import AnsweringRecipe
+from audit.references.recipes import AnsweringRecipe, made_once
 from audit.targets.answering.reader import Sample
 from benchmarks.gpu.learning import beats_guessing, draw_samples, learn_to_read, round_lines, texts_of, write_others
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work

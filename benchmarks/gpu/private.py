@@ -16,7 +16,7 @@ from audit import record as records
 from audit.errors import TargetError
 from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
-from audit.references.cache import made_once
+from audit.references.recipes import made_once
 from audit.targets.checkpoint.privacy import privacy_card
 from benchmarks.gpu.reading import FINE_RATE, attack_of, read, shared_data
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work

@@ -11,7 +11,7 @@ from receipts_templates import write
 from transformers import BertConfig, BertModel
 from vocabulary import train_tokenizer
 
-from audit.references.cache import made_once
+from audit.references.recipes import made_once
 from benchmarks.gpu.work import Inputs
 
 N_RECEIPTS = 12

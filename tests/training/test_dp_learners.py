@@ -22,7 +22,7 @@ from audit.errors import ManifestError, TargetError
 from audit.extensions.papers.vocabulary import Vocabulary
 from audit.extensions.private.learners import open_learner
 from audit.extensions.private.units import Learner
-from audit.references.encoder_batches import Collator
+from audit.references.encoders import Collator
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.families import family_named
 from audit.targets.opening import check, target_of

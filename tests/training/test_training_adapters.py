@@ -25,11 +25,11 @@ from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.extensions.countermeasures.blocking import Blocking
 from audit.extensions.countermeasures.scans import apply
-from audit.references import adapters as module
-from audit.references.adapters import adapter_words, adapting, without_weights
+from audit.references import starting as module
 from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
 from audit.references.splits import train_splits
+from audit.references.starting import adapter_words, adapting, without_weights
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.safety import quiet

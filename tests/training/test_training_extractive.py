@@ -18,7 +18,6 @@ from audit.errors import TargetError
 from audit.extensions.private.learners import open_learner
 from audit.references.answering import save_answering
 from audit.references.baselines import train_baseline
-from audit.references.extractive import PointedSample, fit_extractive, pointed_samples
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import Retraining, retrain
 from audit.targets.extractive.loading import is_extractive, load_extractive

@@ -6,8 +6,7 @@ import tiny
 import torch
 
 from audit.errors import TargetError
-from audit.references.encoder_batches import Collator, Example
-from audit.references.encoders import fit, save
+from audit.references.encoders import Collator, Example, fit, save
 from audit.references.recipes import Recipe
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from audit.references.classifiers import LEARNING_RATES, NetworkKind, _cnn, fit_network, flattened_size
+from audit.references.embedder import LEARNING_RATES, NetworkKind, _cnn, fit_network, flattened_size
 
 KINDS: tuple[NetworkKind, ...] = ("mlp", "cnn")
 N_DIMENSIONS = 96

@@ -8,8 +8,7 @@ import tiny
 import torch
 
 from audit.corpus.documents import Document, Entity
-from audit.references.encoder_batches import Collator, labelled
-from audit.references.encoders import fit, save
+from audit.references.encoders import Collator, fit, labelled, save
 from audit.references.recipes import Recipe
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder

@@ -19,8 +19,8 @@ from audit.engine.interface import Silent
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.references import splits as module
+from audit.references.provenance import SPLITS_FILE, folder_of, read_splits
 from audit.references.recipes import AnsweringRecipe, Recipe
-from audit.references.split_models import FILE_NAME, folder_of, read_splits
 from audit.references.splits import halves_of, train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -184,7 +184,7 @@ def test_a_killed_training_goes_on_where_it_was_and_ends_as_if_nothing_had_happe
 
 def test_models_of_another_plan_are_not_mixed_in(start, pages, tmp_path, untrained):
     train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
-    plan = (tmp_path / FILE_NAME).read_bytes()
+    plan = (tmp_path / SPLITS_FILE).read_bytes()
     for other in (
         {"count": 2},
         {"count": K, "seed": 1},
@@ -195,10 +195,10 @@ def test_models_of_another_plan_are_not_mixed_in(start, pages, tmp_path, untrain
             train_splits(start, pages, tmp_path, **{"recipe": RECIPE, **other})
     with pytest.raises(UsageError, match="of another data set"):
         train_splits(start, replace(pages, sha256="d" * 64), tmp_path, count=K, recipe=RECIPE)
-    assert (tmp_path / FILE_NAME).read_bytes() == plan
+    assert (tmp_path / SPLITS_FILE).read_bytes() == plan
     assert len(untrained) == K
-    (tmp_path / FILE_NAME).unlink()
-    with pytest.raises(UsageError, match=f"without {FILE_NAME}"):
+    (tmp_path / SPLITS_FILE).unlink()
+    with pytest.raises(UsageError, match=f"without {SPLITS_FILE}"):
         train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
 
 
@@ -224,7 +224,7 @@ def test_two_trainings_do_not_share_a_folder(start, pages, tmp_path, untrained):
 
 
 def test_a_folder_that_is_not_whole_is_not_read(start, pages, tmp_path, untrained):
-    with pytest.raises(ManifestError, match=f"no {FILE_NAME}"):
+    with pytest.raises(ManifestError, match=f"no {SPLITS_FILE}"):
         read_splits(tmp_path)
     train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
     (tmp_path / folder_of(1)).rename(tmp_path / "elsewhere")
@@ -237,7 +237,7 @@ def test_a_folder_that_is_not_whole_is_not_read(start, pages, tmp_path, untraine
     "content", ["", "{}", "[1]", '{"schema": 2, "corpus": "a", "key": "b", "members": []}', "\xff"]
 )
 def test_a_damaged_plan_is_an_error(tmp_path, content):
-    (tmp_path / FILE_NAME).write_bytes(content.encode("latin-1"))
+    (tmp_path / SPLITS_FILE).write_bytes(content.encode("latin-1"))
     with pytest.raises(ManifestError, match="not a list of the documents"):
         read_splits(tmp_path)
 

@@ -152,13 +152,13 @@ def _gradient_boosting(features: Features, classes: Ints, seed: int) -> Classifi
 
 
 def _mlp(features: Features, classes: Ints, seed: int) -> Classifier:
-    from audit.references.classifiers import fit_network
+    from audit.references.embedder import fit_network
 
     return fit_network("mlp", features, classes, n_classes=len(CATEGORIES), seed=seed)
 
 
 def _cnn(features: Features, classes: Ints, seed: int) -> Classifier:
-    from audit.references.classifiers import fit_network
+    from audit.references.embedder import fit_network
 
     return _Padded(fit_network("cnn", _padded(features), classes, n_classes=len(CATEGORIES), seed=seed))
 

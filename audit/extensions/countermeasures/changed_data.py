@@ -83,7 +83,7 @@ def train_on(
     Raises:
         DocauditError: what `write_data` or the training raises.
     """
-    from audit.references.cache import key_of, made_once
+    from audit.references.recipes import key_of, made_once
     from audit.references.retrain import Retraining, recipe_for, retrain
     from audit.targets.opening import open_model
 

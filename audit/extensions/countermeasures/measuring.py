@@ -32,7 +32,7 @@ from audit.extensions.countermeasures.scans import (
 )
 from audit.policy import Policy
 from audit.record import AuditRecord
-from audit.references.cache import key_of
+from audit.references.recipes import key_of
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import write_report

@@ -52,7 +52,7 @@ class HigherResolution(TrainingDefense):
         Raises:
             TargetError: the model sees no pictures, or only of one size; or pages have no more pixels than it sees.
         """
-        from audit.references.cache import key_of, made_once
+        from audit.references.recipes import key_of, made_once
         from audit.references.retrain import Retraining, recipe_for, retrain
         from audit.targets.checkpoint.folder import open_checkpoint
 

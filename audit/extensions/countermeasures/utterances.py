@@ -58,7 +58,7 @@ class NluTraining(TrainingDefense):
         from audit.corpus.manifest import load
         from audit.extensions.countermeasures.changed_data import write_changed
         from audit.extensions.papers.utterance_training import fit_nlu
-        from audit.references.cache import key_of, made_once
+        from audit.references.recipes import key_of, made_once
         from audit.targets.checkpoint.folder import open_checkpoint
 
         opened = open_checkpoint(start)

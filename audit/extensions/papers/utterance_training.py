@@ -23,7 +23,7 @@ from audit.errors import TargetError
 from audit.extensions.papers.utterance_model import NluConfig, NluModel
 from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
 from audit.extensions.papers.vocabulary import Vocabulary
-from audit.references.reproducible import reproducible
+from audit.references.recipes import reproducible
 from audit.references.trainer import store
 from audit.targets.checkpoint.content import TRAINER_STATE
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder

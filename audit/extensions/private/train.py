@@ -27,8 +27,8 @@ from audit.extensions.private.mechanism import SeededRandom, SystemRandom, run_m
 from audit.extensions.private.options import DpOptions, Proves, check_options, learning_rate, settle
 from audit.extensions.private.units import DrawnUnit, Learner, Unit, draw_samples, kind_of, units_of
 from audit.files import write_atomically
-from audit.references.cache import key_of, made_once
 from audit.references.provenance import refuse_the_target
+from audit.references.recipes import key_of, made_once
 from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.privacy import PRIVACY_FILE, dump_privacy, weights_sha256
 from audit.targets.checkpoint.safety import quiet

@@ -6,9 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from audit import plugins
 from audit.corpus.documents import Task
 from audit.corpus.tagging import canonical, scheme_of, scheme_problems
 from audit.errors import TargetError
+from audit.targets.answering.loading import known_answering
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoders.families import known_families
 from audit.targets.encoders.heads import HEADS, HeadName
@@ -110,10 +112,6 @@ def unknown_hint(kind: str) -> str:
 
 def known_models() -> str:
     """Every kind of model that can be audited, by what it is for."""
-    # Both import what loads encoders.
-    from audit.targets.answering.loading import known_answering
-    from audit.targets.opening import openers
-
     families = known_families().values()
     parts = [
         f"for {HEADS[head].words}: {', '.join(family.name for family in families if head in family.heads)}"
@@ -121,5 +119,5 @@ def known_models() -> str:
     ]
     parts += [f"that answer questions: {known_answering()}"]
     parts += ["that point at answers: any with an extractive question answering head of transformers"]
-    parts += [opener.words for opener in openers().values() if opener.words]
+    parts += [words for one in plugins.load("docaudit.targets").values() if (words := getattr(one, "words", ""))]
     return "models " + "; ".join(parts)

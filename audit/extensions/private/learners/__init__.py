@@ -7,7 +7,7 @@ from audit.errors import TargetError
 from audit.extensions.private.learners.answering import AnsweringLearner
 from audit.extensions.private.learners.encoder import EncoderLearner
 from audit.extensions.private.units import Learner
-from audit.references.extractive import trains_pointing
+from audit.references.answering import trains_pointing
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for, under_head
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint

@@ -12,8 +12,7 @@ import torch
 from audit.corpus.documents import Document
 from audit.extensions.private.learners.answering import mean_costs
 from audit.extensions.private.units import Batch, Learner
-from audit.references.encoder_batches import Collator, Example, labelled
-from audit.references.encoders import save
+from audit.references.encoders import Collator, Example, labelled, save
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import family_of
