@@ -16,7 +16,7 @@ from audit.corpus.documents import Document, Entity, Question, ReferencePaths, T
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
 from audit.extensions.private.learners import open_learner
-from audit.references.answering import save_answering
+from audit.references.answering import PointedSample, fit_extractive, pointed_samples, save_answering
 from audit.references.baselines import train_baseline
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import Retraining, retrain
