@@ -128,5 +128,5 @@ def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypat
 
 
 def test_it_starts_without_torch():
-    code = "import sys, audit.workflows.doctor, audit.cli.doctor; sys.exit('torch' in sys.modules)"
+    code = "import sys, audit.workflows.doctor, audit.cli.start; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

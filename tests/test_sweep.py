@@ -18,9 +18,9 @@ from audit import record as records
 from audit.attacks import TEXTS
 from audit.cli import app, console
 from audit.errors import UsageError
-from audit.measurements import Count, Estimate
+from audit.measurements import Estimate
 from audit.policy import Verdict
-from audit.report.checkpoints import summary
+from audit.report.checkpoints import answer, summary
 from audit.targets.checkpoint import content
 from audit.targets.checkpoint.content import TrainingProgress, training_progress
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -29,9 +29,6 @@ from audit.workflows import sweep
 from audit.workflows.sweep import (
     Checkpoint,
     CheckpointAudit,
-    Sweep,
-    answer_of,
-    attacked_otherwise,
     exit_code,
     find_checkpoints,
 )
@@ -296,23 +293,6 @@ def test_wrong_usage_exits_2_and_says_what_to_do(training_run, data, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_checkpoints_with_other_tokens_are_named():
-    def audited(name, n_fields):
-        done = records.Completed("reconstruction", (), {}, (), (Count("fields", n_fields, "fields"),))
-        return CheckpointAudit(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
-
-    results = [audited("a", 4), CheckpointAudit(Checkpoint(sweep.Path("b"), 1)), audited("c", 5), audited("d", 4)]
-    assert attacked_otherwise(results) == ["c"]
-
-
-def test_checkpoints_are_not_said_to_have_other_tokens_where_no_field_was_attacked():
-    def audited(name, stalled):
-        done = records.Completed("canaries", (), {}, (), (Count("steps stalled", stalled, "steps"),))
-        return CheckpointAudit(Checkpoint(sweep.Path(name), 1), tiny.record(done), verdict(11))
-
-    assert attacked_otherwise([audited("a", 0), audited("b", 3)]) == []
-
-
 def test_a_sweep_shows_what_sums_up_each_attack_that_ran_and_the_last_checkpoint_that_passes(capsys):
     def audited(name, value):
         found = Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
@@ -327,7 +307,7 @@ def test_a_sweep_shows_what_sums_up_each_attack_that_ran_and_the_last_checkpoint
     columns = summary([one.record for one in results if one.record])
     assert columns == {"membership, AUC": ("membership", "auc"), "canaries, excess": ("canaries", "excess")}
     rows = [(one.checkpoint.x, one.checkpoint.name, one.record, one.verdict) for one in results]
-    said = answer_of(Sweep("epoch", tuple(one.checkpoint for one in results)), results)
+    said = answer("epoch", [(x, name, verdict) for x, name, _, verdict in rows]).text
     console.show_sweep("epoch", rows, columns, said, ["out/trend.pdf"])
     shown = capsys.readouterr().out
     expected = {"canaries, excess": True, "0.250": True, "0.750": True, "IpF": False, "AUC": False}

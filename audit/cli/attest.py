@@ -1,4 +1,4 @@
-"""`docaudit attest`."""
+"""`docaudit attest` and `docaudit verify`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
+from audit.cli.options import DataOfRecord, ModelOfRecord, References, named_paths
+from audit.errors import UsageError
+
+EPILOGS = {
+    "verify": (
+        "Exit codes: 0 everything that was compared agrees; 10 something differs; 2 wrong usage or input, or a record "
+        "that contradicts itself; 1 docaudit failed."
+    )
+}
+DIFFERS = 10
 
 
 def attest(
@@ -36,3 +46,57 @@ def attest(
     console.say(f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}")
     if written.key is None:
         console.warn("without --key whoever can change these files can write the statement anew")
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that a scan wrote.", show_default=False)],
+    pub: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="The signer's ed25519 public key in PEM.", show_default="not checked"),
+    ] = None,
+    model: ModelOfRecord = None,
+    data: DataOfRecord = None,
+    attestation: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The statement.", show_default="that in DIR")
+    ] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Ask this share of the trials again, drawn by lot, and compare each outcome with the journal in "
+            "DIR/evidence; needs --model and --data.",
+            show_default=False,
+        ),
+    ] = None,
+    draw: Annotated[int, typer.Option(min=0, help="Seed of the lot that draws trials.")] = 0,
+    reference: References = None,
+    attack_parameters: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The parameters of attacks that the scan was given.", show_default=False),
+    ] = None,
+) -> None:
+    """Compare a report folder with its attestation, and say what differs, one line each.
+
+    Every file is hashed again, the verdict follows anew from the record under the policy that it declares, and what
+    the PDF files embed is compared. With --sample trials are asked again, which needs no trust in whoever signed.
+    """
+    from audit.workflows import verify as workflow
+
+    if sample is not None and not 0 < sample <= 1:
+        raise UsageError(f"--sample {sample:g}: no share", "a number over 0, up to 1: 0.05 is one trial in twenty")
+    if sample is not None and (model is None or data is None):
+        raise UsageError("--sample asks the model again", "give --model MODEL_DIR and --data DATA_DIR")
+    with console.Reporter():
+        record, found = workflow.verify(folder, pub, model, data, attestation)
+    if sample is not None and model is not None and data is not None and not found.differences:
+        from audit.workflows.asking_again import SampleOptions, ask_again
+
+        again = SampleOptions(sample, draw, named_paths(reference), attack_parameters)
+        with console.Reporter() as progress:
+            ask_again(folder, record, model, data, again, found, progress)
+    console.show_subject(record)
+    console.say(*(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes))
+    console.say(*(f"DIFFERS: {line}" for line in found.differences))
+    if not found.differences:
+        console.say("Everything that was compared agrees.")
+    raise typer.Exit(DIFFERS if found.differences else 0)

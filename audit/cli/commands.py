@@ -14,8 +14,8 @@ from audit.cli.options import EXIT_HELP, show_errors
 _START, _DATA, _AUDIT = "Start", "Data", "Audit"
 _MODELS, _MEASURES = "References", "Countermeasures and canaries"
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("demo:demo", _START),
-    "doctor": ("doctor:doctor", _START),
+    "demo": ("start:demo", _START),
+    "doctor": ("start:doctor", _START),
     "init": ("init:init", _DATA),
     "import": ("import_data:import_data", _DATA),
     "ocr": ("ocr:ocr", _DATA),
@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "diff": ("diff:diff", _AUDIT),
     "report": ("report:report", _AUDIT),
     "attest": ("attest:attest", _AUDIT),
-    "verify": ("verify:verify", _AUDIT),
+    "verify": ("attest:verify", _AUDIT),
     "references": ("references:references", _MODELS),
     "train-baseline": ("train:train_baseline", _MODELS),
     "train-splits": ("train:train_splits", _MODELS),
@@ -58,8 +58,8 @@ def make_app(called: str | None = None) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=panel)
         else:
-            epilog = getattr(imported, "EPILOG", None)
-            app.command(name, epilog=epilog, rich_help_panel=panel)(show_errors()(command))
+            epilogs = getattr(imported, "EPILOGS", {})
+            app.command(name, epilog=epilogs.get(name), rich_help_panel=panel)(show_errors()(command))
     if called not in COMMANDS:
         for add in plugins.load("docaudit.commands").values():
             add(app)

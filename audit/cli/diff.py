@@ -11,10 +11,10 @@ from audit.cli import console
 from audit.cli.options import PolicyName
 from audit.errors import UsageError
 
-EPILOG = (
-    "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong usage or "
-    "input, or scans that differ in more than the model; 1 docaudit failed."
-)
+EPILOGS = {
+    "diff": "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong "
+    "usage or input, or scans that differ in more than the model; 1 docaudit failed."
+}
 
 FORMATS = ("text", "json", "markdown")
 

@@ -11,7 +11,7 @@ from audit.cli import console
 from audit.cli.options import EXIT_HELP, DataOfRecord, ModelOfRecord, PolicyName
 from audit.cli.verdicts import Formats, Quiet, choose, clearing, show
 
-EPILOG = EXIT_HELP
+EPILOGS = {"gate": EXIT_HELP}
 
 
 def gate(

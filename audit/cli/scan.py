@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from audit.workflows.options import ScanOptions
     from audit.workflows.setup import ScanSetup
 
-EPILOG = (
-    f"{EXIT_HELP} With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A checkpoint "
-    "that cannot be audited counts as undecided (11); when none can, the exit code is 2."
-)
+EPILOGS = {
+    "scan": f"{EXIT_HELP} With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A "
+    "checkpoint that cannot be audited counts as undecided (11); when none can, the exit code is 2."
+}
 ATTACKS = [*TEXTS]
 DEFENSES = [*query_defenses()]
 
@@ -203,7 +203,8 @@ def _open(options: ScanOptions) -> ScanSetup:
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and return the exit code of them all."""
-    from audit.report.checkpoints import summary
+    from audit.report import trend
+    from audit.report.checkpoints import answer, summary
     from audit.workflows import sweep
 
     run = sweep.find_checkpoints(pattern)
@@ -217,7 +218,9 @@ def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool
     if not quiet:
         rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
         columns = summary([record for _, _, record, _ in rows if record is not None])
-        console.show_sweep(run.axis, rows, columns, sweep.answer_of(run, results), sweep.files_of(results, options.out))
+        files = [str(options.out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (options.out / name).exists()]
+        said = answer(run.axis, [(x, name, verdict) for x, name, _, verdict in rows]).text
+        console.show_sweep(run.axis, rows, columns, said, [*files, f"the reports in {options.out / 'CHECKPOINT'}"])
     return sweep.exit_code(results)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import tomli_w
 
 from audit import __version__
-from audit.attacks import TEXTS
 from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
 from audit.record import AuditRecord, Completed, read
@@ -113,28 +112,16 @@ def _files() -> Iterator[tuple[str, bytes]]:
     yield "data/manifest.toml", tomli_w.dumps(manifest).encode()
 
 
-def summarise(record: AuditRecord) -> Iterator[str]:
-    """Say in a line for each attack what it found, the worst that it measured; then what speaks for no leak."""
-    told: set[str] = set()
-    for leak in leaks(record):
-        if leak.attack not in told:
-            told.add(leak.attack)
-            yield f"{leak.attack}: {leak.sentence}"
-    for result in record.attacks:
-        if isinstance(result, Completed) and result.attack not in told:
-            yield f"{result.attack}: no leak shown"
-
-
-def describe(record: AuditRecord, documents: int) -> Iterator[str]:
-    """Say what was done, in sentences."""
-    members = record.corpus.documents["member"]
+def describe(record: AuditRecord) -> Iterator[str]:
+    """Say what was done, and in a line for each attack the worst that it found."""
     ran = [result.attack for result in record.attacks if isinstance(result, Completed)]
     yield (
-        f"A small LayoutLM, trained on {members} made-up receipts until it knew them by heart, was attacked "
-        f"as by somebody who has the model and wants the receipts: {len(ran)} of {len(TEXTS)} attacks fit "
-        f"it ({', '.join(ran)})."
+        f"A small LayoutLM, trained on {record.corpus.documents['member']} made-up receipts until it knew them by "
+        f"heart, was attacked as by somebody who has the model and wants the receipts: {len(ran)} attacks took"
+        f" {record.timing.seconds:.0f} s on this machine alone."
     )
-    yield (
-        f"They tried {documents} receipts drawn by lot, half of them never seen in training, in "
-        f"{record.timing.seconds:.0f} s, on this machine alone."
-    )
+    worst: dict[str, str] = {}
+    for leak in leaks(record):
+        worst.setdefault(leak.attack, leak.sentence)
+    for attack in ran:
+        yield f"{attack}: {worst.get(attack, 'no leak shown')}"

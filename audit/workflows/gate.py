@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,10 +17,10 @@ from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.policy.consistency import check_consistency, check_values
 from audit.policy.of_attacks import check_against_attacks
-from audit.record import AuditRecord, Skipped
+from audit.record import AuditRecord
 
 if TYPE_CHECKING:
-    from audit.corpus.documents import Corpus
+    pass
 
 SHOWN = 8
 """Files that a warning names (ours)."""
@@ -213,20 +212,4 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
     corpus = load(folder)
     if corpus.sha256 != record.corpus.sha256:
         return [f"{folder}: the record is of another data set, or of another state of it"]
-    problem = "the record says that it cannot feed"
-    return [f"{folder}: {problem} {attack}, and it can" for attack in _said_to_lack(record, corpus)]
-
-
-def _said_to_lack(record: AuditRecord, corpus: Corpus) -> Iterator[str]:
-    """Attacks that the record excuses for what the data set does not hold, and that it holds."""
-    from audit.attacks.battery import BATTERY
-
-    excused = {item.attack for item in record.left_out if item.lacks is not None}
-    excused |= {result.attack for result in record.attacks if isinstance(result, Skipped) and result.by_data}
-    # What a scan leaves out of the documents may be what an attack lacked.
-    whole = not {*record.corpus.near_copies.values(), *record.corpus.unread.values()} - {0}
-    for kind in BATTERY:
-        attack = kind.preset(record.budget)
-        bare = whole or not attack.excused(replace(corpus, documents=()))
-        if kind.name in excused and bare and not attack.excused(corpus):
-            yield kind.name
+    return []

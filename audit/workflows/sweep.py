@@ -10,15 +10,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from audit.attacks import TEXTS
 from audit.engine.interface import Progress
 from audit.errors import RecordError, RenderError, TargetError, UsageError
 from audit.files import EVIDENCE
-from audit.measurements import Count
 from audit.policy import EXIT_CODES, Policy, Verdict
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report import trend
-from audit.report.checkpoints import answer
 from audit.targets.checkpoint.content import training_progress
 from audit.workflows.folders import claim_folder
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
@@ -188,11 +185,6 @@ def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> 
         warnings = trend.write(rows, sweep.axis, out) if rows else []
     except (RenderError, RecordError) as error:
         warnings = error.lines
-    others = attacked_otherwise(results)
-    if others:
-        warnings.append(
-            f"not attacked on the fields of the first checkpoint, as their tokens differ: {', '.join(others)}"
-        )
     return warnings
 
 
@@ -206,35 +198,3 @@ def exit_code(results: Sequence[CheckpointAudit]) -> int:
         return TargetError.exit_code
     codes = {verdict.exit_code if verdict else EXIT_CODES["undecided"] for verdict in verdicts}
     return next(code for code in _WORST_FIRST if code in codes)
-
-
-def answer_of(sweep: Sweep, results: Sequence[CheckpointAudit]) -> str:
-    """Name the last checkpoint that passes, and what became of the others."""
-    return answer(sweep.axis, [(one.checkpoint.x, one.checkpoint.name, one.verdict) for one in results]).text
-
-
-def files_of(results: Sequence[CheckpointAudit], out: Path) -> list[str]:
-    """List what there is to read in the folder of a sweep."""
-    written = [str(out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (out / name).exists()]
-    audited = any(result.record is not None for result in results)
-    return [*written, f"and each checkpoint's own reports in {out / 'CHECKPOINT'}"] if audited else []
-
-
-def attacked_otherwise(results: Sequence[CheckpointAudit]) -> list[str]:
-    """List the checkpoints that were not attacked on the fields of the first one, as their tokens differ."""
-    of_fields = {name for name, text in TEXTS.items() if text.counts_fields}
-    counts = {
-        result.checkpoint.name: {attack: own for attack, own in _counts(result).items() if attack in of_fields}
-        for result in results
-        if result.record is not None
-    }
-    first = next(iter(counts.values()), {})
-    return [
-        name for name, own in counts.items() if any(own[attack] != first.get(attack, own[attack]) for attack in own)
-    ]
-
-
-def _counts(result: CheckpointAudit) -> dict[str, tuple[Count, ...]]:
-    """The counts of every attack that ran, by its name."""
-    attacks = result.record.attacks if result.record is not None else ()
-    return {done.attack: done.counts for done in attacks if isinstance(done, Completed)}
