@@ -21,7 +21,7 @@ from audit.attacks.budget import FOLDS, SHARES, blocks, halves, sample, side_of
 from audit.cli import app, console
 from audit.engine.interface import Trial
 from audit.engine.journal import Journal
-from audit.report.found import decides_most, findings
+from audit.report.answer import decides_most, findings
 from audit.workflows import bounded
 from audit.workflows.plan import timing
 

@@ -11,7 +11,7 @@ from audit.measurements import Count, Unresolved
 from audit.policy import Decision, Policy, evaluate
 from audit.policy.reasons import MORE
 from audit.record import Completed
-from audit.report.found import decides_most
+from audit.report.answer import decides_most
 
 HELD_OUT = Unresolved("leak", "fewer than two held-out documents with such fields", 0, 72)
 ANY = Unresolved("leak", "too few documents trained on with such values", 0, 72)

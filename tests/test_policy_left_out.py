@@ -19,7 +19,7 @@ from audit.cards import Bounds, TriedTrials
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
 from audit.record import AuditRecord, Inapplicable
-from audit.report.found import decides_most
+from audit.report.answer import decides_most
 
 FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)
 PLENTY, SMALL = {"member": 100, "heldout": 100}, {"member": 100, "heldout": 40}

@@ -17,7 +17,7 @@ from audit.errors import PolicyError
 from audit.policy import Policy, evaluate, load
 from audit.policy.looser import looser
 from audit.report.html import html as drawn
-from audit.report.notes import notes
+from audit.report.leaks import notes
 from audit.workflows.gate import load_policy
 
 LIMIT = """

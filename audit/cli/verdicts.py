@@ -129,7 +129,7 @@ def show(
             return printed.getvalue()
         from audit.policy import path_of
         from audit.report.verdicts import Judged, render
-        from audit.report.verdicts.places import find_places
+        from audit.report.verdicts.judged import find_places
 
         return render(name, Judged(record, verdict, find_places(path_of(policy), data)))
 

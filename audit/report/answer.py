@@ -1,18 +1,24 @@
-"""The answer of an audit in plain sentences, and what to do first; for page one and for a terminal."""
+"""Answer an audit in plain sentences: what was found, and what to do first; for page one and for a terminal."""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from audit.attacks import TEXTS
 from audit.attacks.text import sentence_case
-from audit.policy import Overall, Verdict
-from audit.policy.reasons import ALL
-from audit.record import AuditRecord
+from audit.measurements import Estimate, Unresolved
+from audit.policy import Decision, Overall, Verdict
+from audit.policy.checks import AGAIN
+from audit.policy.left_out import bounded
+from audit.policy.reasons import ALL, MORE, over_limit
+from audit.record import AuditRecord, Completed
 from audit.report import numbers
-from audit.report.found import decides_most
+from audit.report.numbers import between, interval, reached, show
 
 
 @dataclass(frozen=True)
@@ -125,3 +131,144 @@ def _open(verdict: Verdict) -> str:
     if verdict.exit_code == 0:
         return f"{told}Undecided is not passed: the policy lets it through with a warning, and someone answers for it."
     return f"{told}Undecided is not passed: do what would decide it, and scan again."
+
+
+MOST_TIMES = 50
+"""Times as many units as there were that are still advised (ours)."""
+_UNITS = {"provider_membership": "providers", "canaries": "canaries"}
+"""Of attacks that need more of something else than of documents of each side."""
+
+
+def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
+    """Say in a line what each attack found that has an undecided limit, with count and interval.
+
+    Args:
+        record: the scan.
+        verdict: on it.
+    """
+    undecided = {decision.limit.attack for decision in verdict.decisions if decision.outcome == "undecided"}
+    for result in record.attacks:
+        if isinstance(result, Completed) and result.attack in undecided:
+            measured = plainest(result)
+            few = "; too few to say more" if _is_wide(verdict, result.attack) else ""
+            if measured is None:
+                yield f"{result.attack}: nothing could be measured{few}"
+            else:
+                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{_beside(result, measured)}{few}"
+
+
+def _is_wide(verdict: Verdict, attack: str) -> bool:
+    own = [one for one in verdict.decisions if one.limit.attack == attack and one.outcome == "undecided"]
+    return all(one.cause in ("wide", "unresolved") for one in own)
+
+
+def plainest(result: Completed) -> Estimate | None:
+    """Return the number that says most plainly what an attack found: a share, else what sums the attack up."""
+    text = TEXTS.get(result.attack)
+    named = () if text is None else (text.found, *text.trend.summary.values())
+    estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    wanted = [estimates[name] for name in (*named, *result.metrics) if name in estimates]
+    return wanted[0] if wanted else None
+
+
+def finding_sentence(attack: str, measured: Estimate) -> str:
+    """Say what a measurement of an attack is, with count or value and interval."""
+    text = TEXTS.get(attack)
+    if text is None:
+        return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"
+    form = text.form(measured.name)
+    counted = text.counted(measured.name)
+    value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
+    chance = f", {show(0.5, form)} is guessing" if measured.is_area else ""
+    label = text.label(measured.name)
+    return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
+
+
+def _beside(result: Completed, measured: Estimate) -> str:
+    """What the same attacker reaches where nothing was learnt: on held-out documents, else without the model."""
+    known, name = TEXTS.get(result.attack), measured.name.replace(".member", ".heldout")
+    if known is None or known.form(measured.name) != "share":
+        return ""
+    twin = next((item for item in result.measurements if item.name == name != measured.name), None)
+    if isinstance(twin, Estimate):
+        text = f", against {reached(twin)} ({interval(twin, 'share')}) declared as never seen"
+    elif measured.null is not None and measured.null_kind == "public model":
+        text = f", against {show(measured.null, 'share')} without the model"
+    else:
+        return ""
+    return text.replace("\u00a0", " ")
+
+
+def decides_most(record: AuditRecord, verdict: Verdict) -> str:
+    """Name the one thing that would decide most undecided limits; empty where none is undecided.
+
+    What the budget or a bound left untried comes first. Then more documents are counted where an interval is too wide:
+    as many as narrow it, were the number to stay as it is, to its own side of the limit (its width falls with the root
+    of the number of units).
+    """
+    undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
+    if not undecided:
+        return ""
+    left = [one for one in undecided if one.remedy == ALL]
+    if left:
+        return f"{_to_decide(len(left), len(undecided))}: scan all documents{_rest(record, left)}."
+    more = [found for one in undecided if (found := _more(record, one)) is not None]
+    remedies = Counter(one.remedy for one in undecided if one.remedy and _more(record, one) is None)
+    (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
+    if more and len(more) >= count:
+        unit, _ = Counter(unit for _, unit in more).most_common(1)[0]
+        own = [n for n, other in more if other == unit]
+        return f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits."
+    if not remedy:
+        return ""
+    told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
+    more_there = _rest(record, undecided) if remedy.endswith(MORE) else ""
+    return f"{_to_decide(count, len(undecided))}: {told}{remedy}{more_there}."
+
+
+def _to_decide(count: int, all_of: int) -> str:
+    return f"To decide {count} of {all_of} undecided {'limit' if all_of == 1 else 'limits'}"
+
+
+def _rest(record: AuditRecord, left: Sequence[Decision]) -> str:
+    """The way to what a first look left out; empty where it left nothing."""
+    there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
+    options = [
+        *(["with --budget standard"] if record.share < 1 else ()),
+        *(["without --documents and --time"] if any(bounded(record, one.limit.attack) for one in left) else ()),
+    ]
+    if not options:
+        return ""
+    return f"; the data set holds {there:,}, all of which a scan {', '.join(options)} tries"
+
+
+def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
+    """How many more units would decide a limit, and of which kind; None where that is not what it lacks."""
+    if decision.cause == "unresolved" and decision.remedy != MORE:
+        return None
+    if decision.cause == "unresolved":
+        result = next((one for one in _completed(record, decision)), None)
+        if result is None or result.ablations:
+            return None
+        item = next((item for item in result.measurements if item.name == decision.limit.metric), None)
+        if isinstance(item, Unresolved) and item.needed is not None and item.needed > item.n:
+            return item.needed - item.n, _UNITS.get(result.attack, "documents of each side")
+        return None
+    measured, limit = decision.measured, decision.limit.max
+    if decision.cause != "wide" or measured is None or limit is None or over_limit(decision.limit, {"": measured}):
+        return None
+    value, low, high = measured.value, measured.low, measured.high
+    if measured.is_area and value < 0.5:
+        value, low, high = 1 - value, 1 - high, 1 - low
+    gap, half = abs(limit - value), high - value if value <= limit else value - low
+    times = (half / gap) ** 2 if gap > 0 else math.inf
+    if times > MOST_TIMES:
+        return None
+    unit = measured.unit if measured.unit in ("providers", "canaries") else "documents"
+    return max(1, math.ceil((times - 1) * measured.clusters)), unit
+
+
+def _completed(record: AuditRecord, decision: Decision) -> Iterator[Completed]:
+    for result in record.attacks:
+        if isinstance(result, Completed) and result.attack == decision.limit.attack:
+            yield result

@@ -10,7 +10,7 @@ from audit.attacks.text import ACCESS_LABELS, Threat
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
-from audit.report.found import headline
+from audit.report.answer import plainest
 from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
 from audit.report.labels import report_of
 from audit.report.leaks import unlimited, within
@@ -244,7 +244,7 @@ def amount(record: AuditRecord, result: Completed) -> str:
         for bounded in record.bounds.trials:
             if bounded.attack == result.attack:
                 return f"{bounded.tried:,} of {bounded.planned:,} trials"
-    measured = headline(result)
+    measured = plainest(result)
     return "" if measured is None else f"{measured.n:,} {measured.unit}"
 
 

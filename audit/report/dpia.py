@@ -11,12 +11,11 @@ from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
+from audit.report.answer import finding_sentence, plainest
 from audit.report.coverage import NOT_STATED, legal_view
-from audit.report.found import finding_sentence, headline
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import report_of
-from audit.report.leaks import unlimited, within
-from audit.report.notes import told
+from audit.report.leaks import told, unlimited, within
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk
 
@@ -121,6 +120,6 @@ def _found(record: AuditRecord) -> Iterator[str]:
     """A line for each attack that ran: its plainest number, with count and interval."""
     for result in record.attacks:
         if isinstance(result, Completed):
-            title, measured = report_of(result.attack).title or result.attack, headline(result)
+            title, measured = report_of(result.attack).title or result.attack, plainest(result)
             said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
             yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

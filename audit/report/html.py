@@ -26,19 +26,25 @@ from audit.policy import Policy, Verdict
 from audit.policy.looser import looser
 from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
+from audit.report.answer import decides_most, findings
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import AttackMacros, ResultIndex, in_one_line
 from audit.report.coverage import LegalView, legal_view
 from audit.report.decision import LEAK_ORDER, DecisionView, decision_view, outcome_of
-from audit.report.declared import Plausibility, documents_used, plausibility, tried_in_part
-from audit.report.found import decides_most, findings
 from audit.report.guarantee import GuaranteeView, guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import UTILITY
-from audit.report.leaks import MeasuredLeak, unlimited, within
+from audit.report.leaks import (
+    MeasuredLeak,
+    Plausibility,
+    documents_used,
+    plausibility,
+    tried_in_part,
+    unlimited,
+    within,
+)
 from audit.report.recommend import Recommendation, recommend
-from audit.report.residual import residual_risk
-from audit.report.unexamined import Unexamined, unexamined
+from audit.report.residual import Unexamined, residual_risk, unexamined
 from audit.resources import folder
 
 MOST_OUTSIDE = 2

@@ -1,17 +1,19 @@
-"""Measurements that speak for a leak, whatever the policy limits: what its verdict leaves out, and the headline."""
+"""Find measurements that speak for a leak whatever the policy limits, and the notes that qualify a verdict."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from audit.attacks import TEXTS
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
+from audit.policy.compared import Baseline
 from audit.record import AuditRecord, Completed
-from audit.report.found import finding_sentence
+from audit.report.answer import finding_sentence
 from audit.report.numbers import show
 from audit.stats.multiplicity import holm
 
@@ -181,3 +183,178 @@ def _sentence(result: Completed, metric: str, strongest: Estimate, shown: str) -
     if told.low == told.high and text is not None:
         return f"{text.label(told.name)}: {show(told.value, text.form(told.name))}".replace("\u00a0", " ")
     return finding_sentence(result.attack, told)
+
+
+SHOWN = 2
+"""Signs that the sentence gives with their number (ours); others are only counted."""
+_TITLES = {name: text.title or name for name, text in TEXTS.items()}
+_LEFT_OUT = "left out: "
+_SPLITS = {
+    "member": ("member documents", "declared as trained on"),
+    "heldout": ("held-out documents", "declared as never seen"),
+}
+"""By split, the count of an attack, and the words for it."""
+
+
+@dataclass(frozen=True)
+class Plausibility:
+    """Whether anything that was measured shows that the model saw the documents declared as trained on.
+
+    Attributes:
+        state: "signs": something does; "none": nothing does; "open": nothing does, and not all that would show it was
+            decided; "unmeasured": nothing that could was measured.
+        sentence: the same in plain words.
+    """
+
+    state: Literal["signs", "none", "open", "unmeasured"]
+    sentence: str
+
+
+def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
+    """Look for signs that the model saw the documents which its owner declares as trained on.
+
+    Any measurement on these documents that lies beyond what it would be without them is a sign (at 1 % false alarms
+    on each side, for all of them together). None says nothing against the owner, but then a wrong list of documents
+    would have given the same report.
+
+    Returns:
+        None where no model was audited.
+    """
+    if not record.target.is_model:
+        return None
+    signs = [leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None]
+    if signs:
+        told = "; ".join(leak.sentence for leak in signs[:SHOWN])
+        more = f"; and {len(signs) - SHOWN} more" if len(signs) > SHOWN else ""
+        sentence = f"There are signs that the model saw the documents declared as trained on: {told}{more}."
+        return Plausibility("signs", sentence)
+    if not any(isinstance(result, Completed) and result.confounded is None for result in record.attacks):
+        return Plausibility(
+            "unmeasured",
+            "Nothing was measured that could show whether the model saw the documents declared as trained on: that it "
+            "did is the owner's word alone.",
+        )
+    if gap := untested(verdict):
+        return Plausibility(
+            "open",
+            f"Whether the model saw the documents declared as trained on is open: it was not examined {gap}. That it "
+            "did is the owner's word alone.",
+        )
+    return Plausibility(
+        "none",
+        "No sign that the model saw the documents declared as trained on: nothing measured shows it. A model that "
+        "keeps nothing looks the same as one that never saw them, so a pass rests on the owner's word.",
+    )
+
+
+def documents_used(record: AuditRecord) -> list[str]:
+    """Say of each attack that used fewer documents than the data set holds how many, and why."""
+    return [
+        f"{_TITLES.get(result.attack, result.attack)}: {line}"
+        for result in record.attacks
+        if isinstance(result, Completed) and (line := _used(record, result))
+    ]
+
+
+def tried_in_part(record: AuditRecord) -> str:
+    """Say that a budget or a bound left a part untried, with the documents of training that each attack used.
+
+    Returns:
+        Empty where all that could be tried was tried.
+    """
+    bounds = record.bounds
+    if record.share >= 1 and (bounds is None or (bounds.documents is None and bounds.part >= 1)):
+        return ""
+    used = [_part_of(record, result) for result in record.attacks if isinstance(result, Completed)]
+    told = f"Of the documents of training: {'; '.join(filter(None, used))}." if any(used) else ""
+    budget = f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried. "
+    return f"{budget if record.share < 1 else 'A bound was set. '}{told}".strip()
+
+
+def _part_of(record: AuditRecord, result: Completed) -> str:
+    """The documents of training that an attack used, and what it attacked in them; empty where it counts none."""
+    used = next((count.value for count in result.counts if count.name == _SPLITS["member"][0]), None)
+    inside = next((one for one in result.coverage if one.category == "all" and one.unit != "documents"), None)
+    parts = [f"{used:,} of {record.corpus.documents.get('member', 0):,}"] if used is not None else []
+    parts += [f"{inside.attacked:,} of {inside.total:,} {inside.unit}"] if inside else []
+    return f"{_TITLES.get(result.attack, result.attack)}, {', '.join(parts)}" if parts else ""
+
+
+def _used(record: AuditRecord, result: Completed) -> str:
+    counts = {count.name: count.value for count in result.counts}
+    short, parts = False, []
+    for split, (name, words) in _SPLITS.items():
+        held = record.corpus.documents.get(split, 0)
+        if name in counts:
+            short = short or counts[name] < held
+            parts.append(f"{counts[name]:,} of {held:,} {words}")
+    reasons = "; ".join(_reasons(counts))
+    why = f" ({reasons})" if reasons else ""
+    return f"used {' and '.join(parts)}{why}" if short else ""
+
+
+def _reasons(counts: dict[str, int]) -> Iterator[str]:
+    for name, value in counts.items():
+        if name.startswith(_LEFT_OUT) and value:
+            yield f"{value:,} {name}"
+
+
+MOST_LISTED = 4
+"""Findings outside the policy that are listed, the worst first (ours); the others are counted."""
+ACCEPTED = "Within the limits of this policy, and yet a leak"
+NoteKind = Literal["policy", "another policy", "baseline", "waiver", "outside", "declared"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One line under a verdict."""
+
+    kind: NoteKind
+    text: str
+
+
+def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
+    """Yield what a reader of the verdict must know beside it; `plausibility` only beside a pass.
+
+    Args:
+        record: that was judged.
+        verdict: on it.
+    """
+    if verdict.identity is not None:
+        yield Note("policy", f"Policy: {verdict.identity.sentence}")
+        if verdict.identity.warning:
+            yield Note("another policy", f"Policy: {verdict.identity.warning}")
+        if verdict.identity.looser:
+            yield Note("another policy", f"Policy: {verdict.identity.looser}")
+    if verdict.baseline is not None:
+        yield from (Note("baseline", text) for text in _against(verdict.baseline))
+    for entry in verdict.waivers:
+        yield Note("waiver", f"Waiver: {entry.sentence}")
+    yield from _listed(ACCEPTED, within(record, verdict))
+    yield from _listed("Measured, but not limited by this policy", unlimited(record, verdict))
+    word = plausibility(record, verdict) if verdict.overall in ("passed", "waived") else None
+    if word is not None:
+        yield Note("declared", word.sentence)
+
+
+def _against(baseline: Baseline) -> Iterator[str]:
+    """The earlier scan, every limit that is worse or gone, and what differs between both scans."""
+    yield f"Baseline: {baseline.sentence}"
+    for limit in (*baseline.of("worse"), *baseline.of("no longer measured")):
+        yield f"  {limit.outcome}: {limit.attack} {limit.metric}: {limit.reason}"
+    yield from (f"  {note}" for note in baseline.notes)
+
+
+def _listed(heading: str, found: Sequence[MeasuredLeak]) -> Iterator[Note]:
+    """The worst findings under a heading, and how many there are besides; nothing where there are none."""
+    if found:
+        yield Note("outside", heading)
+        yield from (Note("outside", f"  {told(leak)}") for leak in found[:MOST_LISTED])
+        if len(found) > MOST_LISTED:
+            yield Note("outside", f"  and {len(found) - MOST_LISTED} more")
+
+
+def told(leak: MeasuredLeak) -> str:
+    """A finding with the names by which a policy would limit it."""
+    note = f" (undecided whether this is memory: {leak.confounded})" if leak.confounded is not None else ""
+    return f"{leak.attack} {leak.metric}: {leak.sentence}{note}"

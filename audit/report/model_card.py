@@ -18,7 +18,7 @@ from audit.report.attack_text import AttackMacros
 from audit.report.dpia import escaped, one_line
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import report_of
-from audit.report.unexamined import unexamined
+from audit.report.residual import unexamined
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

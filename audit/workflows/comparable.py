@@ -10,7 +10,15 @@ from typing import Any
 from audit.cards import ReferenceCard
 from audit.policy.identity import PREFIX
 from audit.record import AuditRecord, Completed
-from audit.report.conditions import conditions
+
+
+def conditions(record: AuditRecord) -> dict[str, object]:
+    """What must not differ, whatever the attacks, by label."""
+    return {
+        "the data set": record.corpus.sha256,
+        "the seed": record.seed,
+        "the budget": (record.budget, record.share),
+    }
 
 
 def differences(old: AuditRecord, new: AuditRecord) -> list[str]:

@@ -25,7 +25,7 @@ from audit.engine.interface import SILENT
 from audit.measurements import Check
 from audit.policy import Verdict
 from audit.policy.checks import fires, settle
-from audit.report.unexamined import unexamined
+from audit.report.residual import unexamined
 from audit.targets.opening import Checkpoint, target_of
 
 N = 150

@@ -18,7 +18,7 @@ from audit.measurements import Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Completed, Failed, Inapplicable, Skipped
 from audit.report import figures, numbers
-from audit.report.found import decides_most, findings
+from audit.report.answer import decides_most, findings
 from audit.report.html import decision_html, html, script
 
 HOSTILE = "<script>alert('x')</script>\"&"

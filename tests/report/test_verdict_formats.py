@@ -20,7 +20,7 @@ from audit.errors import RenderError
 from audit.policy import Limit, Waiver, evaluate
 from audit.record import Failed, Skipped
 from audit.report.verdicts import FORMATS, Judged, document, markdown, render, sarif
-from audit.report.verdicts.places import Place, Places, find_places, lines_of_limits
+from audit.report.verdicts.judged import Place, Places, find_places, lines_of_limits
 
 ROOT = Path(__file__).parents[2]
 XSD = etree.XMLSchema(etree.parse(ROOT / "tests/fakes/schemas/jenkins-junit-10.xsd"))

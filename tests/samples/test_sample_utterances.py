@@ -14,7 +14,7 @@ from audit.corpus import manifest
 from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.policy import evaluate, load
-from audit.report.declared import documents_used, plausibility
+from audit.report.leaks import documents_used, plausibility
 from audit.targets.interface import CompletionLoss
 
 SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from audit.measurements import Estimate
     from audit.policy import Decision, Verdict
     from audit.record import AuditRecord
-    from audit.report.notes import NoteKind
+    from audit.report.leaks import NoteKind
 
 STYLES: Mapping[str, str] = {
     "passed": "bold green",
@@ -131,7 +131,7 @@ def inapplicable_limits(verdict: Verdict) -> str:
 
 def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
     """Print all that qualifies a verdict."""
-    from audit.report.notes import notes
+    from audit.report.leaks import notes
 
     for note in notes(record, verdict):
         print_line(note.text, _NOTE_STYLES[note.kind])
@@ -141,7 +141,7 @@ def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
     if record.timing.origin:
         print_line(f"{record.timing.origin}.")
     if verdict.overall == "undecided":
-        from audit.report.found import findings
+        from audit.report.answer import findings
 
         if lines := [*findings(record, verdict)]:
             print_line("What was found all the same", "bold")

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from audit.corpus.paths import printable
 from audit.policy import Outcome
-from audit.report.leaks import headline
-from audit.report.notes import notes
+from audit.report.leaks import headline, notes
 from audit.report.verdicts.judged import Check, Judged, bound
 
 MOST_BYTES = 60_000

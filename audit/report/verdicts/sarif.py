@@ -19,8 +19,7 @@ from audit import __version__
 from audit.attacks import TEXTS, text_of
 from audit.corpus.paths import printable
 from audit.errors import RenderError
-from audit.report.verdicts.judged import Judged, compared
-from audit.report.verdicts.places import Place
+from audit.report.verdicts.judged import Judged, Place, compared
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINTS = ("docauditLimit/v1", "primaryLocationLineHash")
