@@ -7,8 +7,19 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 MOST_LINES = 400
+VARIANTS = {
+    "private training": (
+        r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private|plan-dp",
+        "extensions/private/",
+    ),
+    "Ray": (r"\b[Rr]ay\b", "extensions/ray.py"),
+}
+"""By variant, a pattern of its names and the folder or module in `audit/` that it has to itself."""
+MOST_NAMING = 3
 
 
 def test_no_file_of_the_package_is_long() -> None:
@@ -36,3 +47,12 @@ def test_the_design_page_shows_the_layers_that_are_checked() -> None:
     assert [int(number) for number, _ in rows] == [*range(1, len(checked) + 1)]
     shown = [set(re.findall(r"`(\w+)`", modules)) for _, modules in rows]
     assert shown == [set(layer.split(" | ")) for layer in checked]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_is_named_in_few_modules_outside_its_own(variant: str) -> None:
+    pattern, own = VARIANTS[variant]
+    modules = {str(path.relative_to(ROOT / "audit")): path for path in (ROOT / "audit").rglob("*.py")}
+    naming = [name for name, path in modules.items() if re.search(pattern, path.read_text(encoding="utf-8"))]
+    assert any(name.startswith(own) for name in naming)
+    assert len([name for name in naming if not name.startswith(own)]) <= MOST_NAMING, naming

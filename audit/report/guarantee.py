@@ -1,6 +1,6 @@
 """What the training promised, for an officer, and what that proves beside what was measured (methods.md#dp-training).
 
-Bounds come from `audit.attacks.proven`; nothing is decided here.
+Bounds come from `audit.attacks.privacy_bounds`; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from audit.attacks import TEXTS
-from audit.attacks.proven import Proof, prove
+from audit.attacks.privacy_bounds import Proof, prove
 from audit.attacks.text import AttackText, Form, sentence_case
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate

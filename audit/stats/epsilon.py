@@ -3,11 +3,10 @@
 Method: methods.md#epsilon-from-one-run.
 
 Steinke, Nasr & Jagielski (2023), "Privacy auditing with one (1) training run": guess the coins of some canaries from
-the model, abstain on the rest; an (epsilon, delta)-private training allows only so many right guesses. How many are
-guessed is chosen on a random half of the canaries and the bound comes from the other half: the largest bound over all
-numbers of guesses is none (methods.md#statistics). What is bounded is the epsilon of what one coin moved: with r
-copies of
-a canary that of r records. By group privacy a record's is then at least epsilon / r, at delta 0 or else at the smaller
+the model, abstain on the rest; differential privacy allows only so many right guesses. How many are guessed is chosen
+on a random half of the canaries and the bound comes from the other half: the largest bound over all numbers of guesses
+is none (methods.md#statistics). What is bounded is the epsilon of what one coin moved: with r copies of a canary that
+of r records. By group privacy a record's is then at least epsilon / r, at delta 0 or else at the smaller
 delta (e^(epsilon / r) - 1) / (e^epsilon - 1) times the stated one.
 """
 

@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 from audit.defenses.registry import DEFENSES
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
-from audit.extensions.countermeasures.dp import DpTraining, proof_of
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.private import train as training
+from audit.extensions.private.countermeasure import DpTraining, proof_of
 from audit.extensions.private.options import DpOptions, Proves, settle
 from audit.policy import Limit, Policy, load
 from audit.stats.dp_bounds import Guarantee, auc

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.attacks import TEXTS
 from audit.attacks.battery import BATTERY
-from audit.attacks.proven import asked_of_training, bound, provable, prove, proves
+from audit.attacks.privacy_bounds import asked_of_training, bound, provable, prove, proves
 from audit.cards import PrivacyCard
 from audit.cli import app
 from audit.defenses.measured import Comparison

@@ -114,7 +114,7 @@ def plan_private(corpus: Corpus, policy: Policy, epsilons: Sequence[float], unit
 
 
 def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest: int) -> PrivateTraining:
-    from audit.attacks.proven import provable
+    from audit.attacks.privacy_bounds import provable
     from audit.stats.dp_accounting import privacy_curve
 
     card = settle(DpOptions(unit=kind, epsilon=epsilon), kind, n_units)
@@ -130,7 +130,7 @@ def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest
 
 def _proves(promised: Guarantee, limit: Limit, kind: UnitKind, largest: int) -> bool:
     """Test whether the guarantee alone meets a limit; of single documents, for the largest provider."""
-    from audit.attacks.proven import bound, group_of, provable
+    from audit.attacks.privacy_bounds import bound, group_of, provable
 
     declared = provable(limit.attack, limit.metric)
     assert declared is not None

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from audit.attacks.proven import asked_of_training, proves
+from audit.attacks.privacy_bounds import asked_of_training, proves
 from audit.attacks.provider_membership import ProviderMembership
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
@@ -19,8 +19,6 @@ from audit.extensions.private.options import DpOptions, Proves
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
-
-_OPTIONS: TypeAdapter[DpOptions] = TypeAdapter(DpOptions)
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class DpTraining(TrainingDefense):
         if unknown:
             raise UsageError(unknown, f"one of {', '.join(name.replace('_', '-') for name in known)}")
         try:
-            chosen = _OPTIONS.validate_python({"seed": options.seed, **settings})
+            chosen = DpOptions(**{"seed": options.seed, **settings})
         except ValidationError as error:
             problems = [f"{self.name}: {item['loc'][0]} {item['input']}: {item['msg']}" for item in error.errors()]
             raise UsageError(problems, "docs/private-training.md lists the settings") from None
