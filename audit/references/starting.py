@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.adapters import adapter_config, import_peft, merge, untie
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.labels import unknown_hint
-from audit.targets.checkpoint.merging import adapter_config, import_peft, merge, untie
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 from audit.targets.checkpoint.weights import load_model
 from audit.targets.encoders.families import Family, family_of

@@ -18,9 +18,9 @@ from audit.corpus.removal.redact import cover
 from audit.errors import ManifestError
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.answering.reader import PageTokens, Reader, Sample, TokenReader
+from audit.targets.answering.rows import NO_IMAGE
 from audit.targets.encoded_page import Encoding
 
-NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
 

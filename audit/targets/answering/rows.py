@@ -16,18 +16,22 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from PIL import Image
 
+from audit.cards import TargetCard
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
-from audit.errors import EngineError
+from audit.errors import EngineError, TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP, unless_out_of_memory
+from audit.targets.checkpoint.memory import asking
+from audit.targets.interface import Query, type_asked
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small (ours)."""
@@ -40,7 +44,9 @@ PAGES = 4
 """Batches of pages that are held encoded at a time (ours: enough that questions of one length fill theirs)."""
 _PAGE = (850, 1100)
 """A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are (ours)."""
+A = TypeVar("A")
 B = TypeVar("B")
+NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
 
 
 @dataclass
@@ -176,3 +182,76 @@ def _lower(rows: SampleBatch, device: str) -> None:
         raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
     rows.n = 1 if device == "cpu" else rows.n // 2
     rows.lowered += 1
+
+
+class RowTarget:
+    """What targets that are asked about page views share; implements part of `audit.targets.interface.TokenTarget`.
+
+    Attributes:
+        model: the transformers model, in evaluation mode.
+        reader: lays page views before it.
+        card: what it is.
+        rows: samples of one forward pass; copies in other number formats share it.
+    """
+
+    labels: tuple[str, ...] = ()
+    model: Any
+    reader: Any
+    card: TargetCard
+    answers: frozenset[type[Query[Any]]]
+    rows: SampleBatch
+
+    @property
+    def batch_rows(self) -> int:
+        """Samples of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
+        return self.rows.n
+
+    @batch_rows.setter
+    def batch_rows(self, n: int) -> None:
+        self.rows.n = n
+
+    @property
+    def lowered(self) -> int:
+        """The number of times that `batch_rows` was lowered because memory ran out."""
+        return self.rows.lowered
+
+    @property
+    def needs_image(self) -> bool:
+        """True where a page without an image cannot be asked."""
+        return bool(self.reader.needs_image)
+
+    def rounded(self, dtype: str) -> Self:
+        """Return this checkpoint with its layers computing in `dtype`; weights are shared.
+
+        Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the head's scores and all
+        that follows from them stay in float32.
+        """
+        other = copy(self)
+        other.card = replace(self.card, dtype=dtype)
+        return other
+
+    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+        """See `Target.ask`.
+
+        Raises:
+            ValueError: a query of a type this target cannot answer, or queries of several types.
+            TargetError: a page without the image that this model sees.
+        """
+        kind = type_asked(self, queries)
+        if kind is None:
+            return []
+        if self.needs_image and any(self._view_of(query).open_page is None for query in queries):
+            raise TargetError(
+                f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
+            )
+        with asking(self.model):
+            return cast("list[A]", self._methods()[kind](queries))
+
+    def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
+        """What answers queries, by their type."""
+        raise NotImplementedError
+
+    def _view_of(self, query: Any) -> PageView:
+        """The page view that a query is about."""
+        view: PageView = query.view
+        return view

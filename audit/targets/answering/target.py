@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,13 +16,13 @@ from audit.arrays import Floats
 from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
-from audit.errors import TargetError
 from audit.targets.answering.adapting import adapt_to_answer, asked_types, computing
 from audit.targets.answering.generation import greedy, ids_of
-from audit.targets.answering.pages import NO_IMAGE, AskedPage, asked_of, read_page, refuse_unreadable
+from audit.targets.answering.pages import AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
 from audit.targets.answering.rows import (
     PAGES,
+    RowTarget,
     SampleBatch,
     fill_rows,
     rows_for,
@@ -31,7 +31,6 @@ from audit.targets.answering.rows import (
     split_by_page,
     steady,
 )
-from audit.targets.checkpoint.memory import asking
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
@@ -44,13 +43,10 @@ from audit.targets.interface import (
     Query,
     Reply,
     TrainingLoss,
-    type_asked,
 )
 
-A = TypeVar("A")
 
-
-class AnsweringTarget:
+class AnsweringTarget(RowTarget):
     """Answers questions about page views with one generative checkpoint; implements `TokenTarget`.
 
     Where its reader reads a page's words as tokens, pages have a training loss too (`AskedPage`); otherwise it encodes
@@ -69,7 +65,7 @@ class AnsweringTarget:
         images: opens the pages of documents that are encoded; None: they have none.
     """
 
-    labels: tuple[str, ...] = ()
+    reader: Reader
 
     def __init__(
         self,
@@ -92,35 +88,6 @@ class AnsweringTarget:
         self._unspoken = reader.forbidden | self._ends
         model.generation_config = greedy(model.generation_config, self._ends, reader.forbidden)
 
-    @property
-    def batch_rows(self) -> int:
-        """Samples of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
-        return self.rows.n
-
-    @batch_rows.setter
-    def batch_rows(self, n: int) -> None:
-        self.rows.n = n
-
-    @property
-    def lowered(self) -> int:
-        """The number of times that `batch_rows` was lowered because memory ran out."""
-        return self.rows.lowered
-
-    @property
-    def needs_image(self) -> bool:
-        """True where a page without an image cannot be asked."""
-        return self.reader.needs_image
-
-    def rounded(self, dtype: str) -> Self:
-        """This checkpoint with its layers computing in `dtype`; weights are shared.
-
-        Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the scores of tokens and all
-        that follows from them stay in float32.
-        """
-        other = type(self)(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n, self.images)
-        other.rows = self.rows
-        return other
-
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus whose pages the model cannot read.
 
@@ -140,33 +107,16 @@ class AnsweringTarget:
         """See `TokenTarget.token_strings`."""
         return self.reader.text_of(ids)
 
-    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
-
-        Raises:
-            ValueError: a query of a type this target cannot answer, queries of several types, or the training loss of
-                a page that comes with no question.
-            TargetError: a page without an image, which this model cannot read.
-        """
-        kind = type_asked(self, queries)
-        if kind is None:
-            return []
-        answer: Any = {
+    def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
+        return {
             Answer: self._replies,
             AnswerLoss: self._log_probabilities,
             Adaptation: self._adaptations,
             TrainingLoss: self._page_losses,
-        }[kind]
-        self._refuse_pages_without_image(queries)
-        with asking(self.model):
-            return cast("list[A]", answer(queries))
+        }
 
-    def _refuse_pages_without_image(self, queries: Sequence[Query[Any]]) -> None:
-        views = [query.view if isinstance(query, PageViewQuery) else _page(query).view for query in queries]
-        if self.needs_image and any(view.open_page is None for view in views):
-            raise TargetError(
-                f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
-            )
+    def _view_of(self, query: Any) -> PageView:
+        return query.view if isinstance(query, PageViewQuery) else _page(query).view
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         samples = [Sample(query.view, query.question) for query in queries]

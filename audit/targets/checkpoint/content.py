@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from audit.errors import TargetError
-from audit.progress import observer
 
 TRAINER_STATE = "trainer_state.json"
 """Says nothing about what a checkpoint does, so it is no part of its sha256."""
@@ -52,9 +50,6 @@ def _number(value: Any) -> float | None:
         return None
     return float(value) if math.isfinite(value) else None
 
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of an adapter."""
@@ -112,22 +107,6 @@ def is_adapter(folder: Path) -> bool:
     return (folder / SETTINGS).is_file()
 
 
-class _Watched(io.FileIO):
-    """A file that tells the observer how much of it has been read."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
-        self._done, self._told = 0, observer()
-        self._told.stage(f"hashing {path.name}, MiB", path.stat().st_size >> 20)
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """See `io.FileIO.readinto`."""
-        count = super().readinto(buffer) or 0
-        before, self._done = self._done, self._done + count
-        self._told.advance((self._done >> 20) - (before >> 20))
-        return count
-
-
 def file_digest(path: Path) -> bytes:
     """The sha256 of a file.
 
@@ -135,7 +114,7 @@ def file_digest(path: Path) -> bytes:
         TargetError: it cannot be read.
     """
     try:
-        with _Watched(path) as stream:
+        with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").digest()
     except OSError as error:
         raise TargetError(f"{path}: {error.strerror or 'cannot be read'}") from None

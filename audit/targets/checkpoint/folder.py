@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from audit.cards import TargetCard
 from audit.files import digest_of_files
-from audit.targets.checkpoint.adapter import Adapter, assemble, base_folder, read_adapter
+from audit.targets.checkpoint.adapters import Adapter, assemble, base_folder, read_adapter
 from audit.targets.checkpoint.content import (
     SETTINGS,
     WEIGHTS,

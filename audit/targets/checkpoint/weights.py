@@ -13,10 +13,10 @@ import torch
 from safetensors import safe_open
 
 from audit.errors import TargetError
+from audit.targets.checkpoint.adapters import PREFIX, merge_adapter, resize
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.memory import LARGE, RESIDENTS
-from audit.targets.checkpoint.merging import filled_by, merge_adapter, resize
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line, quiet
 from audit.targets.encoders.families import family_of
 
@@ -89,7 +89,7 @@ def _read_whole(
     if folder.fresh:
         return model, missing
     merged = merge_adapter(model, folder.adapter)
-    return merged, sorted(set(missing) - filled_by(folder.adapter))
+    return merged, sorted(set(missing) - {name.removeprefix(PREFIX) for name in folder.adapter.shapes})
 
 
 def score_exactly(scores: Any) -> None:

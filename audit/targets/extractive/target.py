@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,20 +15,17 @@ from audit.cards import TargetCard
 from audit.corpus.answers import places_of
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
-from audit.errors import ManifestError, TargetError
+from audit.errors import ManifestError
 from audit.stats.distances import similarity
 from audit.targets.answering.adapting import asked_types, computing, has_half_weights, in_float32
-from audit.targets.answering.pages import NO_IMAGE
 from audit.targets.answering.reader import Sample
-from audit.targets.answering.rows import SampleBatch, fill_rows, run_batches
+from audit.targets.answering.rows import NO_IMAGE, RowTarget, SampleBatch, fill_rows, run_batches
 from audit.targets.batching import bucket_of
-from audit.targets.checkpoint.memory import asking
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.adaptation import adapt, frozen
 from audit.targets.extractive.spans import Scores, SpanReader, Window, WindowSample, best_span, head_of, last_layer
-from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply, type_asked
+from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
 
-A = TypeVar("A")
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
 """Windows of one forward pass, by kind of device (ours)."""
 AT_ONCE = 64
@@ -37,7 +34,7 @@ Located = tuple[Window, tuple[int, int]]
 """A window, and the positions of a beginning and an end in it."""
 
 
-class ExtractiveTarget:
+class ExtractiveTarget(RowTarget):
     """Answers questions about page views by pointing at a span of their words; implements `TokenTarget`.
 
     It encodes no pages: its loss is that of an answer. The training loss of an answer that does not stand on the page
@@ -50,7 +47,7 @@ class ExtractiveTarget:
         batch_rows: windows of one forward pass; None: what suits the device. On a CPU no answer depends on it.
     """
 
-    labels: tuple[str, ...] = ()
+    reader: SpanReader
 
     def __init__(self, model: Any, reader: SpanReader, card: TargetCard, batch_rows: int | None = None) -> None:
         self.model = model.eval()
@@ -59,27 +56,6 @@ class ExtractiveTarget:
         self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         alone = reader.inputs.alone and card.device == "cpu"
         self.rows = SampleBatch(1 if alone else batch_rows or MOST_ROWS[card.device])
-
-    @property
-    def batch_rows(self) -> int:
-        """Windows of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
-        return self.rows.n
-
-    @property
-    def lowered(self) -> int:
-        """The number of times that `batch_rows` was lowered because memory ran out."""
-        return self.rows.lowered
-
-    @property
-    def needs_image(self) -> bool:
-        """True where a page without an image cannot be asked."""
-        return self.reader.needs_image
-
-    def rounded(self, dtype: str) -> ExtractiveTarget:
-        """This checkpoint with its layers computing in `dtype`, its head in float32; weights are shared."""
-        other = ExtractiveTarget(self.model, self.reader, replace(self.card, dtype=dtype), self.rows.n)
-        other.rows = self.rows
-        return other
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus whose pages the model cannot read.
@@ -120,22 +96,8 @@ class ExtractiveTarget:
         """See `TokenTarget.token_strings`."""
         return str(self.reader.tokenizer.decode(list(ids))).strip()
 
-    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
-
-        Raises:
-            ValueError: a query of a type this target cannot answer, or queries of several types.
-            TargetError: a page without the image or the boxes that this model reads.
-        """
-        kind = type_asked(self, queries)
-        if kind is None:
-            return []
-        answer: Any = {Answer: self._replies, AnswerLoss: self._losses, Adaptation: self._adaptations}[kind]
-        views = [query.view for query in queries if isinstance(query, PageViewQuery)]
-        if self.needs_image and any(view.open_page is None for view in views):
-            raise TargetError(f"a page without an image: {self.card.architecture} sees pages", NO_IMAGE)
-        with asking(self.model):
-            return cast("list[A]", answer(queries))
+    def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
+        return {Answer: self._replies, AnswerLoss: self._losses, Adaptation: self._adaptations}
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         return [

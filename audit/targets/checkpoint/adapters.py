@@ -1,26 +1,198 @@
-"""Merging an adapter into its base when it is loaded, so that everything else sees an ordinary model.
+"""A folder that PEFT wrote: an adapter over a base model that lies in another folder, merged when it is loaded.
+
+`assemble` puts all but the weights together, so that whatever reads a tokenizer or a processor finds one folder.
 
 PEFT drops tensors that fit nowhere without an error, and leaves at their start those that a file lacks: what is then
 audited is the base in place of the fine-tuned model (huggingface/peft #2699). Merging into a tied output layer changes
-the embeddings too (#2018). Both are looked for here.
+the embeddings too (#2018).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
+from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.adapter import PREFIX, Adapter
-from audit.targets.checkpoint.content import WEIGHTS
-from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
+from audit.private import PrivateFolder
+from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
+from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line, quiet
 
-_NAME = "default"
-"""What PEFT calls the only adapter of a model."""
+PREFIX = "base_model.model."
+"""What PEFT writes before the name of a tensor's module."""
+_VOCABULARIES = ("tokenizer.json", "vocab.*", "spiece.model", "*.bpe.model", "tokenizer.model")
+_TOKENIZER = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+_PROCESSOR = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+_ALONE = ("generation_config.json", "chat_template.jinja", "chat_template.json")
+_OF_BASE = ("config.json", "*.ttf", "*.TTF", *_TOKENIZER, *_PROCESSOR, *_ALONE)
+_HEADS = {
+    "TOKEN_CLS": "TOKEN_CLASSIFICATION",
+    "SEQ_CLS": "SEQUENCE_CLASSIFICATION",
+    "QUESTION_ANS": "QUESTION_ANSWERING",
+    "CAUSAL_LM": "CAUSAL_LM",
+    "SEQ_2_SEQ_LM": "SEQ_TO_SEQ_CAUSAL_LM",
+}
+"""PEFT's `task_type`, and the table of transformers that says by `model_type` what class it was trained as."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adapter:
+    """An adapter's folder, read; made by `read_adapter`.
+
+    Attributes:
+        path: the folder.
+        settings: its adapter_config.json.
+        shapes: of the tensors in its weights, by name.
+        assembled: the folder that `assemble` fills; it lives as long as this.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+    assembled: PrivateFolder = field(default_factory=PrivateFolder)
+
+    @property
+    def n_vocabulary(self) -> int | None:
+        """The number of tokens of embeddings that were saved whole; None when none were."""
+        names = ("embed_tokens", "word_embeddings", "tok_embeddings", "wte", "shared")
+        sizes = [
+            shape[0]
+            for name, shape in self.shapes.items()
+            if len(shape) == 2 and name.endswith(".weight") and any(part in names for part in name.split("."))
+        ]
+        return max(sizes) if sizes else None
+
+
+def read_adapter(folder: Path, settings: Mapping[str, Any]) -> Adapter:
+    """Read the names and shapes of an adapter's tensors; the folder was found to be safe.
+
+    Raises:
+        TargetError: its weights cannot be read.
+    """
+    from safetensors import safe_open
+
+    try:
+        with safe_open(folder / WEIGHTS, "pt") as tensors:
+            shapes = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+    except DAMAGE as error:
+        raise TargetError(
+            f"{folder}: the adapter's weights cannot be read: {one_line(error)}", "copy the adapter there again"
+        ) from None
+    return Adapter(folder, settings, shapes)
+
+
+def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -> Path:
+    """The folder of the model that an adapter was trained on: `given`, or a local folder that its settings name.
+
+    Raises:
+        TargetError: neither is one.
+    """
+    named = settings.get("base_model_name_or_path")
+    is_given = given is not None and given.is_dir() and given.resolve() != folder.resolve()
+    for place in [given] if given is not None and is_given else bases_named(folder, named):
+        if is_adapter(place):
+            raise TargetError(
+                f"{folder}: its base {place} is an adapter too", "merge that one into its model and save it whole"
+            )
+        return place
+    called = (
+        f", and {' '.join(named.split())[:200]} is no folder with a model on this machine"
+        if isinstance(named, str)
+        else ""
+    )
+    raise TargetError(
+        f"{folder}: an adapter without its model{called}",
+        f"get the base model ({download_of(named, 'BASE')}) and name BASE: as base_model_name_or_path in "
+        "adapter_config.json, as references.pretrained in manifest.toml, or to a scan with --reference pretrained=BASE",
+    )
+
+
+def assemble(adapter: Adapter, base: Path) -> Path:
+    """A folder with all of an adapted model but its weights.
+
+    Tokenizer and processor are the adapter's where it has them, else the base's; never half of each.
+    """
+    place = adapter.assembled.path
+    _copy(base, place, _OF_BASE)
+    for named, files in ((_VOCABULARIES, _TOKENIZER), (_PROCESSOR, _PROCESSOR)):
+        if _paths(adapter.path, named):
+            for path in _paths(place, files):
+                path.unlink()
+            _copy(adapter.path, place, files)
+    _copy(adapter.path, place, _ALONE)
+    config = adapted_config(adapter, json.loads((base / "config.json").read_text(encoding="utf-8")))
+    (place / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    return place
+
+
+def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
+    """The raw configuration of the adapted model: the base's, under the head and with the vocabulary of the adapter."""
+    name, labelled = _trained_as(adapter.settings, str(base.get("model_type")))
+    own = _beside(adapter, base)
+    config = {**base, **({"architectures": own["architectures"]} if name is None and "architectures" in own else {})}
+    if name is not None and name not in (base.get("architectures") or ()):
+        config["architectures"] = [name]
+        if labelled:
+            config.update(_labels(adapter))
+    size = adapter.n_vocabulary
+    if size is not None:
+        for part in (config, *(config[key] for key in ("text_config", "decoder") if isinstance(config.get(key), dict))):
+            if isinstance(part.get("vocab_size"), int):
+                part["vocab_size"] = size
+    return {**config, **{key: own[key] for key in ("id2label", "label2id") if key in own}}
+
+
+def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
+    """The class that the adapter was trained over, None when its settings do not say; and True when it has labels."""
+    table = _HEADS.get(str(settings.get("task_type")))
+    named = settings.get("auto_mapping")
+    name = named.get("base_model_class") if isinstance(named, dict) else None
+    if table is not None:
+        name = getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").get(kind)
+    if not isinstance(name, str):
+        return None, False
+    return name, table in ("TOKEN_CLASSIFICATION", "SEQUENCE_CLASSIFICATION") or name.endswith(
+        ("ForTokenClassification", "ForSequenceClassification")
+    )
+
+
+def _labels(adapter: Adapter) -> dict[str, Any]:
+    """Unnamed labels, as many as the trained head has outputs."""
+    heads = ("classifier", "score", "out_proj")
+    sizes = [
+        shape[0] for name, shape in adapter.shapes.items() if name.endswith(".weight") and name.split(".")[-2] in heads
+    ]
+    names = [f"LABEL_{index}" for index in range(sizes[-1] if sizes else 0)]
+    return {"id2label": dict(enumerate(names)), "label2id": {name: index for index, name in enumerate(names)}}
+
+
+def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of the same kind of model that lies beside the adapter, as some write it there."""
+    try:
+        own = json.loads((adapter.path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return own if isinstance(own, dict) and own.get("model_type") == base.get("model_type") else {}
+
+
+def _paths(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return [path for pattern in patterns for path in folder.glob(pattern) if path.is_file()]
+
+
+def _copy(source: Path, place: Path, patterns: tuple[str, ...]) -> None:
+    for path in _paths(source, patterns):
+        shutil.copyfile(path, place / path.name)
+
+
+_NAME = "default"  # what PEFT calls the only adapter of a model
 MOST_LOST = 0.1
 """Part of what an adapter adds (Frobenius norm) that rounding may take away when it is merged (ours)."""
 _RUNTIME = ("megatron_config", "megatron_core", "runtime_config", "inference_mode")
@@ -30,11 +202,7 @@ _STARTS = (None, True, False, "gaussian", "orthogonal", "eva", "pissa", "olora")
 
 
 def import_peft() -> Any:
-    """PEFT, the library.
-
-    Raises:
-        TargetError: it is not installed.
-    """
+    """Import PEFT, or raise a `TargetError` where it is not installed."""
     try:
         import peft
     except ImportError:
@@ -124,8 +292,7 @@ def merge(adapted: Any) -> Any:
     """The model that PEFT wrapped with its adapter merged in.
 
     A base in half precision is brought to float32 where its own format would keep too little of what the adapter adds:
-    a step of bfloat16 is 0.4 to 0.8 % of a weight, what training added is often less, and the base lies on those steps,
-    so that much of the merged model would be the base.
+    a step of bfloat16 is 0.4 to 0.8 % of a weight, and what training added is often less.
     """
     if _is_rounded_away(adapted):
         adapted.float()
@@ -148,11 +315,6 @@ def _is_rounded_away(adapted: Any) -> bool:
             lost += float((whole - kept).square().sum())
             added += float(whole.square().sum())
     return lost > MOST_LOST**2 * added
-
-
-def filled_by(adapter: Adapter) -> frozenset[str]:
-    """The names of the model's parameters that the adapter holds whole, such as those of a trained head."""
-    return frozenset(name.removeprefix(PREFIX) for name in adapter.shapes)
 
 
 def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
@@ -230,10 +392,6 @@ def _changes(adapter: Adapter, name: str) -> bool:
 
 
 def _fingerprints(model: Any) -> frozenset[int]:
-    """A number for the bits of each parameter."""
-    return frozenset(_fingerprint(weights.detach()) for weights in model.parameters())
-
-
-def _fingerprint(weights: torch.Tensor) -> int:
-    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[weights.element_size()]
-    return int(weights.contiguous().view(bits).sum(dtype=torch.int64))
+    types = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    bits = (own.detach().contiguous().view(types[own.element_size()]) for own in model.parameters())
+    return frozenset(int(own.sum(dtype=torch.int64)) for own in bits)
