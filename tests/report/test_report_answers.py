@@ -14,7 +14,7 @@ from test_report_multishot import tables
 
 from audit.attacks import TEXTS
 from audit.attacks.text import OverlapFigure, PagesFigure
-from audit.measurements import ALPHAS, Bound, DrawnPage, Estimate, Unresolved
+from audit.measurements import DrawnPage, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import compact, figures
 from audit.report.attack_figures import draw
@@ -53,31 +53,6 @@ def test_every_context_and_class_of_the_attack_has_its_row() -> None:
     contexts, classes = suffixes(report).values()
     assert {*contexts, "exact"} - {""} == set(CONTEXTS)
     assert set(classes) >= {*CLASSES, "unique", "repeated", "unproven"}
-
-
-def test_page_one_says_what_the_model_the_baseline_and_chance_answer(pages: dict[str, str]) -> None:
-    text = first_page(pages["leaky"])
-    assert "the model still gave at least 89 of 150 answers (59 %; 95 % interval 51 to 67 %)" in text
-    told = Seen(pages["leaky"].partition("</section>")[2]).text
-    assert "gave 26 of 150 answers (17 %; 12 to 24 %): so many can be guessed" in told
-    assert "Because the model was trained on the page, 42 of every 100 questions (36 to 48) are answered" in text
-    assert "On documents that neither model was trained on, where memory cannot help: net 0 of every 100" in told
-    assert "picks the right one in 78 of every 100 pairs (72 to 84)" in text
-    clean = first_page(pages["clean"])
-    assert "No effect of the training was found: net 0 of every 100" in clean
-    assert "Because the model was trained" not in clean
-    assert "was not found to tell documents declared as trained on from others" in clean
-
-
-def test_a_number_that_could_not_be_resolved_is_said_on_page_one() -> None:
-    gap = Unresolved("net", "fewer than two documents with such questions", 1, 72)
-    result = answers.memorisation()
-    kept = tuple(item for item in result.measurements if item.name != "net")
-    text = first_page(page_of(dataclasses.replace(result, measurements=(gap, *kept))))
-    assert (
-        "comes from the training could not be measured: fewer than two documents with such questions (n = 1; 72 needed)"
-        in text
-    )
 
 
 def test_the_comparison_says_how_many_each_model_answers_and_the_pair_of_never_seen_documents(
@@ -226,28 +201,6 @@ def test_the_membership_table_gives_each_score_beside_guessing(pages: dict[str, 
     assert rows[1][1] == "0.78 0.72 to 0.84"
     assert rows[2][4] == "not resolved"
     assert "not resolvable with so few documents never seen (n = 150, 368 needed)" in Seen(pages["leaky"]).text
-
-
-def test_the_strongest_way_of_scoring_is_named_beside_the_primary_one() -> None:
-    seen = Seen(page_of(answers.membership())).text
-    assert "the one by many models (LiRA) tells most: 81 of every 100 pairs" in seen
-    assert "tells most" not in Seen(page_of(answers.membership(0.0))).text
-
-
-def test_an_auc_under_one_half_is_said_to_tell_documents_apart_as_well() -> None:
-    told = answers.membership(0.0)
-    bounds = tuple(Bound(alpha, 0.04, 0.12) for alpha in ALPHAS)
-    upside_down = tuple(
-        dataclasses.replace(item, value=0.07, low=0.04, high=0.12, bounds=bounds)
-        if isinstance(item, Estimate) and item.name == "auc"
-        else item
-        for item in told.measurements
-    )
-    seen = Seen(page_of(dataclasses.replace(told, measurements=upside_down))).text
-    assert "upside down" in seen
-    assert "in only 7.0 of every 100 pairs" in seen
-    assert "was not found to tell" not in seen
-    assert "upside down" not in Seen(page_of(told)).text
 
 
 def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:

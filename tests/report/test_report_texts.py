@@ -1,0 +1,150 @@
+"""What reports of made-up records say, word for word, of their findings.
+
+Each text lies in texts/, a sentence a line; after a change that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest FILE, and read
+the difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import example_answers as answers
+import example_canaries as canaries
+import example_providers as providers
+import pytest
+from test_report_html import Seen
+
+from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, ResultTable, Unresolved
+from audit.record import Completed
+from audit.report.html import html
+
+pytestmark = pytest.mark.slow
+
+TEXTS = Path(__file__).parent / "texts"
+PARTS = (("<h2>What leaks, and what was tried</h2>", "<h2>Who answers"), ("Findings in pictures</h2>", 'id="limits"'))
+"""What page one says of the findings, and their chapter."""
+
+
+def undrawn(result: Completed) -> Completed:
+    """A result without what takes long to draw."""
+    return dataclasses.replace(result, histograms=(), curves=())
+
+
+def changed(result: Completed, name: str, **fields: object) -> Completed:
+    """A result with another estimate of this name."""
+    items = (
+        dataclasses.replace(item, **fields) if isinstance(item, Estimate) and item.name == name else item  # type: ignore[arg-type]
+        for item in result.measurements
+    )
+    return dataclasses.replace(result, measurements=tuple(items))
+
+
+def without(result: Completed, name: str, *instead: Unresolved) -> Completed:
+    """A result that has no estimate of this name."""
+    return dataclasses.replace(
+        result, measurements=(*instead, *(item for item in result.measurements if item.name != name))
+    )
+
+
+def told(result: Completed, **values: float) -> Completed:
+    """A result with other diagnostics."""
+    items = [dataclasses.replace(item, value=values.get(item.name, item.value)) for item in result.diagnostics]
+    return dataclasses.replace(result, diagnostics=tuple(items))
+
+
+def upside_down(result: Completed) -> Completed:
+    bounds = tuple(Bound(alpha, 0.15, 0.25) for alpha in ALPHAS)
+    return changed(result, "auc", value=0.2, low=0.15, high=0.25, bounds=bounds)
+
+
+def no_better_than_guessing() -> Completed:
+    """Providers are told apart, and not by calling each used or not."""
+    (nothing,) = (item for item in providers.providers(0.0).measurements if item.name == "balanced_accuracy")
+    items = (nothing if item.name == nothing.name else item for item in providers.providers().measurements)
+    return dataclasses.replace(providers.providers(), measurements=tuple(items))
+
+
+def blind_beside() -> Completed:
+    """Document membership beside a blind check that finds nothing."""
+    blind = dataclasses.replace(providers.area("blind_auc", 0.02, 300), unit="documents", null=0.53)
+    known = [
+        Diagnostic("blind_p", 0.3, ""),
+        Diagnostic("blind_power", 0.99, ""),
+        Diagnostic("blind_auc.image", 0.52, ""),
+    ]
+    result = answers.membership()
+    return dataclasses.replace(
+        result, measurements=(*result.measurements, blind), diagnostics=(*result.diagnostics, *known)
+    )
+
+
+def alike() -> Completed:
+    """Providers whose documents nothing tells apart without the model."""
+    gap = Unresolved("blind_auc", "documents are alike in everything that is described", 72)
+    weak = without(providers.providers(n=72, power=0.46), "blind_auc", gap)
+    return dataclasses.replace(weak, diagnostics=(Diagnostic("blind_power", 0.0, ""),))
+
+
+PROVIDERS: dict[str, Callable[[], Completed]] = {
+    "no-better-than-guessing": no_better_than_guessing,
+    "upside-down": lambda: upside_down(providers.providers(0.0)),
+    "memorisation-test-calls-none": lambda: told(providers.providers(), **{"called.memory_change": 0.0}),
+    "check-undecided": lambda: providers.providers(
+        0.8, blind=0.55, p=0.4, power=0.3, confounded="they were not assigned by lot"
+    ),
+    "check-weak": lambda: providers.providers(n=72, power=0.46, confounded="not ruled out"),
+    "alike": alike,
+    "one-exposed": lambda: dataclasses.replace(providers.providers(), tables=(providers.surest({4: (0.5, 1, 2)}),)),
+    "unlabelled-table": lambda: dataclasses.replace(
+        providers.providers(), tables=(ResultTable("left over", ("first", "second"), {7: (0.25, 3)}),)
+    ),
+}
+ANSWERS: dict[str, Callable[[], Completed]] = {
+    "unresolved-net": lambda: without(
+        answers.memorisation(), "net", Unresolved("net", "fewer than two documents with such questions", 1, 72)
+    ),
+    "membership": answers.membership,
+    "membership-nothing": lambda: answers.membership(0.0),
+    "membership-upside-down": lambda: upside_down(answers.membership(0.0)),
+    "membership-confounded": lambda: dataclasses.replace(answers.membership(), confounded="they differ"),
+    "membership-blind": blind_beside,
+}
+CANARIES: dict[str, Callable[[], Completed]] = {
+    "leaky": canaries.canaries,
+    "clean": lambda: canaries.canaries(0.0),
+    "paper": lambda: canaries.canaries(design="paper", n=10),
+    "unasked": lambda: canaries.canaries(unasked=64),
+    "single": lambda: canaries.canaries(repeat=1),
+}
+PAGES: dict[str, Callable[[], str]] = {
+    **{
+        f"providers-{name}": lambda make=make: html(*providers.held(undrawn(make()[0].attacks[0])))  # type: ignore[misc]
+        for name, make in providers.CASES.items()
+    },
+    **{
+        f"providers-{name}": lambda make=make: html(*providers.held(undrawn(make())))
+        for name, make in PROVIDERS.items()
+    },  # type: ignore[misc]
+    **{f"answers-{name}": lambda make=make: html(*make()) for name, make in answers.CASES.items()},  # type: ignore[misc]
+    **{
+        f"answers-{name}": lambda make=make: html(*answers.held(answers.answering(undrawn(make()))))  # type: ignore[misc]
+        for name, make in ANSWERS.items()
+    },
+    **{f"canaries-{name}": lambda make=make: html(*canaries.held(undrawn(make()))) for name, make in CANARIES.items()},  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_report_says_what_it_said(name: str) -> None:
+    page = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", PAGES[name](), flags=re.DOTALL)
+    one, details = (page.partition(start)[2].partition(end)[0] for start, end in PARTS)
+    text = f"{Seen(one).text} {Seen(details).text}".replace("\u00a0", " ")
+    said = re.sub(r"(?<=[.?]) (?=[A-Z“])", "\n", text) + "\n"
+    path = TEXTS / f"{name}.txt"
+    if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
+        path.write_text(said, encoding="utf-8")
+    assert said == path.read_text(encoding="utf-8")
