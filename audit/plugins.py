@@ -6,7 +6,7 @@ A package adds an item with an entry point in one of six groups (docs/extending.
 |---|---|
 | `docaudit.attacks` | a subclass of `audit.attacks.interface.Attack`, with a text beside its module |
 | `docaudit.targets` | an encoder `Family`, an `AnsweringFamily`, or an `Opener` (`audit.targets.opening`) |
-| `docaudit.importers` | a subclass of `audit.importers.interface.Source` |
+| `docaudit.importers` | a subclass of `audit.importers.interface.Importer` |
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
 | `docaudit.countermeasures` | a subclass or an instance of `audit.defenses.interface.Defense` |

@@ -23,10 +23,11 @@ from rapidfuzz.distance import Levenshtein
 from audit.corpus.documents import Box, Word
 from audit.corpus.images import decode
 from audit.corpus.removal.matching import normalise_ocr
-from audit.importers import locating
-from audit.importers.locating import Location, locate, quality_of
+from audit.extensions.papers.importers.sroie import FIELDS, SROIE
+from audit.importers import locate as locating
+from audit.importers.locate import Location, locate, quality_of
 from audit.importers.ocr import PageReader
-from audit.importers.sroie import FIELDS, _locate_fields, _Receipt, _receipts
+from audit.importers.source import Source
 
 EVERY = 3
 """Every third receipt is read: 209 pages."""
@@ -57,10 +58,29 @@ LABELS: Mapping[str, Callable[[str], str]] = {"as given": str, "normalised": low
 
 
 @dataclass(frozen=True)
+class Receipt:
+    """A receipt of SROIE: its image, its words with boxes in pixels, and its values by key."""
+
+    image: Path
+    words: tuple[Word, ...]
+    values: Mapping[str, str]
+
+
+def read_receipts(src: Path) -> dict[str, Receipt]:
+    """Read all receipts, by name."""
+    receipts = {}
+    for page in SROIE().pages(Source(src, src)):
+        assert page.image is not None
+        values = {str(field.id): field.value for field in page.fields if field.value}
+        receipts[page.name] = Receipt(page.image, tuple(page.words), values)
+    return receipts
+
+
+@dataclass(frozen=True)
 class Page:
     """A receipt as SROIE gives it, and the words that Tesseract reads."""
 
-    receipt: _Receipt
+    receipt: Receipt
     read: tuple[Word, ...]
 
     @property
@@ -71,7 +91,12 @@ class Page:
 
 def places(page: Page, key: str) -> list[Box]:
     """Boxes of the value in the given words; none where it is not located strictly there."""
-    found = _locate_fields(page.receipt)[key]
+    texts, taken = [word.text for word in page.receipt.words], set[int]()
+    for other, category in FIELDS.items():
+        found = locate(page.receipt.values[other], category, texts, taken) if other in page.receipt.values else None
+        if other == key:
+            break
+        taken.update(found.words if isinstance(found, Location) else ())
     if not isinstance(found, Location) or found.rule == "loose":
         return []
     return [box for index in found.words if (box := page.receipt.words[index].box) is not None]
@@ -141,7 +166,7 @@ def strangers(pages: Sequence[Page]) -> None:
         print(f"| {key} | {tried} | {' | '.join(cells)} |")
 
 
-def strict_on_given(receipts: Mapping[str, _Receipt]) -> None:
+def strict_on_given(receipts: Mapping[str, Receipt]) -> None:
     """Print how the values are located among the given words, by field and way of writing them."""
     print("| field | label | values | equal as whole words | located: exact | normalised | loose | not |")
     print("|---|---|---|---|---|---|---|---|")
@@ -162,7 +187,7 @@ def strict_on_given(receipts: Mapping[str, _Receipt]) -> None:
 def main() -> None:
     """Read, locate, print."""
     src = Path(sys.argv[1]).resolve()
-    receipts = _receipts(src)
+    receipts = read_receipts(src)
     print(HEAD)
     strict_on_given(receipts)
     some = dict(list(receipts.items())[::EVERY])

@@ -19,8 +19,8 @@ from audit import policy
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Split
-from audit.importers.providers import ByProvider
-from audit.importers.receipt_questions import PHRASINGS
+from audit.extensions.papers.importers.sroie import PHRASINGS
+from audit.importers.divide import ByProvider
 from audit.importers.registry import FORMATS
 from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe

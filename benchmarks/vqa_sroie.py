@@ -38,7 +38,7 @@ from audit.attacks.memorisation.table import build_table
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
-from audit.importers.receipt_questions import PHRASINGS
+from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
 from audit.references.baselines import train_baseline

@@ -19,8 +19,9 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Membership, Split
 from audit.corpus.summary import card
 from audit.errors import ManifestError
+from audit.importers.divide import ByProvider
+from audit.importers.interface import membership_of
 from audit.importers.named import NamedMembers
-from audit.importers.providers import ByProvider
 from audit.importers.registry import FORMATS
 from audit.policy import today
 from audit.report.html import html
@@ -68,10 +69,7 @@ def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(source: Pat
 
 
 def test_providers_are_drawn_too() -> None:
-    from audit.importers.contents import ImportRequest, SourceOptions
-
-    request = ImportRequest(SHARES, 0, ByProvider(), "token-classification", True, SourceOptions(), Path())
-    assert request.membership == Membership("by-provider", str(today()), "docaudit import")
+    assert membership_of(ByProvider()) == Membership("by-provider", str(today()), "docaudit import")
 
 
 def test_init_dates_its_draw(tmp_path: Path) -> None:

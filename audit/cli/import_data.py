@@ -1,63 +1,35 @@
-"""`docaudit import`: the formats, and what each takes, are read from their registry."""
+"""`docaudit import`: the formats, and the options that each takes, are read from their registry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from audit.cli import console
-from audit.cli.import_tables import show_import, show_next
-from audit.cli.options import (
-    Assigned,
-    Assignment,
-    Seed,
-    ask_assigned,
-    on_terminal,
-    say_unstated,
-    show_errors,
-)
+from audit.cli.options import Assigned, Seed, ask_assigned, on_terminal, say_unstated
 from audit.errors import UsageError, listed
-from audit.importers import registry
+from audit.importers.divide import ByProvider, Rule
+from audit.importers.named import NamedMembers, read_labels
+from audit.importers.registry import FORMATS
+from audit.importers.source import Options
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Split
-    from audit.importers.interface import Rule, Source, SourceOptions
+    from audit.importers.interface import Importer
+    from audit.importers.report import ImportReport
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
 
 
-def _formats(recognised: bool) -> str:
-    """List the formats with their descriptions."""
-    return "; ".join(
-        f"{name} ({source.description})" for name, source in registry.FORMATS.items() if source.recognises == recognised
-    )
-
-
-def _named(fits: Callable[[Source], object]) -> str:
-    return ", ".join(registry.names_of(fits))
-
-
 def _complete_format(incomplete: str) -> list[str]:
-    return [name for name in registry.FORMATS if name.startswith(incomplete)]
+    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
-def _source(name: str) -> Source:
-    """Return the format of this name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if name not in registry.FORMATS:
-        raise UsageError(f"no format is called {name!r}", f"one of {', '.join(registry.FORMATS)}")
-    return registry.FORMATS[name]
-
-
-TASKS = [*dict.fromkeys(task for source in registry.FORMATS.values() for task in registry.choices(source))]
+_DESCRIBED = "; ".join(f"{name} ({importer.description})" for name, importer in FORMATS.items())
+TASKS = [*dict.fromkeys(task for importer in FORMATS.values() for task in importer.tasks)]
 
 
 def import_data(
@@ -65,8 +37,7 @@ def import_data(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help=f"Data sets of research: {_formats(False)}. Recognised formats, whose task, columns and boxes are "
-            f"read off what is there: {_formats(True)}.",
+            help=f"The format that you have: {_DESCRIBED}.",
             autocompletion=_complete_format,
             show_default=False,
         ),
@@ -121,8 +92,8 @@ def import_data(
         str | None,
         typer.Option(
             metavar="KIND",
-            help=f"{_named(registry.choices)}: what your model was trained to do: {listed(TASKS, 'or')}.",
-            show_default=f"token-classification; {_named(registry.recognises)}: as found",
+            help=f"The task that your model was trained for: {listed(TASKS, 'or')}.",
+            show_default="as found; token-classification of data sets of papers that have it",
         ),
     ] = None,
     labels: Annotated[
@@ -151,31 +122,23 @@ def import_data(
             show_default="recognised by their range",
         ),
     ] = None,
-    questions: Annotated[
-        bool,
-        typer.Option(
-            "--questions", help=f"{_named(registry.may_ask)}: ask for each field, for a model that answers questions."
-        ),
-    ] = False,
     official: Annotated[
         bool,
         typer.Option(
             "--official",
-            help=f"{_named(registry.has_parts)}: your model was trained on the training part. --member and --public "
-            "are then shares of its documents, --heldout of the others.",
+            help="Your model was trained on the training part of a source that has one. --member and --public are then "
+            "shares of its documents, --heldout of the others.",
         ),
     ] = False,
     by_provider: Annotated[
         bool,
         typer.Option(
             "--by-provider",
-            help=f"{_named(registry.names_providers)}: draw providers, to audit whether one was trained on. Of one "
-            "that is in, half of the documents are member and half are kept aside as heldout; of one that is out, half "
-            "are heldout and the others in no split. --member, --heldout and --public are then "
-            "shares of the "
-            "providers: in, out, public. "
-            "Providers with a single document are public; where they alone are more than --public, the others are "
-            "divided as --member to --heldout.",
+            help="Draw providers, to audit whether one was trained on. Of one that is in, half of the documents are "
+            "member and half are kept aside as heldout; of one that is out, half are heldout and the others in no "
+            "split. --member, --heldout and --public are then shares of the providers: in, out, public. Providers with "
+            "a single document are public; where they alone are more than --public, the others are divided as --member "
+            "to --heldout.",
         ),
     ] = False,
     kept_aside: Annotated[
@@ -188,112 +151,87 @@ def import_data(
     ] = None,
 ) -> None:
     """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
-    with show_errors():
-        source = _source(source_format)
-        if task is not None and task not in TASKS:
-            raise UsageError(f"no task is called {task!r}", f"one of {', '.join(TASKS)}")
-        said = {"--labels": labels, "--provider-column": provider_column, "--boxes": boxes}
-        registry.check_options(
-            source,
-            task=task,
-            questions=questions,
-            official=official,
-            by_provider=by_provider,
-            kept_aside=kept_aside,
-            said=said,
+    if source_format not in FORMATS:
+        raise UsageError(f"no format is called {source_format!r}", f"one of {', '.join(FORMATS)}")
+    if task is not None and task not in TASKS:
+        raise UsageError(f"no task is called {task!r}", f"one of {', '.join(TASKS)}")
+    importer = FORMATS[source_format]
+    given = {
+        "--official": official,
+        "--by-provider": by_provider,
+        "--labels": labels,
+        "--provider-column": provider_column,
+        "--boxes": boxes,
+        "--members": members,
+        "--heldout-from": heldout_from,
+        "--member": member,
+        "--assigned": assigned,
+        "--kept-aside": kept_aside,
+    }
+    _check_options(importer, {option for option, value in given.items() if value not in (None, False)})
+    share, heldout_file = _share_or_file(heldout)
+    if heldout_file is not None and members is None:
+        raise UsageError(
+            f"--heldout {heldout_file} names held-out documents, but nothing names the members",
+            "add --members FILE, or give --heldout a share between 0 and 1",
         )
-        given = Given(members, heldout_from, *_share_or_file(heldout), assigned, official)
-        given.check(member, official or by_provider)
-        if given.divided and assigned is None and on_terminal():
-            given = replace(given, assigned=ask_assigned())
-        shares = given.shares(member, public, by_provider=by_provider)
-        rule = given.rule(by_provider=by_provider, kept_aside=kept_aside)
-        learns = cast("Any", "question-answering" if questions else task)
-        options = _options(labels, provider_column, boxes, given.assigned)
-        with console.Reporter():
-            report = source.convert(src, dst, shares, seed, rule, learns, options, heldout_from)
-        show_import(report, dst)
-        console.warn(*report.warnings)
-        if heldout_from is not None and not report.documents.get("heldout"):
-            console.warn(
-                f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
-                "leaves none. Nothing can be compared with what the model never saw."
-            )
-        show_next(report, dst)
-        if given.divided and given.assigned is None:
-            say_unstated(dst / "manifest.toml")
+    divided = official or members is not None or heldout_from is not None
+    if divided and assigned is None and on_terminal():
+        assigned = ask_assigned()
+    usual = (0.4, 0.2) if by_provider else (0.2, 0.4)
+    if members is not None or heldout_from is not None:
+        usual = (0.0, 1.0) if heldout_file else (0.5, 0.5)
+    shares: dict[Split, float] = {
+        "member": 0.4 if member is None else member,
+        "heldout": usual[0] if share is None else share,
+        "public": usual[1] if public is None else public,
+    }
+    rule: Rule = ByProvider(kept_aside) if by_provider else "official" if official else "drawn"
+    if members is not None or heldout_from is not None:
+        rule = NamedMembers(()) if members is None else NamedMembers.read(members, heldout_file)
+    options = Options(() if labels is None else read_labels(labels), provider_column, boxes, assigned)
+    with console.Reporter():
+        report = importer.convert(src, dst, shares, seed, rule, task, options, heldout_from)
+    _show(report, dst)
+    if heldout_from is not None and not report.documents.get("heldout"):
+        console.warn(
+            f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
+            "leaves none. Nothing can be compared with what the model never saw."
+        )
+    _show_next(report, dst)
+    if divided and assigned is None:
+        say_unstated(dst / "manifest.toml")
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the owner says about membership.
+def _check_options(importer: Importer, given: set[str]) -> None:
+    """Refuse options that the format does not take, and options that contradict each other.
 
-    Attributes:
-        members: a file that names them.
-        heldout_from: a folder of documents that are none.
-        heldout: a share.
-        heldout_file: a file that names them, in place of a share.
-        assigned: how members came to be chosen.
-        official: the model was trained on the source's own training part.
+    Raises:
+        UsageError: there are such options.
     """
-
-    members: Path | None
-    heldout_from: Path | None
-    heldout: float | None
-    heldout_file: Path | None
-    assigned: Assignment | None
-    official: bool = False
-
-    @property
-    def divided(self) -> bool:
-        """Test whether the documents of training are given, and not drawn by the import."""
-        return self.official or self.members is not None or self.heldout_from is not None
-
-    def check(self, share: float | None, divided: bool) -> None:
-        """Refuse options that say in two ways which documents are members; `divided`: by the source or by provider.
-
-        Raises:
-            UsageError: there are such options.
-        """
-        if self.heldout_file is not None and self.members is None:
-            raise UsageError(
-                f"--heldout {self.heldout_file} names held-out documents, but nothing names the members",
-                "add --members FILE, or give --heldout a share between 0 and 1",
-            )
-        if self.members is not None and self.heldout_from is not None:
-            raise UsageError("--members and --heldout-from both say which documents are members: leave one out")
-        if self.members is None and self.heldout_from is None:
-            if self.assigned is not None and not self.official:
-                raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
-            return
-        if divided or share is not None:
-            named = "--members" if self.members else "--heldout-from"
-            raise UsageError(f"{named} names the members: leave out --member, --official and --by-provider")
-
-    def shares(self, member: float | None, public: float | None, *, by_provider: bool) -> dict[Split, float]:
-        """The shares of the splits, with the usual ones for those that the owner leaves out."""
-        drawn = (0.4, 0.2) if by_provider else (0.2, 0.4)
-        usual = (0.0, 1.0) if self.heldout_file else (0.5, 0.5) if self.members or self.heldout_from else drawn
-        return {
-            "member": 0.4 if member is None else member,
-            "heldout": usual[0] if self.heldout is None else self.heldout,
-            "public": usual[1] if public is None else public,
-        }
-
-    def rule(self, *, by_provider: bool, kept_aside: int | None) -> Rule:
-        """The rule by which documents become members."""
-        from audit.importers.providers import ByProvider
-        from audit.importers.splits import NamedMembers
-
-        if self.members is not None:
-            return NamedMembers.read(self.members, self.heldout_file)
-        if self.heldout_from is not None:
-            return NamedMembers(())
-        return ByProvider(kept_aside) if by_provider else "official" if self.official else "drawn"
+    taken = {
+        "--official": importer.parts,
+        "--by-provider": importer.providers,
+        **dict.fromkeys(("--labels", "--provider-column", "--boxes"), importer.recognises),
+    }
+    unknown = [option for option, takes in taken.items() if option in given and not takes]
+    if unknown:
+        raise UsageError(f"{importer.name} takes no {listed(unknown, 'or')}", f"leave out {listed(unknown, 'and')}")
+    rules = given & {"--members", "--heldout-from", "--official", "--by-provider"}
+    if not rules.isdisjoint({"--members", "--heldout-from"}):
+        rules |= given & {"--member"}
+    if len(rules) > 1:
+        raise UsageError(
+            f"{listed(sorted(rules), 'and')} say in several ways which documents are members", "keep one of them"
+        )
+    if "--assigned" in given and not given & {"--members", "--heldout-from", "--official"}:
+        raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
+    if "--kept-aside" in given and "--by-provider" not in given:
+        raise UsageError("--kept-aside says how --by-provider divides", "add --by-provider, or leave it out")
 
 
 def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
-    """What `--heldout` gives: a share, or a file."""
+    """Read what `--heldout` gives: a share, or a file."""
     if text is None:
         return None, None
     try:
@@ -305,11 +243,31 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
     return share, None
 
 
-def _options(
-    labels: str | None, provider: str | None, boxes: BoxUnit | None, assigned: Assignment | None
-) -> SourceOptions:
-    """What the owner says of columns, boxes and the choice of documents."""
-    from audit.importers.contents import SourceOptions
-    from audit.importers.named import read_labels
+def _show(report: ImportReport, dst: Path) -> None:
+    """Show the documents and fields of an import, and those that it could not find."""
+    rows = []
+    for label, count in report.fields.items():
+        lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located.get(label, {}).items() if number)
+        rows.append((label, count, *report.qualities.get(label, {}).values(), lost or "-"))
+    if rows:
+        titles = ("label", "fields", "located exactly", "normalised", "loosely", "not located")
+        console.show_table("Fields", titles, rows)
+    if report.task is not None:
+        console.say(f"The model's task, for the manifest: {report.task}")
+    console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
+    for name, count in report.notes.items():
+        console.say(f"{name}: {count}")
+    console.say(f"{len(report.duplicates)} groups of documents with the same image, never in two splits")
+    console.say(f"Written to {dst}; fields without words are listed in {dst / 'import-report.json'}")
+    console.warn(*report.warnings)
 
-    return SourceOptions(() if labels is None else read_labels(labels), provider, boxes, assigned)
+
+def _show_next(report: ImportReport, dst: Path) -> None:
+    """Show the commands that lead on."""
+    wordless = any("docaudit ocr" in warning for warning in report.warnings)
+    commands = (
+        *([f"docaudit ocr {dst}"] if wordless else []),
+        f"docaudit inspect {dst} --model MODEL_DIR",
+        f"docaudit scan MODEL_DIR {dst} --documents 20 --budget quick --out first-look",
+    )
+    console.show_commands("Next:", commands)

@@ -2,107 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter
-from pydantic.dataclasses import dataclass as strict_dataclass
-
-from audit.corpus.paths import inside
-from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
-from audit.importers.contents import ImportRequest, SourceContents
-from audit.importers.gathering.assembly import Assembly
-from audit.importers.gathering.choosing import TASKS
-from audit.importers.gathering.drafts import DraftField, DraftPage, clean
-from audit.importers.gathering.files import relative_files
-from audit.importers.gathering.parts import check_parts, part_of
-from audit.importers.interface import Source
-from audit.importers.source_files import read_json, read_text
-from audit.importers.words.image_pages import ImagePages
-
-_LOOSE = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
+from audit.importers.boxes import shares_of
+from audit.importers.files import form_of, parse_json, read_text
+from audit.importers.guess import Peek
+from audit.importers.interface import Importer
+from audit.importers.pages import Field, Page, clean, part_of
+from audit.importers.source import Source
+from audit.importers.words import SUFFIXES
 
 
-@strict_dataclass(frozen=True, config=_LOOSE)
-class _Image:
-    id: int | str
-    file_name: str
-    width: float = Field(gt=0)
-    height: float = Field(gt=0)
-
-
-@strict_dataclass(frozen=True, config=_LOOSE)
-class _Category:
-    id: int | str
-    name: str
-
-
-@strict_dataclass(frozen=True, config=_LOOSE)
-class _Annotation:
-    image_id: int | str
-    category_id: int | str
-    bbox: tuple[float, float, float, float]
-
-
-@strict_dataclass(frozen=True, config=_LOOSE)
-class _File:
-    images: tuple[_Image, ...]
-    annotations: tuple[_Annotation, ...]
-    categories: tuple[_Category, ...]
-
-
-_type = TypeAdapter(_File)
-
-
-class COCO(Source):
+class COCO(Importer):
     """One document an image, whose boxes are fields: of the words inside them."""
 
     name = "coco"
     description = "COCO's .json, the images, and word files beside these"
-    tasks = TASKS
-    divisions = frozenset({"official", "by-provider"})
-    recognises = True
+    word_files = SUFFIXES
 
-    def read(self, src: Path, request: ImportRequest) -> SourceContents:
-        """See `Source.read`."""
-        root, files = (src.parent, [src.name]) if src.is_file() else (src, relative_files(src, (".json",)))
-        own = [path for path in files if '"categories"' in read_text(inside(root.resolve(), path))]
+    def looks_like(self, peek: Peek) -> bool:
+        """See `Importer.looks_like`."""
+        return peek.keys("images", "annotations", "categories")
+
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        own = {path: text for path in source.files(".json") if '"categories"' in (text := read_text(source.at(path)))}
         if not own:
-            raise UsageError(f"{src} holds no .json with categories", "give the folder of the annotations and images")
-        problems, images = Problems(), ImagePages(root, request)
-        for path in own:
-            with problems.catch():
-                _add(read_json(root / path, _type), path, images, problems)
-        pages = [*images.pages.values()]
-        check_parts(src, pages, request)
-        return Assembly(self.name, pages, request, problems).contents()
+            raise UsageError(
+                f"{source.path} holds no .json with categories", "give the folder of the annotations and images"
+            )
+        for path, text in own.items():
+            with source.problems.catch(f"{path}:"), form_of("COCO's"):
+                _add(source, path, parse_json(text, "not JSON"))
+        yield from source.pages
 
 
-def _add(table: _File, path: str, images: ImagePages, problems: Problems) -> None:
+def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
     """Add the images of a file, each with its annotations."""
-    categories = {category.id: clean(category.name) for category in table.categories}
-    pages: dict[int | str, tuple[DraftPage, _Image]] = {}
-    folder = PurePosixPath(path).parent.as_posix()
-    for image in table.images:
-        with problems.catch(f"{path}: image {image.id}:"):
-            page = images.page(images.finder.find(image.file_name, folder), {})
+    categories = {category["id"]: clean(category["name"]) for category in table["categories"]}
+    pages: dict[Any, tuple[Page | None, tuple[float, float]]] = {}
+    for image in table["images"]:
+        with source.problems.catch(f"{path}: image {image['id']}:"):
+            shape = (float(image["width"]), float(image["height"]))
+            pages[image["id"]] = None, shape
+            if min(shape) <= 0:
+                raise ManifestError("no width or height")
+            page = source.page(source.find_image(image["file_name"], PurePosixPath(path).parent.as_posix()))
             page.part = page.part or part_of(path)
-            page.unit, page.shape = "shares", page.shape or (image.width, image.height)
-            pages[image.id] = page, image
-    known = {image.id for image in table.images}
-    for number, one in enumerate(table.annotations):
-        with problems.catch(f"{path}: annotations.{number}:"):
-            if one.image_id not in known:
+            page.unit, page.shape = "shares", page.shape or shape
+            pages[image["id"]] = page, shape
+    for number, one in enumerate(table["annotations"]):
+        with source.problems.catch(f"{path}: annotations.{number}:"), form_of("COCO's"):
+            if one["image_id"] not in pages:
                 raise ManifestError("no image has its image_id")
-            if one.image_id in pages:
-                page, image = pages[one.image_id]
-                page.fields.append(_field(one, image, categories))
-
-
-def _field(one: _Annotation, image: _Image, categories: Mapping[int | str, str]) -> DraftField:
-    if not categories.get(one.category_id):
-        raise ManifestError("no category has its category_id")
-    x, y, width, height = one.bbox
-    box = (x / image.width, y / image.height, (x + width) / image.width, (y + height) / image.height)
-    return DraftField(categories[one.category_id], box=box)
+            if not categories.get(one["category_id"]):
+                raise ManifestError("no category has its category_id")
+            drawn, shape = pages[one["image_id"]]
+            x, y, width, height = map(float, one["bbox"])
+            box = shares_of((x, y, x + width, y + height), shape)
+            if drawn is not None:
+                drawn.fields.append(Field(categories[one["category_id"]], box=box))

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from audit.corpus.documents import Box
-from audit.corpus.problems import Problems
+from audit.corpus.documents import Word
 from audit.errors import ManifestError, UsageError
-from audit.importers.contents import ImportRequest, SourceContents
-from audit.importers.gathering.assembly import Assembly
-from audit.importers.gathering.boxes import bounds
-from audit.importers.gathering.choosing import TASKS
-from audit.importers.gathering.drafts import DraftField, DraftPage, DraftWord, clean
-from audit.importers.gathering.files import as_text, provider_of, relative_files
-from audit.importers.gathering.labels import OUTSIDE, fields_of_tags
-from audit.importers.gathering.parts import check_parts
-from audit.importers.gathering.records import Columns, box_of
-from audit.importers.interface import Source
-from audit.importers.source_files import parse_json, read_text
-from audit.importers.words.image_pages import ImagePages
+from audit.importers.files import as_text, form_of, parse_json, read_text
+from audit.importers.interface import Importer
+from audit.importers.labels import OUTSIDE, fields_of_tags
+from audit.importers.pages import Field, Page, bounds, clean, line_words
+from audit.importers.records import Columns, box_of
+from audit.importers.source import Source
+from audit.importers.words import BESIDE_JSON
 
 ITEMS = ("form", "annotations", "fields", "entities", "items", "valid_line")
 PROVIDERS = ("company", "provider", "issuer", "vendor", "supplier", "seller")
-_ROW = re.compile(r"^\s*-?[\d.]+(,\s*-?[\d.]+){3}")
+_CORNERS = {n: re.compile(rf"\s*((?:-?[\d.]+,\s*){{{n - 1}}}-?[\d.]+),(.*)") for n in (8, 4)}
+"""A line of text behind so many numbers."""
 
 
-class Forms(Source):
+class Forms(Importer):
     """One document an image: of its .json its annotation or its values, of its .txt or .csv its words.
 
     A .json is a list of items as FUNSD has them ("label", "text", "box", "words"), columns as Hugging Face data sets
@@ -38,29 +33,32 @@ class Forms(Source):
 
     name = "forms"
     description = "images, each with a .json as FUNSD's, or .txt boxes and .json values as SROIE's, in any folders"
-    tasks = TASKS
-    divisions = frozenset({"official", "by-provider"})
-    recognises = True
+    word_files = BESIDE_JSON
 
-    def read(self, src: Path, request: ImportRequest) -> SourceContents:
-        """See `Source.read`."""
-        problems, images = Problems(), ImagePages(src, request, (".hocr", ".tsv", ".xml"))
-        annotations = _by_stem(relative_files(src, (".json",)))
-        boxes = _by_stem(relative_files(src, (".txt", ".csv")))
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        annotations, boxes = _by_stem(source.files(".json")), _by_stem(source.files(".txt", ".csv"))
         if not annotations and not boxes:
-            raise UsageError(f"{src} holds neither .json nor .txt", "give the folder that holds images and annotations")
-        for path in images.finder.paths:
-            with problems.catch(f"{path}:"):
-                _fill(src, path, images.page(path), annotations, boxes, request)
-        pages = [*images.pages.values()]
-        stems = {PurePosixPath(path).stem for path in images.finder.paths}
+            hint = "give the folder that holds images and annotations"
+            raise UsageError(f"{source.path} holds neither .json nor .txt", hint)
+        for path in source.ids:
+            with source.problems.catch(f"{path}:"):
+                page = source.page(path)
+                lines, annotation = _nearest(path, boxes), _nearest(path, annotations)
+                if lines is None and annotation is None:
+                    raise ManifestError("neither a .json nor a .txt has its name")
+                if lines is not None:
+                    page.words = [*boxed_lines(source.at(lines))]
+                if annotation is not None:
+                    _annotate(source, page, source.at(annotation))
+        stems = {PurePosixPath(path).stem for path in source.ids}
         for kind in (annotations, boxes):
-            problems.add("", (f"{own[0]}: its image is missing" for stem, own in kind.items() if stem not in stems))
-        check_parts(src, pages, request)
-        return Assembly(self.name, pages, request, problems).contents()
+            missing = (own[0] for stem, own in kind.items() if stem not in stems)
+            source.problems.add("", (f"{path}: its image is missing" for path in missing))
+        yield from source.pages
 
 
-def _by_stem(paths: list[str]) -> dict[str, list[str]]:
+def _by_stem(paths: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in paths:
         found.setdefault(PurePosixPath(path).stem, []).append(path)
@@ -85,133 +83,94 @@ def _nearest(image: str, files: Mapping[str, list[str]]) -> str | None:
     return found[0] if found else None
 
 
-def _fill(
-    src: Path,
-    image: str,
-    page: DraftPage,
-    annotations: Mapping[str, list[str]],
-    boxes: Mapping[str, list[str]],
-    request: ImportRequest,
-) -> None:
-    """Give a page its words and fields.
+def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
+    """Yield the words of a file of boxed lines; a line's box is divided by its number of characters.
 
-    Raises:
-        ManifestError: it has neither file, or one has another form.
-    """
-    lines, annotation = _nearest(image, boxes), _nearest(image, annotations)
-    if lines is None and annotation is None:
-        raise ManifestError("neither a .json nor a .txt has its name")
-    if lines is not None:
-        page.words = [*_line_words(src / lines)]
-    if annotation is not None:
-        value = parse_json(read_text(src / annotation), f"{PurePosixPath(annotation).name} is not JSON")
-        items = _items(value)
-        if items is not None:
-            _add_items(page, items)
-        elif isinstance(value, dict) and isinstance(value.get("words", value.get("tokens")), list):
-            Columns(value, labels=request.options.labels).fill(page, value)
-        elif isinstance(value, dict):
-            _add_values(page, value)
-        else:
-            raise ManifestError(f"{PurePosixPath(annotation).name} is neither a list of items nor an object")
-        if isinstance(value, dict):
-            page.provider = page.provider or provider_of(request.options.provider, value, None)
-
-
-def _items(value: Any) -> list[Any] | None:
-    """The items of an annotation as FUNSD has it; None where it has another form."""
-    found = value
-    if isinstance(value, dict):
-        found = next((value[key] for key in ITEMS if isinstance(value.get(key), list)), None)
-    own = isinstance(found, list) and all(
-        isinstance(item, dict) and not {"label", "text", "words"}.isdisjoint(item) for item in found
-    )
-    return found if own else None
-
-
-def _add_items(page: DraftPage, items: list[Any]) -> None:
-    words = [*page.words]
-    annotated = not words
-    for number, item in enumerate(items):
-        first = len(words)
-        box = next((item[key] for key in ("box", "bbox", "bounding_box") if key in item), None)
-        inner = item.get("words")
-        if annotated and isinstance(inner, list):
-            words += [_word(one, f"items[{number}].words[{place}]") for place, one in enumerate(inner)]
-        elif annotated:
-            words += _divided(clean(as_text(item.get("text", ""))), None if box is None else box_of(box, "box"))
-        label = clean(as_text(item.get("label", item.get("category", ""))))
-        text = clean(as_text(item["text"])) if "text" in item else " ".join(word.text for word in words[first:])
-        if label.lower() not in OUTSIDE:
-            own = tuple(range(first, len(words)))
-            region = box_of(box, f"items[{number}].box") if box is not None and not annotated else None
-            page.fields.append(DraftField(_plain(label), own, region, text or None))
-    page.words = words
-
-
-def _plain(label: str) -> str:
-    """A label without the prefix of a tag."""
-    return fields_of_tags([label])[0][0]
-
-
-def _word(value: Any, place: str) -> DraftWord:
-    if isinstance(value, str):
-        return DraftWord(value)
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise ManifestError(f"{place}: no text")
-    box = next((value[key] for key in ("box", "bbox", "quad") if key in value), None)
-    if isinstance(box, dict):  # CORD's quad: x1, y1 to x4, y4
-        box = [box[key] for key in ("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4") if key in box]
-    return DraftWord(value["text"], None if box is None else box_of(box, place))
-
-
-def _add_values(page: DraftPage, values: Mapping[str, Any]) -> None:
-    """Values by key; of nested ones the keys are joined by dots."""
-    for key, value in values.items():
-        if isinstance(value, dict):
-            _add_values(page, {f"{key}.{inner}": one for inner, one in value.items()})
-            continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str | int | float) and not isinstance(one, bool) and clean(as_text(one)):
-                page.fields.append(DraftField(clean(key), value=clean(as_text(one))))
-        if key.lower() in PROVIDERS and isinstance(value, str) and page.provider is None:
-            page.provider = " ".join(clean(value).split()) or None
-
-
-def _line_words(path: Path) -> Iterator[DraftWord]:
-    """The words of a file of boxed lines; a line's box is divided by its number of characters.
+    Args:
+        path: of a text file.
+        numbers: how many numbers the corners of a line's box are.
 
     Raises:
         ManifestError: a row has another form.
     """
     problems = []
     for number, row in enumerate(read_text(path).split("\n"), start=1):
-        if not row.strip():
-            continue
-        cells = row.split(",")
-        count = 8 if len(cells) > 8 and all(_is_number(cell) for cell in cells[:8]) else 4
-        if not _ROW.match(row) or len(cells) <= count:
-            problems.append(f"{path.name}:{number} is not x1,y1,...,TEXT with 4 or 8 numbers")
-            continue
-        numbers = [float(cell) for cell in cells[:count]]
-        yield from _divided(",".join(cells[count:]), bounds([*zip(numbers[0::2], numbers[1::2], strict=True)]))
+        match = next((found for count in numbers if (found := _CORNERS[count].fullmatch(row))), None)
+        try:
+            corners = [float(cell) for cell in match[1].split(",")] if match else []
+        except ValueError:
+            corners = []
+        if match and corners:
+            yield from line_words(match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)]))
+        elif row.strip():
+            counts = " or ".join(map(str, sorted(numbers)))
+            problems.append(f"{path.name}:{number} is not x1,y1,...,TEXT with {counts} numbers")
     if problems:
         raise ManifestError(problems)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _annotate(source: Source, page: Page, path: Path) -> None:
+    """Add what an annotation says of a page.
+
+    Raises:
+        ManifestError: it has another form.
+    """
+    value = parse_json(read_text(path), f"{path.name} is not JSON")
+    items = value
+    if isinstance(value, dict):
+        items = next((value[key] for key in ITEMS if isinstance(value.get(key), list)), None)
+    if isinstance(items, list) and all(
+        isinstance(item, dict) and not {"label", "text", "words"}.isdisjoint(item) for item in items
+    ):
+        _add_items(page, items)
+    elif isinstance(value, dict) and isinstance(value.get("words", value.get("tokens")), list):
+        Columns(value, labels=source.options.labels).fill(page, value)
+    elif isinstance(value, dict):
+        _add_values(page, value)
+    else:
+        raise ManifestError(f"{path.name} is neither a list of items nor an object")
+    if isinstance(value, dict):
+        page.provider = page.provider or source.provider(value)
 
 
-def _divided(text: str, box: Box | None) -> Iterator[DraftWord]:
-    """The words of a line, its box divided by the number of characters."""
-    for match in re.finditer(r"\S+", text):
-        if box is None:
-            yield DraftWord(match[0])
-        else:
-            step = (box[2] - box[0]) / len(text)
-            yield DraftWord(match[0], (box[0] + match.start() * step, box[1], box[0] + match.end() * step, box[3]))
+def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
+    words = [*page.words]
+    annotated = not words
+    for number, item in enumerate(items):
+        first = len(words)
+        inner = annotated and isinstance(item.get("words"), list)
+        given = next((item[key] for key in ("box", "bbox", "bounding_box") if key in item), None)
+        box = None if given is None or inner else box_of(given, f"items[{number}].box")
+        if inner:
+            words += [_word(one, f"items[{number}].words[{place}]") for place, one in enumerate(item["words"])]
+        elif annotated:
+            words += line_words(clean(as_text(item.get("text", ""))), box)
+        label = clean(as_text(item.get("label", item.get("category", ""))))
+        text = clean(as_text(item["text"])) if "text" in item else " ".join(word.text for word in words[first:])
+        if label.lower() not in OUTSIDE:
+            plain = fields_of_tags([label])[0][0]
+            page.fields.append(Field(plain, tuple(range(first, len(words))), None if annotated else box, text or None))
+    page.words = words
+
+
+def _word(value: Any, place: str) -> Word:
+    if isinstance(value, str):
+        return Word(value)
+    with form_of(f"a word: {place}"):
+        box = next((value[key] for key in ("box", "bbox", "quad") if key in value), None)
+        if isinstance(box, dict):  # CORD's quad: x1, y1 to x4, y4
+            box = [box[key] for key in ("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4") if key in box]
+        return Word(value["text"], None if box is None else box_of(box, place))
+
+
+def _add_values(page: Page, values: Mapping[str, Any]) -> None:
+    """Add values by key; of nested ones the keys are joined by dots."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            _add_values(page, {f"{key}.{inner}": one for inner, one in value.items()})
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str | int | float) and not isinstance(one, bool) and clean(as_text(one)):
+                page.fields.append(Field(clean(key), value=clean(as_text(one))))
+        if key.lower() in PROVIDERS and isinstance(value, str) and page.provider is None:
+            page.provider = " ".join(clean(value).split()) or None

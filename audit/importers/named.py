@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -34,16 +34,12 @@ class NamedMembers:
 
     @classmethod
     def read(cls, path: Path, heldout: Path | None = None) -> NamedMembers:
-        """From files of names, as `read_names` reads them.
-
-        Raises:
-            UsageError: as `read_names`.
-        """
+        """Read files of names; errors as of `read_names`."""
         given = cls(read_names(path, "--members"))
         return given if heldout is None else replace(given, heldout=read_names(heldout, "--heldout"))
 
     def members(self, ids: Collection[str]) -> frozenset[str]:
-        """The ids of the documents that are named, by id, by file name, or by file name without its ending.
+        """Find the ids of the named documents, by id, by file name, or by file name without its ending.
 
         Raises:
             ManifestError: a name is that of no document.
@@ -51,11 +47,7 @@ class NamedMembers:
         return _found(self.names, ids, "--members")
 
     def kept_out(self, ids: Collection[str]) -> frozenset[str]:
-        """The ids of the held-out documents that are named.
-
-        Raises:
-            ManifestError: a name is that of no document.
-        """
+        """Find the ids of the held-out documents that are named; errors as of `members`."""
         return _found(self.heldout, ids, "--heldout")
 
 
@@ -98,13 +90,54 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"{option} {path}: not a readable UTF-8 text file") from None
     try:
-        read = _READERS.get(path.suffix.lower(), str.splitlines)
-        names = tuple(name for value in read(text) if (name := value.strip()))
+        names = tuple(name for value in _names(text, path.suffix.lower()) if (name := value.strip()))
     except (ValueError, RecursionError, csv.Error) as error:
         raise UsageError(f"{option} {path}: {error}", "give one id or file name a line, a column, or a list") from None
     if not names:
         raise UsageError(f"{option} {path}: no document is named", "write one id or file name a line")
     return names
+
+
+def _names(text: str, ending: str) -> Iterator[str]:
+    """Yield the names in a file; `ValueError` where it has another form than its ending says."""
+    if ending == ".json":
+        table = json.loads(text)
+        if not isinstance(table, list):
+            raise ValueError("not a list")
+        yield from map(_name, table)
+    elif ending == ".jsonl":
+        yield from (_name(json.loads(line)) for line in text.splitlines() if line.strip())
+    elif ending in (".csv", ".tsv"):
+        rows = list(csv.reader(text.splitlines(), delimiter="," if ending == ".csv" else "\t"))
+        heads = [head.strip().lower() for head in rows[0]] if rows else []
+        known = next((heads.index(key) for key in KEYS if key in heads), None)
+        if known is None and len(heads) > 1:
+            raise ValueError(f"no column is called {', '.join(KEYS[:5])}")
+        column = known or 0
+        yield from (row[column] for row in rows[known is not None :] if len(row) > column)
+    else:
+        yield from text.splitlines()
+
+
+def _name(value: Any) -> str:
+    """The name that a JSON value is, or has; `ValueError` where it has none."""
+    if isinstance(value, list) and value:
+        return _name(value[0])
+    if isinstance(value, dict):
+        return _name(next((value[key] for key in KEYS if key in value), None) or _picture(value.get("messages")))
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"an entry has no name: none of {', '.join(KEYS[:5])}")
+
+
+def _picture(messages: Any) -> Any:
+    """The image of a conversation in the form of messages; None where there is none."""
+    for turn in messages if isinstance(messages, list) else ():
+        content = turn.get("content") if isinstance(turn, dict) else None
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and part.get("image"):
+                return str(part["image"]).removeprefix("file://")
+    return None
 
 
 def read_labels(given: str) -> tuple[str, ...]:
@@ -119,87 +152,18 @@ def read_labels(given: str) -> tuple[str, ...]:
     """
     path = Path(given)
     path = path / "config.json" if path.is_dir() else path
-    if "," in given and not path.exists():
-        return tuple(name for text in given.split(",") if (name := text.strip()))
     try:
-        text = read_file(path).decode("utf-8-sig")
-        names = _configured(text) if path.suffix == ".json" else text.splitlines()
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError):
+        if "," in given and not path.exists():
+            names = given.split(",")
+        elif path.suffix == ".json":
+            found = json.loads(read_file(path))["id2label"]
+            names = [str(found[key]) for key in sorted(found, key=int)]
+        else:
+            names = read_file(path).decode("utf-8-sig").splitlines()
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         hint = "give names with commas between them, a file with one a line, or the model's folder"
         raise UsageError(f"--labels {given}: no labels can be read there", hint) from None
     labels = tuple(name for text in names if (name := text.strip()))
     if not labels:
         raise UsageError(f"--labels {given}: it names none")
     return labels
-
-
-def _configured(text: str) -> list[str]:
-    """The labels that a checkpoint's configuration names.
-
-    Raises:
-        ValueError: it names none.
-    """
-    config = json.loads(text)
-    found = config.get("id2label") if isinstance(config, dict) else None
-    if not isinstance(found, dict):
-        raise ValueError("no id2label")
-    return [str(found[key]) for key in sorted(found, key=int)]
-
-
-def _column(text: str, separator: str) -> Iterator[str]:
-    """The names in the column that names documents.
-
-    Raises:
-        ValueError: no column does, and there are several.
-    """
-    rows = list(csv.reader(text.splitlines(), delimiter=separator))
-    heads = [head.strip().lower() for head in rows[0]] if rows else []
-    known = next((heads.index(key) for key in KEYS if key in heads), None)
-    if known is None and len(heads) > 1:
-        raise ValueError(f"no column is called {', '.join(KEYS[:5])}")
-    for row in rows[known is not None :]:
-        if len(row) > (known or 0):
-            yield row[known or 0]
-
-
-def _table(text: str) -> Iterator[str]:
-    value = json.loads(text)
-    if not isinstance(value, list):
-        raise ValueError("not a list")
-    yield from map(_name, value)
-
-
-def _lines(text: str) -> Iterator[str]:
-    yield from (_name(json.loads(line)) for line in text.splitlines() if line.strip())
-
-
-def _name(value: Any) -> str:
-    """The name that a JSON value is, or has.
-
-    Raises:
-        ValueError: it has none.
-    """
-    if isinstance(value, list) and value:
-        return _name(value[0])
-    if isinstance(value, dict):
-        return _name(next((value[key] for key in KEYS if key in value), None) or _picture(value))
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        return str(value)
-    raise ValueError(f"an entry has no name: none of {', '.join(KEYS[:5])}")
-
-
-def _picture(row: Mapping[str, Any]) -> Any:
-    """The image of a conversation in the form of messages; None where there is none."""
-    messages = row.get("messages")
-    turns = messages if isinstance(messages, list) else []
-    contents = (turn.get("content") for turn in turns if isinstance(turn, dict))
-    parts = [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
-    return next((str(part["image"]).removeprefix("file://") for part in parts if part.get("image")), None)
-
-
-_READERS: Mapping[str, Callable[[str], Iterator[str]]] = {
-    ".csv": lambda text: _column(text, ","),
-    ".tsv": lambda text: _column(text, "\t"),
-    ".json": _table,
-    ".jsonl": _lines,
-}

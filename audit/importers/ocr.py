@@ -16,7 +16,8 @@ from PIL.Image import Image
 
 from audit.corpus.documents import Box, Word
 from audit.errors import UsageError
-from audit.importers.source_files import clip, replace_controls
+from audit.importers.boxes import clip
+from audit.importers.pages import clean
 
 SECONDS = 300.0
 """How long the reading of one page may take (ours; a page of a scanner takes one to ten seconds)."""
@@ -96,7 +97,7 @@ class PageReader:
 def _words(table: str, size: tuple[int, int]) -> Iterator[Word]:
     """The words of Tesseract's table, without blank ones; boxes are cut at the page's edge."""
     for row in csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE):
-        text = replace_controls(row["text"] or "").strip()
+        text = clean(row["text"] or "")
         if row["level"] == WORD_LEVEL and text:
             yield Word(text, _box(row, size))
 

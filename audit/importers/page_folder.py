@@ -16,11 +16,12 @@ from audit.corpus.paths import reason_refused
 from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
-from audit.importers.ocr_json import read_words
-from audit.importers.source_files import parse_json, read_text
+from audit.importers.boxes import check_shape, in_pixels
+from audit.importers.files import IMAGES, parse_json, read_text
+from audit.importers.pages import clean
+from audit.importers.words import read_service
 from audit.progress import steps
 
-IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 TEXT = ".txt"
 SPLIT_FOLDERS: Mapping[str, Split] = {
     **dict.fromkeys(("train", "training", "member", "members"), "member"),
@@ -144,8 +145,18 @@ def _content(path: Path, size: tuple[int, int] | None) -> dict[str, Any]:
     if _OCR & {*content}:
         if size is None:
             raise ManifestError(f"{path.name}: words with places, but there is no image")
-        return {"words": read_words(path, size)}
+        return {"words": _words(content, size)}
     return content
+
+
+def _words(content: dict[str, Any], size: tuple[int, int]) -> tuple[Word, ...]:
+    """The words that an OCR service read on a page of this size, those without text left out."""
+    pages = read_service(content)
+    if len(pages) != 1:
+        raise ManifestError(f"{len(pages)} pages for one image")
+    check_shape(pages[0].shape, size)
+    words = [(clean(word.text), word.box) for word in pages[0].words]
+    return tuple(Word(text, box and in_pixels(box, "shares", size, strict=False)) for text, box in words if text)
 
 
 def groups_of(pages: Sequence[FoundPage]) -> tuple[str, ...]:

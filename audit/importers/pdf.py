@@ -7,25 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from audit.corpus.documents import Box
-from audit.corpus.problems import Problems
+from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError, UsageError
-from audit.importers.contents import ImportRequest, SourceContents
-from audit.importers.gathering.assembly import Assembly
-from audit.importers.gathering.boxes import bounds
-from audit.importers.gathering.choosing import TASKS
-from audit.importers.gathering.drafts import DraftPage, DraftWord, names_of
-from audit.importers.gathering.files import provider_of, relative_files
-from audit.importers.gathering.parts import check_parts, part_of
-from audit.importers.interface import Source
+from audit.importers.files import IMAGES
+from audit.importers.guess import Peek
+from audit.importers.interface import Importer
+from audit.importers.pages import Page, bounds, ids_of, part_of
+from audit.importers.source import Source
 
 NAMED_PDF = ".pdf"
 DPI = 150
-"""Ours: at 150 dots an inch a letter of 10 points is 20 pixels high; an A4 page has 1240 x 1754."""
+"""At 150 dots an inch a letter of 10 points is 20 pixels high; an A4 page has 1240 x 1754."""
 MAX_SIDE = 10_000
 """Pixels; a page that would be larger is refused."""
-
-
 MAX_PAGES = 5_000
 """The most pages of one file: a long book has 2,000."""
 MAX_CHARACTERS = 100_000
@@ -34,32 +28,27 @@ _MOST_PIXELS = MAX_PAGES * 2_200_000
 """Of all pages of a file: as many A4 pages have as many."""
 
 
-class PDFFolder(Source):
+class PDFFolder(Importer):
     """One document a page; pages of one file stay in one split."""
 
     name = "pdf"
     description = "a folder of PDFs"
-    tasks = TASKS
-    divisions = frozenset({"official", "by-provider"})
-    recognises = True
 
-    def read(self, src: Path, request: ImportRequest) -> SourceContents:
-        """See `Source.read`."""
-        paths = relative_files(src, (NAMED_PDF,))
-        if not paths:
-            raise UsageError(f"{src} holds no {NAMED_PDF}", "give the folder that holds them")
-        problems, pages = Problems(), list[DraftPage]()
-        for number, (path, name) in enumerate(names_of(paths).items()):
-            with problems.catch(f"{path}:"):
-                for page in pages_of_pdf(src / path, name, request.scratch / f"pdf{number}"):
-                    page.part, page.provider = part_of(path), provider_of(request.options.provider, {}, path)
-                    page.source = path
-                    pages.append(page)
-        check_parts(src, pages, request)
-        return Assembly(self.name, pages, request, problems).contents()
+    def looks_like(self, peek: Peek) -> bool:
+        """See `Importer.looks_like`."""
+        return bool(peek.files("*.pdf")) and not peek.files(*(f"*{suffix}" for suffix in IMAGES))
+
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        paths = source.files(NAMED_PDF, hint="give the folder that holds them")
+        for number, (path, name) in enumerate(ids_of(paths).items()):
+            with source.problems.catch(f"{path}:"):
+                for page in pages_of_pdf(source.at(path), name, source.scratch / f"pdf{number}"):
+                    page.part, page.provider, page.source = part_of(path), source.provider(None, path), path
+                    yield page
 
 
-def pages_of_pdf(path: Path, name: str, folder: Path) -> list[DraftPage]:
+def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
     """Render the pages of a PDF at `DPI`, and read the words of their text layer.
 
     Args:
@@ -77,18 +66,17 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[DraftPage]:
         document = library.PdfDocument(path)
     except library.PdfiumError as error:
         raise ManifestError(f"not readable as a PDF: {error}") from None
-    pages: list[DraftPage] = []
+    pages: list[Page] = []
     try:
         count = len(document)
-        _refuse_boundless(document, count)
+        _check_size(document, count)
         for number in range(count):
             page = document[number]
             image = folder / f"{number + 1}.png"
             size = _render(page, image)
             words = [*_words(library, page, size)]
-            pages.append(
-                DraftPage(f"{name}-{number + 1}" if count > 1 else name, image, words, unit="pixels", source=path.name)
-            )
+            own = f"{name}-{number + 1}" if count > 1 else name
+            pages.append(Page(own, image, words, unit="pixels", source=path.name))
     except library.PdfiumError as error:
         raise ManifestError(f"page {len(pages) + 1}: {error}") from None
     finally:
@@ -96,7 +84,7 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[DraftPage]:
     return pages
 
 
-def _refuse_boundless(document: Any, count: int) -> None:
+def _check_size(document: Any, count: int) -> None:
     """Refuse a file whose pages would take too long to draw, before the first is: a page may be named many times."""
     if count > MAX_PAGES:
         raise ManifestError(f"{count:,} pages, and {MAX_PAGES:,} are the most: divide it into several files")
@@ -115,39 +103,29 @@ def _render(page: Any, image: Path) -> tuple[int, int]:
     return (picture.width, picture.height)
 
 
-def _words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[DraftWord]:
-    """The words of the text layer, between white space, in its order."""
+def _words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word]:
+    """Yield the words of the text layer, between white space, in its order."""
     text = page.get_textpage()
-    if text.count_chars() > MAX_CHARACTERS:
-        raise ManifestError(f"a page of {text.count_chars():,} characters, and {MAX_CHARACTERS:,} are the most")
-    letters: list[str] = []
-    boxes: list[Box] = []
-    for index in range(text.count_chars()):
-        letter = chr(library.raw.FPDFText_GetUnicode(text.raw, index))
+    count = text.count_chars()
+    if count > MAX_CHARACTERS:
+        raise ManifestError(f"a page of {count:,} characters, and {MAX_CHARACTERS:,} are the most")
+    letters, corners = "", list[tuple[float, float]]()
+    for index in range(count + 1):
+        letter = chr(library.raw.FPDFText_GetUnicode(text.raw, index)) if index < count else " "
         if letter.strip() and letter.isprintable():
-            letters.append(letter)
-            boxes.append(_box(library, page, text.get_charbox(index), size))
+            letters += letter
+            corners += _corners(library, page, text.get_charbox(index), size)
         elif letters:
-            yield _word(letters, boxes)
-            letters, boxes = [], []
-    if letters:
-        yield _word(letters, boxes)
+            yield Word(letters, bounds(corners))
+            letters, corners = "", []
 
 
-def _word(letters: list[str], boxes: list[Box]) -> DraftWord:
-    return DraftWord("".join(letters), bounds([point for box in boxes for point in (box[:2], box[2:])]))
-
-
-def _box(library: Any, page: Any, box: tuple[float, float, float, float], size: tuple[int, int]) -> Box:
-    """A character's box on the rendered image, whatever the page's rotation and crop."""
-    left, bottom, right, top = box
-    return bounds([_pixel(library, page, corner, size) for corner in ((left, top), (right, bottom))])
-
-
-def _pixel(library: Any, page: Any, point: tuple[float, float], size: tuple[int, int]) -> tuple[float, float]:
-    x, y = ctypes.c_int(), ctypes.c_int()
-    library.raw.FPDF_PageToDevice(page.raw, 0, 0, *size, 0, *point, ctypes.byref(x), ctypes.byref(y))
-    return (float(x.value), float(y.value))
+def _corners(library: Any, page: Any, box: Box, size: tuple[int, int]) -> Iterator[tuple[float, float]]:
+    """Two corners of a character's box on the rendered image, whatever the page's rotation and crop."""
+    for point in (box[:2], box[2:]):
+        x, y = ctypes.c_int(), ctypes.c_int()
+        library.raw.FPDF_PageToDevice(page.raw, 0, 0, *size, 0, *point, ctypes.byref(x), ctypes.byref(y))
+        yield (float(x.value), float(y.value))
 
 
 def _library() -> Any:

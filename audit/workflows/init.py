@@ -28,7 +28,7 @@ from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 from audit.files import refuse_pipes
-from audit.importers.guessing import guess_format, suggest_import
+from audit.importers.guess import guess_format, suggest_import
 from audit.importers.named import read_names
 from audit.importers.page_folder import FoundPage, find_pages, groups_of, read_document
 from audit.progress import steps

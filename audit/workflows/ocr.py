@@ -23,7 +23,7 @@ from audit.engine.interface import Json, Progress
 from audit.engine.journal import Journal
 from audit.errors import EngineError, ManifestError
 from audit.files import write_atomically
-from audit.importers.locating import QUALITIES, Location, Quality, locate, quality_of
+from audit.importers.locate import QUALITIES, Location, Quality, locate, quality_of
 from audit.importers.ocr import PageReader
 
 LABEL = "ANSWER"

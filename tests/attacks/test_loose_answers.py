@@ -8,7 +8,7 @@ from audit.attacks.questions import AskedQuestion
 from audit.attacks.removal import ABSENT, PROVEN, SURVIVES, Cleared, clear
 from audit.corpus.documents import Document, Entity, Question, Word
 from audit.corpus.page_view import PageView
-from audit.importers.locating import Location, locate
+from audit.importers.locate import Location, locate
 
 LABEL = "17 Jalan Bukit Indah 3/2 81200 Johor Bahru"
 PRINTED = "No 17 JLN BKT 1NDAH 3/2, 81200 JOHR BAHRU"

@@ -7,7 +7,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,11 +22,16 @@ from audit.corpus.documents import SPLITS, Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.providers import asked_providers
 from audit.errors import UsageError
-from audit.importers.providers import ByProvider, ProviderDraw, divide_by_provider
+from audit.importers.divide import ByProvider, divide_by_provider
 from audit.stats.clusters import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
 Sources = tuple[tuple[tuple[str, ...], ...], dict[str, str | None]]
+
+
+class Drawn(NamedTuple):
+    splits: dict[str, Split]
+    notes: dict[str, int]
 
 
 def singles(sizes: Mapping[str, int]) -> Sources:
@@ -39,10 +44,8 @@ def even(n_providers: int, size: int) -> Sources:
     return singles({f"shop {i:03}": size for i in range(n_providers)})
 
 
-def divided(
-    found: Sources, shares: Mapping[Split, float] = SHARES, seed: int = 0, n: int | None = None
-) -> ProviderDraw:
-    return divide_by_provider(*found, shares, seed, ByProvider(n))
+def divided(found: Sources, shares: Mapping[Split, float] = SHARES, seed: int = 0, n: int | None = None) -> Drawn:
+    return Drawn(*divide_by_provider(*found, shares, seed, ByProvider(n)))
 
 
 def by_name(found: Sources, splits: Mapping[str, Split]) -> dict[str, Counter[Split]]:
@@ -272,7 +275,7 @@ def checked(corpus: Corpus) -> None:
 def test_receipts_by_company_from_the_command_line(tmp_path: Path) -> None:
     companies: list[str | None] = [*["Red Shop"] * 4, "RED SHOP", *["Blue"] * 4, *["Green"] * 2, "Green!", None]
     src = receipts(tmp_path / "src", companies)
-    output, code = imported("sroie", src, tmp_path / "out", "--by-provider", "--questions")
+    output, code = imported("sroie", src, tmp_path / "out", "--by-provider", "--task", "question-answering")
     assert code == 0, output
     corpus = manifests.load(tmp_path / "out")
     checked(corpus)
@@ -320,14 +323,18 @@ def test_pages_by_provider_keep_documents_whole(tmp_path: Path) -> None:
         (
             ["funsd", "--by-provider"],
             [],
-            "funsd names no providers: --by-provider is for sroie, pfl-docvqa and recognised formats",
+            "funsd takes no --by-provider",
         ),
         (
             ["docvqa", "--by-provider"],
             [],
-            "docvqa names no providers: --by-provider is for sroie, pfl-docvqa and recognised formats",
+            "docvqa takes no --by-provider",
         ),
-        (["pfl-docvqa", "--by-provider", "--official"], [], "--official keeps the source's own division"),
+        (
+            ["pfl-docvqa", "--by-provider", "--official"],
+            [],
+            "--by-provider and --official say in several ways which documents are members",
+        ),
         (["sroie", "--kept-aside", "3"], [], "--kept-aside says how --by-provider divides"),
         (["sroie", "--by-provider", "--kept-aside", "0"], [], "Invalid value for '--kept-aside'"),
         (["sroie", "--by-provider", "--heldout", "0"], [], "needs providers in and providers out"),

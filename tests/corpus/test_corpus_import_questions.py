@@ -16,9 +16,8 @@ from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
 from audit.corpus.summary import summarise
 from audit.errors import UsageError
-from audit.importers.receipt_questions import PHRASINGS, question_of
+from audit.extensions.papers.importers.sroie import FIELDS, PHRASINGS, phrasings_for
 from audit.importers.registry import FORMATS
-from audit.importers.sroie import FIELDS
 
 sroie = FORMATS["sroie"]
 
@@ -94,7 +93,7 @@ def test_the_phrasing_follows_from_seed_document_and_key_alone(receipts: Path, t
 
 
 def test_every_phrasing_is_somebodys_question() -> None:
-    drawn = Counter(question_of(f"{n}", "total", "amount", "9.00", None, seed=3).question for n in range(600))
+    drawn = Counter(phrasings_for(f"{n}", "total", seed=3)[0] for n in range(600))
     assert set(drawn) == set(PHRASINGS["total"])
     # Binomial(600, 1/6): 100, standard deviation 9.1; five of them either way.
     assert all(54 < count < 146 for count in drawn.values())
@@ -102,10 +101,10 @@ def test_every_phrasing_is_somebodys_question() -> None:
 
 def test_from_the_command_line(receipts: Path, tmp_path: Path) -> None:
     arguments = ["import", "sroie", str(receipts), str(tmp_path / "out"), "--member", "1", "--heldout", "0"]
-    result = CliRunner().invoke(app, [*arguments, "--public", "0", "--questions"])
+    result = CliRunner().invoke(app, [*arguments, "--public", "0", "--task", "question-answering"])
     assert result.exit_code == 0, result.output
     assert manifests.load(tmp_path / "out").documents[0].questions
-    for refused in (["funsd", "--questions"], ["sroie", "--questions", "--task", "mlm"], ["sroie", "--official"]):
+    for refused in (["funsd", "--task", "question-answering"], ["sroie", "--official"]):
         name, *options = refused
         result = CliRunner().invoke(app, ["import", name, str(receipts), str(tmp_path / "no"), *options])
         assert result.exit_code == 2, result.output
@@ -115,7 +114,7 @@ def test_from_the_command_line(receipts: Path, tmp_path: Path) -> None:
 def test_without_questions_nothing_is_asked(receipts: Path, tmp_path: Path) -> None:
     sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert not any(document.questions for document in manifests.load(tmp_path / "out").documents)
-    with pytest.raises(UsageError, match="neither labels nor links"):
+    with pytest.raises(UsageError, match="cannot teach the task intent-slots"):
         sroie.convert(receipts, tmp_path / "no", ALL_MEMBERS, seed=1, task="intent-slots")
 
 

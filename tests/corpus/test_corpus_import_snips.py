@@ -12,8 +12,8 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
+from audit.extensions.papers.importers.snips import FILES
 from audit.importers.registry import FORMATS
-from audit.importers.snips import FILES
 
 snips = FORMATS["snips"]
 
@@ -102,7 +102,7 @@ def test_equal_utterances_stay_together(tmp_path: Path) -> None:
         splits = {document.id: document.split for document in manifests.load(tmp_path / f"{seed}").documents}
         assert splits["train-00001"] == splits["train-00011"] == splits["valid-00001"]
         assert splits["train-00004"] == splits["test-00001"]
-        assert report.notes["utterances that stand several times, never in two splits"] == 2
+        assert report.notes["texts that stand several times, never in two splits"] == 2
         assert [report.documents[split] for split in shares] == [5, 4, 4]
         seen.add(splits["train-00001"])
     assert len(seen) > 1
@@ -121,7 +121,7 @@ def test_the_official_division(tmp_path: Path) -> None:
         *("test-00001", "test-00002", "test-00003"),
     }
     assert report.documents == {"member": 5, "public": 5, "heldout": 5, "left out": 1}
-    assert report.notes["utterances of valid/ and test/ that stand in train/ too, left out"] == 1
+    assert report.notes["copies of documents of the training part, left out"] == 1
     with pytest.raises(UsageError, match="one part only"):
         snips.convert(lay_out(tmp_path / "train", train=[RATE]), tmp_path / "no", OFFICIAL, seed=1, division="official")
 
@@ -144,11 +144,11 @@ def test_broken_sources(tmp_path: Path) -> None:
         snips.convert(src / "train", tmp_path / "dst", ALL_MEMBERS, seed=1)
     for nothing in (("", "", ""), ("play", "O O", "PlayMusic")):
         empty = lay_out(tmp_path / "empty", train=[nothing])
-        with pytest.raises(UsageError, match="no utterance with a tag for each word"):
+        with pytest.raises(UsageError, match="no page"):
             snips.convert(empty, tmp_path / "dst", ALL_MEMBERS, seed=1)
     for name in FILES:
         (tmp_path / "empty" / "train" / name).write_bytes(b"")
-    with pytest.raises(UsageError, match="no utterance"):
+    with pytest.raises(UsageError, match="no page"):
         snips.convert(tmp_path / "empty", tmp_path / "dst", ALL_MEMBERS, seed=1)
 
 
@@ -164,9 +164,8 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [*arguments, "--assigned", "random"]).exit_code == 0
     assert manifests.load(tmp_path / "drawn").manifest.membership.assigned == "random"
     for option, message in (
-        (["--task", "mlm"], "snips holds intents and slots only"),
-        (["--questions"], "--questions is for sroie"),
-        (["--by-provider"], "snips names no providers"),
+        (["--task", "mlm"], "snips cannot teach the task mlm"),
+        (["--by-provider"], "snips takes no --by-provider"),
     ):
         result = CliRunner().invoke(app, ["import", "snips", str(src), str(tmp_path / "no"), *option])
         assert result.exit_code == 2

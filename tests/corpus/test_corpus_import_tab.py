@@ -16,9 +16,9 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Redaction, Split
 from audit.errors import DocauditError, ManifestError, UsageError
+from audit.extensions.papers.importers.tab import page_of
 from audit.importers.registry import FORMATS
 from audit.importers.report import ImportReport
-from audit.importers.tab import _Mention, _text
 
 tab = FORMATS["tab"]
 
@@ -75,9 +75,8 @@ def test_spans_are_whole_words_and_what_stands_beside_them_is_kept(tmp_path: Pat
     assert [document.words[index].text for index in document.paragraphs] == ["PROCEDURE", "Mr", "She"]
     assert document.image is document.size is document.words[0].box is None
     assert report.fields["PERSON"] == 1
-    assert report.located["PERSON"] == {"between white space": 1, "beside other characters": 0}
-    assert report.located["CODE"] == {"between white space": 0, "beside other characters": 1}
-    assert report.notes["mentions that begin or end inside a word"] == 0
+    assert report.located["PERSON"] == report.located["CODE"] == {"annotated": 1}
+    assert "mentions that begin or end inside a word" not in report.notes
 
 
 @given(st.data())
@@ -85,13 +84,13 @@ def test_every_character_is_kept_and_every_span_is_itself(data: st.DataObject) -
     """Words joined are the text without white space, and the words of a span the span, wherever spans are."""
     text = data.draw(st.text("aé.( \n", min_size=1, max_size=40).filter(str.strip))
     edges = data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8).map(sorted))
-    spans = [_Mention(a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()]
-    found = _text(text, spans)
+    spans = [(a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()]
+    found = page_of("t", text, spans)
     assert "".join(word.text for word in found.words) == "".join(text.split())
-    values = ["".join(found.words[index].text for index in entity.words) for entity in found.entities]
-    assert values == ["".join(text[span.start : span.end].split()) for span in spans]
+    values = ["".join(found.words[index].text for index in entity.words) for entity in found.fields]
+    assert values == ["".join(text[span[0] : span[1]].split()) for span in spans]
     assert found.paragraphs[0] == 0
-    inner = {index for entity in found.entities for index in entity.words[1:]}
+    inner = {index for entity in found.fields for index in entity.words[1:]}
     assert inner.isdisjoint(found.paragraphs)
 
 
@@ -168,7 +167,7 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
     assert written["documents"] == report.documents
     tab.convert(src, tmp_path / "mlm", ALL_MEMBERS, seed=1, task="mlm")
     assert manifests.load(tmp_path / "mlm").manifest.task.labels == ()
-    with pytest.raises(UsageError, match="neither boxes nor links"):
+    with pytest.raises(UsageError, match="cannot teach the task spade-extraction"):
         tab.convert(src, tmp_path / "no", ALL_MEMBERS, seed=1, task="spade-extraction")
 
 
@@ -244,15 +243,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     shares = ["--member", "1", "--heldout", "0", "--public", "0"]
     result = CliRunner().invoke(app, ["import", "tab", str(src), str(tmp_path / "dst"), *shares])
     assert result.exit_code == 0, result.output
-    assert "documents without a mention: 0" in result.output
     inspected = CliRunner().invoke(app, ["inspect", str(tmp_path / "dst")])
     assert inspected.exit_code == 0, inspected.output
     assert "2 of 2" in inspected.output
     for option, message in (
-        (["--official"], "tab has one part only"),
-        (["--by-provider"], "tab names no providers"),
-        (["--questions"], "--questions is for sroie"),
-        (["--task", "spade-linking"], "TAB has neither boxes nor links"),
+        (["--official"], "has one part only"),
+        (["--by-provider"], "tab takes no --by-provider"),
+        (["--task", "spade-linking"], "tab cannot teach the task spade-linking"),
     ):
         result = CliRunner().invoke(app, ["import", "tab", str(src), str(tmp_path / "no"), *shares, *option])
         assert result.exit_code == 2

@@ -16,9 +16,9 @@ from audit.cli import app, import_data
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
-from audit.importers.contents import SourceOptions
+from audit.importers.divide import NamedMembers, divide
 from audit.importers.registry import FORMATS
-from audit.importers.splits import NamedMembers, divide
+from audit.importers.source import Options as SourceOptions
 
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]
@@ -189,13 +189,13 @@ def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--members", "{names}", "--member", "0.5"), "--members names the members"),
-        (("--members", "{names}", "--by-provider"), "names no providers"),
+        (("--members", "{names}", "--member", "0.5"), "--member and --members say in several ways"),
+        (("--members", "{names}", "--by-provider"), "takes no --by-provider"),
         (("--assigned", "random"), "add --members FILE"),
         (("--heldout", "{names}"), "names held-out documents, but nothing names the members"),
         (("--heldout", "1.5"), "a share is between 0 and 1"),
-        (("--members", "{names}", "--heldout-from", "{names}"), "both say which documents are members"),
-        (("--heldout-from", "{names}", "--member", "0.5"), "--heldout-from names the members"),
+        (("--members", "{names}", "--heldout-from", "{names}"), "--heldout-from and --members say in several ways"),
+        (("--heldout-from", "{names}", "--member", "0.5"), "--heldout-from and --member say in several ways"),
         (("--members", "{nothing}"), "no document is named"),
         (("--members", "{missing}"), "not a readable UTF-8 text file"),
     ],

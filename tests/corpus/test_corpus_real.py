@@ -15,10 +15,10 @@ from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.providers import asked_providers
 from audit.corpus.summary import summarise
-from audit.importers.providers import ByProvider
+from audit.extensions.papers.importers.sroie import FIELDS
+from audit.importers.divide import ByProvider
 from audit.importers.registry import FORMATS
 from audit.importers.report import ImportReport
-from audit.importers.sroie import FIELDS
 
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]
@@ -177,10 +177,10 @@ def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
     for document in corpus.documents:
         splits[fold(" ".join(word.text for word in document.words))].add(document.split)
     assert all(len(found) == 1 for found in splits.values())
-    repeated = report.notes["utterances that stand several times, never in two splits"]
+    repeated = report.notes["texts that stand several times, never in two splits"]
     assert repeated == 189
     official: dict[Split, float] = {"member": 0.9, "public": 0.1, "heldout": 1.0}
     divided = snips.convert(real_data / "snips", tmp_path / "official", official, seed=7, division="official")
-    copies = divided.notes["utterances of valid/ and test/ that stand in train/ too, left out"]
+    copies = divided.notes["copies of documents of the training part, left out"]
     assert divided.documents["heldout"] == 1400 - copies == 1359
     assert divided.documents["member"] + divided.documents["public"] == 13084

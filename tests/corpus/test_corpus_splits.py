@@ -1,4 +1,4 @@
-"""`audit.importers.splits`: seeded, by share, equal images together."""
+"""`audit.importers.divide`: seeded, by share, equal images together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from scipy.sparse.csgraph import connected_components
 
 from audit.corpus.documents import SPLITS, Split
 from audit.errors import UsageError
-from audit.importers.splits import OfficialPart, assign, copies_of_trained, divide, equal_images
+from audit.importers.divide import assign, copies_of_trained, divide, equal_images
+from audit.importers.pages import Part
 from audit.stats.clusters import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -69,7 +70,6 @@ def test_every_document_is_a_member_equally_often() -> None:
         ({"member": 0.7, "public": 0.4}, "sum to 1.1"),
         ({"member": -0.1, "public": 0.4}, "share of member is not between"),
         ({"member": float("nan")}, "share of member is not between"),
-        ({"train": 0.5}, "no split is called 'train'"),
         ({"member": 0.0}, "nothing would be imported"),
         ({}, "nothing would be imported"),
     ],
@@ -110,7 +110,7 @@ def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
 def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, bool]], seed: int) -> None:
     """Pages by image, document and part: the official division keeps parts, documents and images apart."""
     names = [f"p{number:02}" for number in range(len(pages))]
-    parts: dict[str, OfficialPart] = {
+    parts: dict[str, Part] = {
         n: "train" if train else "validation" for n, (_, _, train) in zip(names, pages, strict=True)
     }
     images = [[n for n, page in zip(names, pages, strict=True) if page[0] == image] for image in range(4)]
@@ -129,9 +129,7 @@ def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, boo
 
 
 def test_the_official_division_needs_no_held_out_share() -> None:
-    parts: dict[str, OfficialPart] = {"a": "train", "b": "validation"}
+    parts: dict[str, Part] = {"a": "train", "b": "validation"}
     assert divide([["a"], ["b"]], [], parts, {"member": 1.0}, 0, "official") == {"a": "member"}
     with pytest.raises(UsageError, match="no split has a share"):
         divide([["a"], ["b"]], [], parts, {"heldout": 1.0}, 0, "official")
-    with pytest.raises(UsageError, match="no split is called 'training'"):
-        divide([["a"], ["b"]], [], parts, {"member": 1.0, "training": 0.1}, 0, "official")  # type: ignore[dict-item]

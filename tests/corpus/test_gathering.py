@@ -11,10 +11,10 @@ from PIL import Image
 
 from audit.corpus.documents import Box
 from audit.errors import ManifestError
-from audit.importers.gathering.boxes import Unit, in_pixels, recognise
-from audit.importers.gathering.drafts import names_of
-from audit.importers.gathering.files import ImageFinder
-from audit.importers.gathering.labels import category_of, fields_of_tags, plain_words, task_labels
+from audit.importers.boxes import in_pixels, recognise
+from audit.importers.labels import category_of, fields_of_tags, plain_words, task_labels
+from audit.importers.pages import Unit, ids_of
+from audit.importers.source import Source
 
 FIELDS = st.lists(st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6)
 
@@ -127,9 +127,9 @@ def test_labels_as_words() -> None:
 
 
 def test_names_of_files() -> None:
-    assert names_of(["a/1.png", "b/2.png"]) == {"a/1.png": "1", "b/2.png": "2"}
-    assert names_of(["a/1.png", "b/1.png"]) == {"a/1.png": "a-1", "b/1.png": "b-1"}
-    assert names_of(["a/1.png", "a/1.jpg"]) == {"a/1.png": "a-1.png", "a/1.jpg": "a-1.jpg"}
+    assert ids_of(["a/1.png", "b/2.png"]) == {"a/1.png": "1", "b/2.png": "2"}
+    assert ids_of(["a/1.png", "b/1.png"]) == {"a/1.png": "a-1", "b/1.png": "b-1"}
+    assert ids_of(["a/1.png", "a/1.jpg"]) == {"a/1.png": "a-1.png", "a/1.jpg": "a-1.jpg"}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_images_are_found_by_what_records_call_them(named: str, beside: str, fou
     for path in ("a/1.png", "b/1.png", "b/2.png"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         Image.new("L", (2, 2)).save(tmp_path / path)
-    finder = ImageFinder(tmp_path)
-    assert finder.find(named, beside) == found
+    source = Source(tmp_path, tmp_path)
+    assert source.find_image(named, beside) == found
     with pytest.raises(ManifestError, match="2 images have this name"):
-        finder.find("1.png")
+        source.find_image("1.png")
     with pytest.raises(ManifestError, match="leaves the source"):
-        finder.find("../../1.png", "a")
+        source.find_image("../../1.png", "a")

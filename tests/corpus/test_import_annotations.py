@@ -14,8 +14,8 @@ from weasyprint import HTML
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.errors import ManifestError, UsageError
-from audit.importers.contents import SourceOptions
 from audit.importers.registry import FORMATS
+from audit.importers.source import Options as SourceOptions
 
 ALL: dict[Split, float] = {"member": 1.0}
 TSV = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
@@ -184,7 +184,11 @@ def test_cocos_boxes_take_the_words_inside_them(src: Path, tmp_path: Path) -> No
             [],
             "instances_train.json: image 1: z.png: the image is missing",
         ),
-        ([{"id": 1, "file_name": "p0.png", "width": 0, "height": 9}], [], "instances_train.json images.0.width"),
+        (
+            [{"id": 1, "file_name": "p0.png", "width": 0, "height": 9}],
+            [],
+            "instances_train.json: image 1: no width or height",
+        ),
         ([], [{"image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4]}], "annotations.0: no image has its image_id"),
         (
             [{"id": 1, "file_name": "p0.png", "width": 600, "height": 200}],

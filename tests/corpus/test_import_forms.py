@@ -127,9 +127,9 @@ def test_sroie_in_other_folders_with_other_keys(tmp_path: Path) -> None:
         ({"p_D_txt": "1,2,3,RED"}, "p.png: p.txt:1 is not x1,y1,...,TEXT with 4 or 8 numbers"),
         (
             {"p_D_json": {"form": [{"label": "x", "words": [{"box": [1, 2, 3, 4]}]}]}},
-            "p.png: items[0].words[0]: no text",
+            "p.png: not a word: items[0].words[0] (no 'text')",
         ),
-        ({"p_D_json": [{"label": "x", "text": "y", "box": [9, 9]}]}, "p.png: box: a box has 2 numbers"),
+        ({"p_D_json": [{"label": "x", "text": "y", "box": [9, 9]}]}, "p.png: items[0].box: a box has 2 numbers"),
         ({"a__p_D_json": {}, "b__p_D_json": {}}, "p.png: several files are of its name: a/p.json, b/p.json"),
     ],
 )

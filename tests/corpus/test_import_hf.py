@@ -17,8 +17,8 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
-from audit.importers.contents import SourceOptions
 from audit.importers.registry import FORMATS
+from audit.importers.source import Options as SourceOptions
 
 hf = FORMATS["hf"]
 ALL: dict[Split, float] = {"member": 1.0}

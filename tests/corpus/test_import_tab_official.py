@@ -114,5 +114,5 @@ def test_faults_are_named(cases: Any, problem: str, tmp_path: Path) -> None:
 
 def test_one_part_is_no_division(tmp_path: Path) -> None:
     src = lay_out(tmp_path, train=[case("1", mention(3, 10))])
-    with pytest.raises(UsageError, match="tab has one part only"):
+    with pytest.raises(UsageError, match="has one part only"):
         tab.convert(src, tmp_path / "out", ALL, 1, "official")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,47 +11,43 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Document, Task, Word
-from audit.importers.interface import ImportRequest, Source, SourceContents
+from audit.corpus.documents import Split, Word
+from audit.errors import UsageError
+from audit.importers.divide import ByProvider
+from audit.importers.interface import Importer
+from audit.importers.pages import Page
 from audit.importers.registry import FORMATS
-from audit.importers.report import FieldTally
+from audit.importers.source import Source
 
+OWN = ("toy", "whole")
 LINES = tuple(f"letter {number}" for number in range(10))
 
 
-class Toy(Source):
+class Toy(Importer):
     """A document for every line of `letters.txt`; every second line was kept out of training."""
 
     name = "toy"
     description = "letters.txt"
-    tasks = ("mlm", "spade-linking", "question-answering")
-    divisions = frozenset({"official"})
-    lacks = "no boxes"
+    tasks = ("mlm", "spade-linking")
+    providers = recognises = False
 
-    def read(self, src: Path, request: ImportRequest) -> SourceContents:
-        lines = (src / "letters.txt").read_text().splitlines()
-        labels = ("O",) if request.task == "token-classification" else ()
-        return SourceContents(
-            Task(request.task, labels),
-            {f"t{index}": partial(Document, words=tuple(map(Word, line.split()))) for index, line in enumerate(lines)},
-            FieldTally(()),
-            parts={f"t{index}": "validation" if index % 2 else "train" for index in range(len(lines))},
-        )
+    def pages(self, source: Source) -> Iterator[Page]:
+        for number, line in enumerate(source.at("letters.txt").read_text().splitlines()):
+            words = [*map(Word, line.split())]
+            yield Page(f"t{number}", words=words, part="validation" if number % 2 else "train")
 
 
-class Intents(Toy):
-    """The same with one task, and without parts."""
+class Whole(Toy):
+    """The same without parts."""
 
-    name = "intents"
-    tasks = ("mlm",)
-    divisions = frozenset()
-    holds = "letters"
+    name = "whole"
+    parts = False
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for source in (Toy(), Intents()):
-        monkeypatch.setitem(FORMATS, source.name, source)
+    for importer in (Toy(), Whole()):
+        monkeypatch.setitem(FORMATS, importer.name, importer)
 
 
 @pytest.fixture
@@ -69,7 +65,7 @@ def docaudit(*arguments: object) -> tuple[str, int]:
 def test_its_options_are_taken(src: Path, tmp_path: Path) -> None:
     output, code = docaudit("toy", src, tmp_path / "out", "--task", "mlm")
     assert code == 0, output
-    assert "--official" in output, "it is told that the format has parts of its own"
+    assert "--official" in output, "the owner learns that the format has parts of its own"
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.name, corpus.manifest.task.kind, len(corpus.of("member"))) == ("toy", "mlm", 4)
 
@@ -81,7 +77,7 @@ def test_its_options_are_taken(src: Path, tmp_path: Path) -> None:
     assert {document.id for document in corpus.of("member")} == {f"t{place}" for place in range(0, 10, 2)}
 
     (tmp_path / "names").write_text("t3\n")
-    output, code = docaudit("intents", src, tmp_path / "given", "--members", tmp_path / "names")
+    output, code = docaudit("whole", src, tmp_path / "given", "--members", tmp_path / "names")
     assert code == 0, output
     assert [document.id for document in manifests.load(tmp_path / "given").of("member")] == ["t3"]
 
@@ -89,27 +85,15 @@ def test_its_options_are_taken(src: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ("toy", "--by-provider"),
-            "toy names no providers: --by-provider is for sroie, pfl-docvqa and recognised formats",
-        ),
-        (("toy", "--task", "spade-extraction"), "TOY has no boxes for the task spade-extraction"),
-        (("toy", "--task", "prayer"), "'prayer' is not one of"),
-        (("toy", "--questions", "--task", "mlm"), "--questions is for sroie and toy, and in place of --task"),
-        (("intents", "--questions"), "--questions is for sroie and toy, and in place of --task"),
-        (("intents", "--task", "mlm"), "intents holds letters only"),
-        (
-            ("intents", "--official"),
-            "intents has one part only: --official is for docvqa, pfl-docvqa, tab, snips, toy and recognised formats",
-        ),
-        (
-            ("hearsay",),
-            "'hearsay' is not one of 'sroie', 'funsd', 'docvqa', 'pfl-docvqa', 'tab', 'snips', 'forms', 'hf', ",
-        ),
-        (("toy", "--boxes", "shares"), "toy has columns and boxes of one meaning: --boxes is for recognised formats"),
+        (("toy", "--by-provider"), "toy takes no --by-provider"),
+        (("toy", "--task", "spade-extraction"), "toy cannot teach the task spade-extraction"),
+        (("toy", "--task", "prayer"), "no task is called 'prayer'"),
+        (("whole", "--official"), "whole takes no --official"),
+        (("hearsay",), "no format is called 'hearsay'"),
+        (("toy", "--boxes", "shares", "--labels", "A,B"), "toy takes no --labels or --boxes"),
     ],
 )
-def test_what_it_does_not_know_is_refused(arguments: tuple[str, ...], message: str, src: Path, tmp_path: Path) -> None:
+def test_other_options_are_refused(arguments: tuple[str, ...], message: str, src: Path, tmp_path: Path) -> None:
     name, *options = arguments
     output, code = docaudit(name, src, tmp_path / "out", *options)
     assert code == 2
@@ -125,27 +109,17 @@ def test_a_pipe_in_the_source_is_refused_at_once(src: Path, tmp_path: Path) -> N
     assert "letters.txt: not a regular file" in output
 
 
-@pytest.mark.usefixtures("commands_made_anew")
-def test_the_help_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "900")
+def test_a_division_it_has_nothing_for_is_refused_by_the_library_too(src: Path, tmp_path: Path) -> None:
+    shares: dict[Split, float] = {"member": 0.5, "heldout": 0.5}
+    with pytest.raises(UsageError, match="toy names no providers"):
+        Toy().convert(src, tmp_path / "out", shares, 0, ByProvider())
+    with pytest.raises(UsageError, match="whole has one part only"):
+        Whole().convert(src, tmp_path / "out", shares, 0, "official")
+
+
+def test_the_help_names_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "3000")
     output, code = docaudit("--help")
     assert code == 0
     shown = " ".join(output.replace("│", " ").split())
-    assert "toy (letters.txt); intents (letters.txt). Recognised formats" in shown
-    for words in (
-        "sroie, funsd, tab, toy, recognised formats: what",
-        "sroie, toy: ask for",
-        "docvqa, pfl-docvqa, tab, snips, toy, recognised formats: your model",
-    ):
-        assert words in shown
-
-
-def test_a_division_it_has_nothing_for_is_refused_by_the_library_too(src: Path, tmp_path: Path) -> None:
-    from audit.errors import UsageError
-    from audit.importers.providers import ByProvider
-
-    shares = {"member": 0.5, "heldout": 0.5}
-    with pytest.raises(UsageError, match="toy names no providers"):
-        Toy().convert(src, tmp_path / "out", shares, 0, ByProvider())
-    with pytest.raises(UsageError, match="intents has one part only"):
-        Intents().convert(src, tmp_path / "out", shares, 0, "official")
+    assert all(f"{name} ({importer.description})" in shown for name, importer in FORMATS.items() if name not in OWN)

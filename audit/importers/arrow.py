@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, Field, TypeAdapter
-
 from audit.corpus.paths import inside
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
-from audit.importers.source_files import read_json
+from audit.importers.files import form_of, parse_json, read_text
 
 Row = tuple[str, Mapping[str, Any]]
 """The place of a row, for messages, and its values by column."""
 SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 _ROWS = 32
-"""Rows that are in memory as Python's values at a time (ours)."""
+"""Rows that are in memory as Python's values at a time."""
 _LISTS = ("List", "LargeList", "Sequence")
 
 
@@ -47,23 +45,6 @@ class Table:
     folder: str = ""
 
 
-class _File(BaseModel):
-    filename: str
-
-
-class _State(BaseModel):
-    files: list[_File] = Field(alias="_data_files", min_length=1)
-    split: str | None = Field(None, alias="_split")
-
-
-class _Info(BaseModel):
-    features: dict[str, Any] | None = None
-
-
-class _Splits(BaseModel):
-    splits: list[str]
-
-
 def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
     """Open what `save_to_disk` wrote; problems of a split are collected.
 
@@ -73,14 +54,19 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
     """
     folders = [""]
     if (src / SPLITS).is_file():
-        folders = read_json(src / SPLITS, TypeAdapter(_Splits)).splits
+        with form_of("a list of splits"):
+            folders = [str(name) for name in _json(src / SPLITS)["splits"]]
     for folder in folders:
-        with problems.catch(f"{SPLITS if folder else STATE}:"):
+        with problems.catch(f"{SPLITS if folder else STATE}:"), form_of("what save_to_disk writes"):
             place = inside(src.resolve(), folder) if folder else src
-            state, info = read_json(place / STATE, TypeAdapter(_State)), read_json(place / INFO, TypeAdapter(_Info))
-            names = [(PurePosixPath(folder) / one.filename).as_posix() for one in state.files]
+            state, info = _json(place / STATE), _json(place / INFO)
+            names = [(PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]]
             paths = [inside(src.resolve(), name) for name in names]
-            yield _split(folder or state.split or "", paths, _open_stream, info.features)
+            yield _split(folder or state.get("_split") or "", paths, _open_stream, info.get("features"))
+
+
+def _json(path: Path) -> Any:
+    return parse_json(read_text(path), f"{path.name} is not JSON")
 
 
 def parquet_split(name: str, paths: Sequence[Path]) -> Table:
@@ -105,22 +91,22 @@ def _split(
         with _readable(path), ExitStack() as stack:
             schema, _ = opened(stack, path)
             columns.append(tuple(schema.names))
-            features = _told(schema.metadata) if features is None else features
+            features = _features(schema.metadata) if features is None else features
         if columns[-1] != columns[0]:
             raise ManifestError(f"{path.name}: its columns are not those of {paths[0].name}")
 
-    def values(wanted: Collection[str]) -> Iterator[Mapping[str, Any]]:
+    def read(wanted: Collection[str]) -> Iterator[Row]:
         asked = [column for column in columns[0] if column in wanted]
+        index = 0
         for path in paths:
             with _readable(path), ExitStack() as stack:
                 for batch in opened(stack, path)[1](asked):
                     # Arrow reads wherever the offsets of a file point to unless they are checked.
                     batch.validate(full=True)
                     for start in range(0, batch.num_rows, _ROWS):
-                        yield from batch.slice(start, _ROWS).select(asked).to_pylist()
-
-    def read(wanted: Collection[str]) -> Iterator[Row]:
-        return ((f"{name or 'data set'}[{index}]:", row) for index, row in enumerate(values(wanted)))
+                        for row in batch.slice(start, _ROWS).select(asked).to_pylist():
+                            yield f"{name or 'data set'}[{index}]", row
+                            index += 1
 
     return Table(name, columns[0], read, _class_names(features or {}))
 
@@ -162,7 +148,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise UsageError(f"{path}: not readable as {kind}: {reason}") from None
 
 
-def _told(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
+def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
     """The features that the library writes into the schema of a file; none where they are not there."""
     try:
         features = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]

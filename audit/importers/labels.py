@@ -1,12 +1,13 @@
-"""Labels of a source: fields from tags of words, and what kind of information a label speaks of."""
+"""Labels of a source: fields from tags of words, and the kind of information that a label speaks of."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from audit.corpus.documents import Category, Task
-from audit.corpus.tagging import OUTSIDE_NAMES, scheme_of
+from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
 from audit.corpus.validation import label_problems
 
 OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
@@ -14,7 +15,7 @@ OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
 UNATTACKED = frozenset({"header", "question", "key"})
 """Labels of what is printed on every form alike."""
 
-_BEGINS, _SINGLE, _GOES_ON = ("B-",), ("S-", "U-"), ("I-", "E-", "L-", "M-")
+_PREFIXES = ("B-", "S-", "U-", "I-", "E-", "L-", "M-")
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SPEAKS: Mapping[Category, str] = {
     "datetime": "date day time birth dob due period year month",
@@ -29,7 +30,7 @@ _SPEAKS: Mapping[Category, str] = {
     "code": "id number no num nbr code iban bic account reference ref ssn invoice serial",
     "person": "name surname person per customer client patient employee buyer holder author recipient signatory",
 }
-"""Ours: words of labels, in the order in which they are looked for ("invoice_date" is a date)."""
+"""Words of labels, in the order in which they are looked for ("invoice_date" is a date)."""
 
 
 def category_of(label: str) -> Category:
@@ -38,13 +39,8 @@ def category_of(label: str) -> Category:
     return next((category for category, words in _SPEAKS.items() if not tokens.isdisjoint(words.split())), "misc")
 
 
-def is_attacked(label: str) -> bool:
-    """Test whether an attack may try to reconstruct fields of this label."""
-    return label.lower() not in UNATTACKED
-
-
 def plain_words(label: str) -> str:
-    """A label as words: "invoiceDate" and "INVOICE_DATE" are "invoice date"."""
+    """Spell a label as words: "invoiceDate" and "INVOICE_DATE" are "invoice date"."""
     return " ".join(token.lower() for token in _TOKENS.findall(label)) or label
 
 
@@ -54,26 +50,16 @@ def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     BIO, BIOES and BILOU by their prefixes; tags without any are plain classes, of which neighbours are one field.
     A tag that goes on with no field of its label begins one.
     """
-    prefixed = any(tag[:2] in (*_BEGINS, *_SINGLE, *_GOES_ON) for tag in tags)
-    fields: list[tuple[str, list[int]]] = []
-    before: str | None = None
-    for index, tag in enumerate(tags):
-        if tag.lower() in OUTSIDE:
-            before = None
-            continue
-        label = tag[2:] if prefixed and tag[1:2] == "-" else tag
-        if label == before and tag[:2] not in (*_BEGINS, *_SINGLE):
-            fields[-1][1].append(index)
-        else:
-            fields.append((label, [index]))
-        before = None if prefixed and tag[:2] in ("S-", "U-", "E-", "L-") else label
-    return [(label, tuple(indices)) for label, indices in fields]
+    prefixed = _are_prefixed(tags)
+    named = ["O" if tag.lower() in OUTSIDE else f"I-{tag}" if prefixed and tag[1:2] != "-" else tag for tag in tags]
+    spans = replace(BIO, prefixed=prefixed).spans(named)
+    return [(label, tuple(range(start, end))) for label, start, end in sorted(spans, key=lambda span: span[1])]
 
 
 def task_labels(names: Iterable[str]) -> tuple[str, ...]:
-    """Tags as a manifest takes them, in the model's order; empty where they are in no scheme: the model's then count.
+    """Give tags as a manifest takes them, in the model's order; none where they are in no scheme.
 
-    So they are where their scheme has no tag for a field that is read from them.
+    The model's own labels count then: also where a scheme has no tag for a field that is read from them.
     """
     tags = tuple(dict.fromkeys(names))
     if not tags or any(label_problems(Task("token-classification", tags))):
@@ -85,6 +71,10 @@ def task_labels(names: Iterable[str]) -> tuple[str, ...]:
 def plain_labels(names: Iterable[str]) -> dict[str, str]:
     """By label in lower case the label as a model's tags have it, without prefix; the outside class left out."""
     tags = [name for name in names if name.lower() not in OUTSIDE]
-    prefixed = any(tag[:2] in (*_BEGINS, *_SINGLE, *_GOES_ON) for tag in tags)
+    prefixed = _are_prefixed(tags)
     labels = [tag[2:] if prefixed and tag[1:2] == "-" else tag for tag in tags]
     return {label.lower(): label for label in labels}
+
+
+def _are_prefixed(tags: Iterable[str]) -> bool:
+    return any(tag[:2] in _PREFIXES for tag in tags)

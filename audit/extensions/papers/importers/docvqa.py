@@ -6,22 +6,23 @@ Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.paths import inside
-from audit.corpus.problems import Problems
 from audit.errors import UsageError
-from audit.importers.interface import ImportRequest, Source, SourceContents
-from audit.importers.ocr_json import read_words
-from audit.importers.pages import IMAGES, Answers, Page, QuestionPages
-from audit.importers.source_files import find_files, read_json
-from audit.importers.splits import OfficialPart
+from audit.extensions.papers.importers.folders import files_by_stem
+from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask
+from audit.importers.files import IMAGES, read_json
+from audit.importers.guess import Peek
+from audit.importers.interface import Importer
+from audit.importers.pages import Page, Part
+from audit.importers.source import Source
+from audit.importers.words import fill
 
-FOLDERS: Mapping[OfficialPart, str] = {"train": "train", "validation": "val"}
+FOLDERS: Mapping[Part, str] = {"train": "train", "validation": "val"}
 IMAGE_FOLDERS = (("spdocvqa_images",), ("documents",), ("images",), ("train/documents", "val/documents"))
 OCR_FOLDERS = (("spdocvqa_ocr",), ("ocr_results",), ("ocr",), ("train/ocr_results", "val/ocr_results"))
 _LOOSE = ConfigDict(hide_input_in_errors=True)
@@ -33,7 +34,7 @@ class _Record:
     image: str
     answers: Answers
     identifier: int | str = Field(validation_alias="questionId")
-    source: str | None = Field(default=None, validation_alias="ucsf_document_id")
+    document: str | None = Field(default=None, validation_alias="ucsf_document_id")
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
@@ -44,7 +45,7 @@ class _File:
 _file_type = TypeAdapter(_File)
 
 
-class DocVQA(Source):
+class DocVQA(Importer):
     """One document a page, named as its image, with its questions.
 
     Pages of one source document stay in one split, as equal images do. DocVQA names no providers. Questions have no
@@ -54,32 +55,34 @@ class DocVQA(Source):
     name = "docvqa"
     description = "train*.json, val*.json, images, OCR"
     tasks = ("question-answering",)
-    divisions = frozenset({"official"})
-    holds = "questions and answers"
+    providers = recognises = False
 
-    def read(self, src: Path, request: ImportRequest) -> SourceContents:
-        """See `Source.read`."""
-        files = _files(src)
-        if request.rule == "official" and len(files) < len(FOLDERS):
-            raise UsageError(f"{src} holds one part only; the official division needs train*.json and val*.json")
-        images = find_files(src, IMAGE_FOLDERS, IMAGES, "images")
-        ocr = find_files(src, OCR_FOLDERS, (".json",), "OCR results")
-        problems, pages = Problems(), QuestionPages(official=request.rule == "official")
+    def looks_like(self, peek: Peek) -> bool:
+        """See `Importer.looks_like`."""
+        tables = (record.get("data") for record in peek.records("train*.json", "val*.json"))
+        firsts = (table[0] for table in tables if isinstance(table, list) and table)
+        return any(isinstance(first, dict) and "questionId" in first for first in firsts)
+
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        files = _files(source)
+        images = files_by_stem(source, IMAGE_FOLDERS, IMAGES)
+        ocr = files_by_stem(source, OCR_FOLDERS, (".json",))
+        pages = QuestionPages(source)
         for part, path in files.items():
-            with problems.catch():
+            with source.problems.catch():
                 for record in read_json(path, _file_type).data:
-                    page = pages.find(PurePosixPath(record.image).stem, Page(part, record.source))
+                    page = pages.find(PurePosixPath(record.image).stem, part, record.document)
                     if page is not None:
-                        with problems.catch(path.name):
-                            page.ask(str(record.identifier), record.question, record.answers)
-        crossing = "questions of the validation part on pages of the training part, left out"
-        found = {"image": images, "OCR result": ocr}
-        return pages.contents(request, found, lambda name, size: read_words(ocr[name], size), crossing, problems)
+                        with source.problems.catch(path.name):
+                            ask(page, str(record.identifier), record.question, record.answers)
+        yield from pages.filled({"image": images, "OCR result": ocr}, lambda page: fill(page, ocr[page.name]))
 
 
-def _files(src: Path) -> dict[OfficialPart, Path]:
+def _files(source: Source) -> dict[Part, Path]:
     """The file of questions of each part; the one with question types where both versions are there."""
-    found: dict[OfficialPart, Path] = {}
+    found: dict[Part, Path] = {}
+    src = source.path
     for part, name in FOLDERS.items():
         folders = [folder for folder in ("", "spdocvqa_qas", name) if (src / folder).is_dir()]
         files = [path for folder in folders for path in sorted((src / folder).glob(f"{name}*.json"))]
@@ -88,7 +91,7 @@ def _files(src: Path) -> dict[OfficialPart, Path]:
             names = ", ".join(str(path.relative_to(src)) for path in chosen)
             raise UsageError(f"several files of questions: {names}", "leave one of them")
         if chosen:
-            found[part] = inside(src.resolve(), chosen[0].relative_to(src).as_posix())
+            found[part] = source.at(chosen[0].relative_to(src).as_posix())
     if not found:
         raise UsageError(f"{src} holds neither train*.json nor val*.json", "give the folder that holds them")
     return found

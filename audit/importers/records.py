@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from audit.corpus.documents import Box
+from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError
-from audit.importers.gathering.boxes import bounds
-from audit.importers.gathering.drafts import DraftField, DraftPage, DraftWord, clean
-from audit.importers.gathering.files import as_text
-from audit.importers.gathering.labels import fields_of_tags
-from audit.importers.gathering.outputs import add_ground_truth
+from audit.importers.files import as_text
+from audit.importers.labels import fields_of_tags
+from audit.importers.outputs import add_ground_truth
+from audit.importers.pages import Field, Page, bounds, clean
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "words": ("words", "tokens", "ocr_tokens", "ocr_words"),
@@ -44,29 +43,28 @@ class Columns:
         self, names: Iterable[str], classes: Mapping[str, Sequence[str]] | None = None, labels: Sequence[str] = ()
     ) -> None:
         own = {*names}
-        self._of = {meaning: next((name for name in known if name in own), None) for meaning, known in COLUMNS.items()}
+        self._of = {meaning: next((name for name in known if name in own), "") for meaning, known in COLUMNS.items()}
         self._classes, self._labels = classes or {}, labels
 
-    def __getitem__(self, meaning: str) -> str | None:
+    def __getitem__(self, meaning: str) -> str:
+        """The column of this meaning; empty where there is none."""
         return self._of[meaning]
 
     @property
     def used(self) -> frozenset[str]:
         """The names of the columns that have a meaning."""
-        return frozenset(name for name in self._of.values() if name is not None)
+        return frozenset(filter(None, self._of.values()))
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Names of the tags, in the order of their numbers, where the table or the owner gives them."""
-        column = self._of["tags"]
-        return tuple(self._labels or (self._classes.get(column, ()) if column else ()))
+        return tuple(self._labels or self._classes.get(self["tags"], ()))
 
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:
         """The value of a row in the column of this meaning; None where there is none."""
-        column = self._of[meaning]
-        return None if column is None else row.get(column)
+        return row.get(self[meaning]) if self[meaning] else None
 
-    def fill(self, page: DraftPage, row: Mapping[str, Any]) -> None:
+    def fill(self, page: Page, row: Mapping[str, Any]) -> None:
         """Add to a page what a row says of it; rows of one page bring questions each.
 
         Raises:
@@ -80,33 +78,30 @@ class Columns:
         if output is not None and page.output is None and not page.questions:
             add_ground_truth(page, as_text(output))
 
-    def _add_words(self, page: DraftPage, row: Mapping[str, Any]) -> None:
+    def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:
         texts = self.value(row, "words")
         if texts is None:
             text = self.value(row, "text")
-            page.words = [DraftWord(word) for word in text.split()] if isinstance(text, str) else ()
+            page.words = [Word(word) for word in text.split()] if isinstance(text, str) else ()
             return
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ManifestError(f"{self['words']}: not a list of words")
-        page.words = [DraftWord(*pair) for pair in zip(texts, self._boxes(row, len(texts)), strict=True)]
+        boxes = self.value(row, "boxes")
+        if boxes is None:
+            page.words = [Word(text) for text in texts]
+        elif not isinstance(boxes, list) or len(boxes) != len(texts):
+            found = len(boxes) if isinstance(boxes, list) else "no list of"
+            raise ManifestError(f"{self['boxes']}: {found} boxes for {len(texts)} words")
+        else:
+            page.words = [Word(text, box_of(box, self["boxes"])) for text, box in zip(texts, boxes, strict=True)]
         tags = self.value(row, "tags")
         if isinstance(tags, list):
             if len(tags) != len(texts):
                 raise ManifestError(f"{self['tags']}: {len(tags)} tags for {len(texts)} words")
-            named = [self._tag(tag) for tag in tags]
             page.fields = [
-                DraftField(label, words, value=" ".join(texts[index] for index in words))
-                for label, words in fields_of_tags(named)
+                Field(label, words, value=" ".join(texts[index] for index in words))
+                for label, words in fields_of_tags([self._tag(tag) for tag in tags])
             ]
-
-    def _boxes(self, row: Mapping[str, Any], count: int) -> Sequence[Box | None]:
-        boxes = self.value(row, "boxes")
-        if boxes is None:
-            return [None] * count
-        if not isinstance(boxes, list) or len(boxes) != count:
-            found = len(boxes) if isinstance(boxes, list) else "no list of"
-            raise ManifestError(f"{self['boxes']}: {found} boxes for {count} words")
-        return [box_of(box, str(self["boxes"])) for box in boxes]
 
     def _tag(self, tag: Any) -> str:
         if isinstance(tag, str):
@@ -118,7 +113,7 @@ class Columns:
             )
         return self.tags[tag]
 
-    def _add_questions(self, page: DraftPage, row: Mapping[str, Any]) -> None:
+    def _add_questions(self, page: Page, row: Mapping[str, Any]) -> None:
         asked, answers = self.value(row, "question"), self.value(row, "answers")
         if asked is None or answers is None:
             return
@@ -128,20 +123,18 @@ class Columns:
             if not isinstance(answers, list) or len(answers) != len(asked):
                 raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
             for question, accepted in zip(asked, answers, strict=True):
-                page.ask(as_text(question), texts_of(accepted))
+                page.ask(as_text(question), _texts_of(accepted))
             return
         name = self.value(row, "question id")
-        page.ask(as_text(asked), texts_of(answers), None if name is None else str(name))
+        page.ask(as_text(asked), _texts_of(answers), None if name is None else str(name))
 
-    def _add_label(self, page: DraftPage, row: Mapping[str, Any]) -> None:
-        column = self["label"]
-        value = self.value(row, "label")
-        tags = self.value(row, "tags")
-        if value is None and self["tags"] == LIST_LABEL and isinstance(tags, str | int):
-            column, value = LIST_LABEL, tags
+    def _add_label(self, page: Page, row: Mapping[str, Any]) -> None:
+        column, value = self["label"], self.value(row, "label")
+        if value is None and self["tags"] == LIST_LABEL:
+            column, value = LIST_LABEL, self.value(row, "tags")
         if value is None or isinstance(value, list | dict):
             return
-        names = self._labels or self._classes.get(column or "", ())
+        names = self._labels or self._classes.get(column, ())
         if isinstance(value, int) and names:
             if not 0 <= value < len(names):
                 raise ManifestError(f"{column}: {value} is none of {len(names)} classes")
@@ -150,7 +143,7 @@ class Columns:
 
 
 def box_of(value: Any, column: str) -> Box:
-    """A box of four numbers x0, y0, x1, y1, of eight (four corners), or of points.
+    """Read a box of four numbers x0, y0, x1, y1, of eight (four corners), or of points.
 
     Raises:
         ManifestError: it is something else.
@@ -158,20 +151,17 @@ def box_of(value: Any, column: str) -> Box:
     numbers = value
     if isinstance(value, list) and value and all(isinstance(point, list) and len(point) == 2 for point in value):
         numbers = [number for point in value for number in point]
-    if not isinstance(numbers, list) or not all(_is_number(number) for number in numbers):
+    if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
         raise ManifestError(f"{column}: a box is no list of numbers")
     if len(numbers) == 4:
-        return (float(numbers[0]), float(numbers[1]), float(numbers[2]), float(numbers[3]))
+        x0, y0, x1, y1 = map(float, numbers)
+        return (x0, y0, x1, y1)
     if len(numbers) == 8:
-        return bounds([(float(x), float(y)) for x, y in zip(numbers[0::2], numbers[1::2], strict=True)])
+        return bounds([*zip(numbers[0::2], numbers[1::2], strict=True)])
     raise ManifestError(f"{column}: a box has {len(numbers)} numbers, and 4 or 8 are expected")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def texts_of(answers: Any) -> list[str]:
+def _texts_of(answers: Any) -> list[str]:
     """Accepted answers: one, a list, or {"text": [...]} as SQuAD has them.
 
     Raises:
@@ -179,8 +169,7 @@ def texts_of(answers: Any) -> list[str]:
     """
     if isinstance(answers, dict):
         answers = answers.get("text", answers.get("answer"))
-    if isinstance(answers, str | int | float):
-        return [as_text(answers)]
-    if isinstance(answers, list) and all(isinstance(answer, str | int | float) for answer in answers):
-        return [as_text(answer) for answer in answers]
+    given = answers if isinstance(answers, list) else [answers]
+    if all(isinstance(answer, str | int | float) for answer in given):
+        return [as_text(answer) for answer in given]
     raise ManifestError("answers: neither a text nor a list of texts")

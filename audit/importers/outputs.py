@@ -8,11 +8,11 @@ from typing import Any
 
 from audit.corpus.outputs import fields_of_output
 from audit.errors import ManifestError
-from audit.importers.gathering.drafts import DraftPage, clean
-from audit.importers.gathering.files import as_text
+from audit.importers.files import as_text
+from audit.importers.pages import Page, clean
 
 
-def add_ground_truth(page: DraftPage, text: str) -> None:
+def add_ground_truth(page: Page, text: str) -> None:
     """Add to a page what Donut's training sets call its ground truth.
 
     {"gt_parse": {...}} is an output, whose leaves are questions by their path (`menu[1].nm`); {"gt_parses":
@@ -31,11 +31,10 @@ def add_ground_truth(page: DraftPage, text: str) -> None:
         write_output(page, text)
         return
     parses = value.get("gt_parses") if isinstance(value, dict) else None
+    parse = value.get("gt_parse", value) if isinstance(value, dict) else value
     if isinstance(parses, list) and all(isinstance(one, dict) and "question" in one for one in parses):
         _ask(page, parses)
-        return
-    parse = value.get("gt_parse", value) if isinstance(value, dict) else value
-    if isinstance(parse, dict) and isinstance(parse.get("question"), str) and "answer" in parse:
+    elif isinstance(parse, dict) and isinstance(parse.get("question"), str) and "answer" in parse:
         _ask(page, [parse])
     elif isinstance(parse, dict) and [*parse] == ["class"]:
         page.label = clean(as_text(parse["class"]))
@@ -43,22 +42,20 @@ def add_ground_truth(page: DraftPage, text: str) -> None:
         write_output(page, json.dumps(parse, ensure_ascii=False))
 
 
-def write_output(page: DraftPage, output: str) -> None:
+def write_output(page: Page, output: str) -> None:
     """Make a text the page's output, and its fields questions, as `fields_of_output` names them."""
     page.output = output
     for field in fields_of_output(output):
         page.ask(field.question, field.answers, field.id)
 
 
-def _ask(page: DraftPage, parses: list[Mapping[str, Any]]) -> None:
-    """Questions of equal wording are one, with all their answers."""
+def _ask(page: Page, parses: list[Mapping[str, Any]]) -> None:
+    """Ask questions; those of equal wording are one, with all their answers."""
     answers: dict[str, list[str]] = {}
     for parse in parses:
         if "answer" not in parse:
             raise ManifestError("a question has no answer")
-        given = parse["answer"]
-        answers.setdefault(as_text(parse["question"]), []).extend(
-            as_text(one) for one in (given if isinstance(given, list) else [given])
-        )
+        given = parse["answer"] if isinstance(parse["answer"], list) else [parse["answer"]]
+        answers.setdefault(as_text(parse["question"]), []).extend(map(as_text, given))
     for question, accepted in answers.items():
         page.ask(question, accepted)

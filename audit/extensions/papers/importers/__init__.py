@@ -1,0 +1,1 @@
+"""Importers of the data sets of papers: SROIE, FUNSD, DocVQA, PFL-DocVQA, TAB, Snips."""

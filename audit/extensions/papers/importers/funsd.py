@@ -1,0 +1,93 @@
+"""FUNSD (Jaume et al. 2019): `annotations/NAME.json` and `images/NAME.png`, e.g. the folder `training_data`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass as strict_dataclass
+
+from audit.corpus.documents import Word
+from audit.extensions.papers.importers.folders import files_by_stem
+from audit.importers.files import read_json
+from audit.importers.guess import Peek
+from audit.importers.interface import Importer
+from audit.importers.pages import Field, Page, clean
+from audit.importers.source import Source
+
+LINKS, LINKS_LEFT_OUT = "links", "links left out"
+_ANNOTATION = ConfigDict(hide_input_in_errors=True)
+
+
+@strict_dataclass(frozen=True, config=_ANNOTATION)
+class _Word:
+    text: str
+    box: tuple[float, float, float, float]
+
+
+@strict_dataclass(frozen=True, config=_ANNOTATION)
+class _Item:
+    id: int
+    label: Literal["header", "question", "answer", "other"]
+    words: tuple[_Word, ...]
+    linking: tuple[tuple[int, int], ...] = ()
+
+
+@strict_dataclass(frozen=True, config=_ANNOTATION)
+class _Annotation:
+    form: tuple[_Item, ...]
+
+
+_annotation_type = TypeAdapter(_Annotation)
+
+
+class FUNSD(Importer):
+    """One document a form; answers are what attacks try to reconstruct.
+
+    Words keep the order of the annotation. Words without text are left out, and with them fields that have no other
+    word; text labelled "other" is on the page but in no entity; of the links those between two entities are kept, once,
+    by the numbers of both: the parent (of an answer its question, of a question its header) comes first, as in FUNSD.
+    """
+
+    name = "funsd"
+    description = "annotations/, images/"
+    tasks = ("mlm", "token-classification", "spade-extraction", "spade-linking")
+    labels = ("HEADER", "QUESTION", "ANSWER")
+    parts = providers = recognises = False
+
+    def looks_like(self, peek: Peek) -> bool:
+        """See `Importer.looks_like`."""
+        folders = [own for own in peek.folders if (own / "images").is_dir() and (own / "annotations").is_dir()]
+        return any(Peek(own / "annotations").keys("form") for own in folders)
+
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        annotations = files_by_stem(source, [["annotations"]], (".json",))
+        images = files_by_stem(source, [["images"]], (".png", ".jpg", ".jpeg"))
+        for name in sorted(annotations.keys() | images.keys()):
+            for folder, files in (("annotations", annotations), ("images", images)):
+                source.problems.add("", [] if name in files else [f"{folder}/{name}: missing"])
+            if name in annotations and name in images:
+                with source.problems.catch(f"{name}:"):
+                    yield _page(source, name, annotations[name], images[name])
+
+
+def _page(source: Source, name: str, annotation: Path, image: Path) -> Page:
+    form = read_json(annotation, _annotation_type).form
+    words: list[Word] = []
+    page = Page(name, image, words, "pixels")
+    known = set()
+    for item in form:
+        first = len(words)
+        words += [Word(word.text, word.box) for word in item.words]
+        if item.label != "other":
+            field = Field(item.label.upper(), tuple(range(first, len(words))), category="misc", id=str(item.id))
+            page.fields.append(field)
+            known |= {item.id} if any(clean(word.text) for word in item.words) else set()
+    every = sorted({(a, b) for item in form for a, b in item.linking})
+    page.links = tuple((str(a), str(b)) for a, b in every if a != b and {a, b} <= known)
+    source.notes[LINKS] += len(page.links)
+    source.notes[LINKS_LEFT_OUT] += len(every) - len(page.links)
+    return page

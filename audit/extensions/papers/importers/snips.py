@@ -1,0 +1,99 @@
+"""Snips (Coucke et al. 2018) as slot-filling models take it: `train/`, `valid/` and `test/` with three files each.
+
+A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a word, and of `label` its intent.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from audit.corpus.documents import Word
+from audit.corpus.validation import is_bio
+from audit.errors import UsageError
+from audit.importers.files import read_source
+from audit.importers.guess import Peek
+from audit.importers.interface import Importer
+from audit.importers.labels import fields_of_tags
+from audit.importers.pages import Field, Page, Part, replace_controls
+from audit.importers.source import Source
+
+FOLDERS: Mapping[str, Part] = {"train": "train", "valid": "validation", "test": "validation"}
+FILES = ("seq.in", "seq.out", "label")
+_NOT_UTF8 = "lines that are not UTF-8, read as Latin-1"
+_SPACES = "utterances with spaces at an end or doubled, which were dropped"
+_EMPTY = "empty lines, left out"
+
+
+class Snips(Importer):
+    """One document an utterance, its id the folder and the number of its line; in the report a field is a slot.
+
+    The labels of the task are all tags of the source, sorted. Officially, an utterance of `valid/` or `test/` that is
+    in `train/` too is left out.
+    """
+
+    name = "snips"
+    description = "train/, valid/, test/, each with seq.in, seq.out, label"
+    tasks = ("intent-slots",)
+    providers = recognises = False
+
+    def looks_like(self, peek: Peek) -> bool:
+        """See `Importer.looks_like`."""
+        return bool(peek.files("seq.in")) and bool(peek.files("seq.out"))
+
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        if not (source.path / "train").is_dir():
+            raise UsageError(f"{source.path} has no folder train/", "give the folder that holds it")
+        for folder, part in FOLDERS.items():
+            if not (source.path / folder).is_dir():
+                continue
+            missing = [name for name in FILES if not (source.path / folder / name).is_file()]
+            source.problems.add("", (f"{folder}/{name}: missing" for name in missing))
+            if missing:
+                continue
+            files = [[*_lines(source, source.at(f"{folder}/{name}"))] for name in FILES]
+            if len({len(lines) for lines in files}) > 1:
+                counts = ", ".join(f"{name} {len(lines)}" for name, lines in zip(FILES, files, strict=True))
+                source.problems.add(f"{folder}:", [f"numbers of lines differ: {counts}"])
+                continue
+            for number, (sentence, tags, intent) in enumerate(zip(*files, strict=True), start=1):
+                if not (sentence.strip() or tags.strip() or intent.strip()):
+                    source.notes[_EMPTY] += 1
+                    continue
+                page = _utterance(f"{folder}-{number:05d}", sentence, tags, intent)
+                page.part = part
+                source.notes[_SPACES] += sentence != " ".join(word.text for word in page.words)
+                if not all(map(is_bio, page.tags or ())):
+                    source.problems.add(f"{folder}/seq.out:{number}:", ["a tag is none of O, B-..., I-..."])
+                yield page
+
+
+def _lines(source: Source, path: Path) -> Iterator[str]:
+    """Yield the lines of a file; one that is not UTF-8 is read as Latin-1, by itself. Controls become spaces."""
+    content = read_source(path).removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+    for line in content.split(b"\n") if content else []:
+        line = line.removesuffix(b"\r")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            text = line.decode("latin-1")
+            source.notes[_NOT_UTF8] += 1
+        yield replace_controls(text)
+
+
+def _utterance(name: str, sentence: str, tagged: str, intent: str) -> Page:
+    """An utterance, and the reason why no document can be made of it, if there is one."""
+    words, tags, intent = sentence.split(), tuple(tagged.split()), " ".join(intent.split())
+    reason = ""
+    if len(words) != len(tags):
+        reason = "another number of tags than words"
+    elif not intent:
+        reason = "no intent"
+    elif not words:
+        reason = "no words"
+    page = Page(name, words=[*map(Word, words)], tags=tags, intent=intent)
+    page.fields = [Field(label, own, lost=reason) for label, own in fields_of_tags(tags)]
+    page.unusable = f"utterances left out: {reason}" if reason else ""
+    return page

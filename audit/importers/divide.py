@@ -1,0 +1,361 @@
+"""Assignment of documents to splits: drawn by share, along the source's or the owner's division, or by provider.
+
+Documents that are alike (equal images or texts, pages of one document) stay together. By provider
+(methods.md#provider-membership): one that is *in* has members, and documents kept aside that the attacker holds; one
+that is *out* has kept-aside documents alone. Providers are drawn at random, and how many documents one keeps aside
+depends on how many it has, never on the draw: nothing but the model distinguishes the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from audit.corpus.documents import SPLITS, Split
+from audit.corpus.folding import fold
+from audit.corpus.images import decode, read_header
+from audit.corpus.paths import printable
+from audit.corpus.providers import punctuation_twins
+from audit.errors import ManifestError, UsageError
+from audit.importers.named import NamedMembers
+from audit.importers.pages import Part
+from audit.progress import steps
+from audit.stats.clusters import join_groups
+
+Shares = Mapping[Split, float]
+Groups = Iterable[Collection[str]]
+MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
+INVENTED = (
+    "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
+    "it says nothing: name the documents that it was trained on (--members FILE), or give those it never saw in a "
+    "second folder (--heldout-from SRC2){official}, or train it on these."
+)
+WITHOUT_NAMES = "leave out --by-provider: it needs sources that name the provider of each document"
+_OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
+
+
+@dataclass(frozen=True)
+class ByProvider:
+    """A division by provider.
+
+    Attributes:
+        kept_aside: at most so many documents of a provider are kept aside, of half of them: both what the model is
+            trained on and what the attacker holds should represent the provider. Documents that belong together (equal
+            images, pages of one document) count once. None: half of them, rounded down.
+
+    Raises:
+        UsageError: fewer than one is to be kept aside.
+    """
+
+    kept_aside: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kept_aside is not None and self.kept_aside < 1:
+            raise UsageError(f"{self.kept_aside} documents kept aside of each provider: at least 1 is needed")
+
+
+Rule = Literal["drawn", "official"] | ByProvider | NamedMembers
+"""By what documents become members: a draw, the source's own parts, providers, or the owner's word."""
+
+
+def demands(rule: Rule, n_members: int, *, has_official: bool) -> tuple[str, ...]:
+    """List in sentences what must be true of the audited model for this data set to say anything."""
+    must = MUST.format(member=n_members)
+    if rule == "official" or isinstance(rule, NamedMembers):
+        return (must,)
+    return (must, INVENTED.format(official=", or take the source's own division (--official)" if has_official else ""))
+
+
+def check_shares(shares: Shares) -> None:
+    """Refuse shares that cannot be honoured together.
+
+    Raises:
+        UsageError: a share outside [0, 1], a sum over 1, or no share at all.
+    """
+    wrong = [name for name, share in shares.items() if not 0 <= share <= 1]
+    if wrong:
+        raise UsageError(f"the share of {', '.join(wrong)} is not between 0 and 1")
+    total = math.fsum(shares.values())
+    if total > 1 + 1e-9:
+        raise UsageError(f"the shares of the splits sum to {total:g}, which is over 1")
+    if total == 0:
+        raise UsageError("no split has a share: nothing would be imported")
+
+
+def check_division(shares: Shares, rule: Rule) -> None:
+    """Refuse shares that a rule cannot honour.
+
+    With the source's own division they are of each of its parts by themselves; with members that are given, heldout and
+    public are of the others; by provider, somebody must be in and somebody out.
+
+    Raises:
+        UsageError: as `check_shares`, or a division by provider leaves nobody in, or nobody out.
+    """
+    public = shares.get("public", 0.0)
+    if isinstance(rule, NamedMembers):
+        heldout = 1.0 - public if rule.heldout else shares.get("heldout", 0.0)
+        check_shares({"heldout": heldout, "public": public})
+    elif rule == "official":
+        check_shares({"member": shares.get("member", 0.0), "public": public})
+        check_shares({"heldout": shares.get("heldout") or 1.0})
+    else:
+        check_shares(shares)
+    if isinstance(rule, ByProvider) and not (shares.get("member") and shares.get("heldout")):
+        raise UsageError(
+            "a division by provider needs providers in and providers out", "give --member and --heldout a share each"
+        )
+
+
+def divide(
+    alike: Groups, sources: Groups, parts: Mapping[str, Part], shares: Shares, seed: int, rule: Rule
+) -> dict[str, Split]:
+    """Draw a split for every page that gets one.
+
+    Pages of one document resemble each other nearly as equal images do (letterhead, names), so they stay together.
+
+    Args:
+        alike: groups of pages with equal images or texts: every page is in one.
+        sources: groups of pages of one document.
+        parts: the part of the source that a page is of; for "official" only.
+        shares: "drawn": of all pages; "official": member and public of the pages of the training part, heldout of those
+            of the validation part; members that are given: heldout and public of all others.
+        seed: of the draws.
+        rule: "official" keeps members and public pages to the training part, held-out ones to the validation part;
+            a validation page with the image of a training page goes into no split: a copy of a trained page is no
+            control. Nor does a page with the image, or of the document, of a member that is given.
+
+    Raises:
+        UsageError: as `check_division`.
+        ManifestError: a member is given that is no page of the source.
+    """
+    check_division(shares, rule)
+    alike = tuple(map(tuple, alike))
+    groups = [*join_groups([*alike, *sources])]
+    if isinstance(rule, NamedMembers):
+        return _along(rule, groups, shares, seed)
+    if rule != "official":
+        return assign(groups, shares, seed)
+    unusable = copies_of_trained(alike, parts)
+    drawn: dict[str, Split] = {}
+    for part, splits in _OF_PART.items():
+        own = [[name for name in group if parts[name] == part and name not in unusable] for group in groups]
+        wanted = {split: shares.get(split, 0.0) for split in splits}
+        if any(wanted.values()):
+            drawn |= assign([group for group in own if group], wanted, seed)
+    return drawn
+
+
+def _along(given: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int) -> dict[str, Split]:
+    """Members and held-out pages as they are given, the other groups drawn; what goes with a given page is left out."""
+    ids = [name for group in groups for name in group]
+    members, heldout = given.members(ids), given.kept_out(ids)
+    both = sorted(members & heldout)
+    if both:
+        raise ManifestError(
+            f"{len(both)} documents are in --members and in --heldout, the first is {printable(both[0])}"
+        )
+    untrained = [group for group in groups if members.isdisjoint(group)]
+    splits: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
+    others = {split: share for split in splits if (share := shares.get(split, 0.0))}
+    drawn = assign([group for group in untrained if heldout.isdisjoint(group)], others, seed) if others else {}
+    kept: dict[str, Split] = {name: "heldout" for group in untrained for name in group if name in heldout}
+    return drawn | dict.fromkeys(sorted(members), "member") | kept
+
+
+def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:
+    """Pages of the validation part that are alike a page of the training part; `alike` as in `divide`."""
+    mixed = (group for group in alike if {parts[name] for name in group} == {"train", "validation"})
+    return frozenset(name for group in mixed for name in group if parts[name] == "validation")
+
+
+def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
+    """Draw a split for every document; the documents of a group stay together.
+
+    Sizes are fixed first (largest remainder), then filled without replacement: a group falls into a split with
+    probability proportional to the room still free there, large groups first. So documents on their own are a simple
+    random sample and the sizes are met exactly wherever groups fit. The order of `groups` has no influence.
+
+    Args:
+        groups: ids of documents, each in one group; a document on its own is a group of one.
+        shares: of all documents, by split; what they leave over goes into no split.
+        seed: of the draw.
+
+    Returns:
+        The split of each document that got one.
+
+    Raises:
+        UsageError: as `check_shares`.
+    """
+    check_shares(shares)
+    members = sorted((tuple(sorted(group)) for group in groups), key=lambda group: (-len(group), group))
+    free = quotas(sum(map(len, members)), shares)
+    rng = random.Random(seed)
+    drawn: dict[str, Split] = {}
+    for group in members:
+        fitting = [name for name, room in free.items() if room >= len(group)]
+        choice = (
+            rng.choices(fitting, [free[name] for name in fitting])[0] if fitting else max(free, key=free.__getitem__)
+        )
+        free[choice] -= len(group)
+        if choice is not None:
+            drawn.update(dict.fromkeys(group, choice))
+    return drawn
+
+
+def quotas(total: int, shares: Shares) -> dict[Split | None, int]:
+    """Number of documents, of `total`, in each split, and under None in none: whole numbers with sum `total`.
+
+    By largest remainder, so that each is within one of its exact share. `shares` as `check_shares` lets them pass.
+    """
+    exact: dict[Split | None, float] = {name: total * shares.get(name, 0.0) for name in SPLITS}
+    exact[None] = max(0.0, total - math.fsum(exact.values()))
+    sizes = {name: math.floor(size + 1e-9) for name, size in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: sizes[name] - exact[name])
+    for name in by_remainder[: total - sum(sizes.values())]:
+        sizes[name] += 1
+    return sizes
+
+
+def equal_images(images: Mapping[str, Path]) -> tuple[tuple[str, ...], ...]:
+    """Group documents by image: equal bytes, or equal pixels after decoding (the same scan saved twice).
+
+    Args:
+        images: path of each document's image.
+
+    Returns:
+        Groups of ids, both sorted; a document whose image is like no other is a group of one.
+
+    Raises:
+        ManifestError: an image is missing or cannot be decoded.
+    """
+    by_bytes: dict[str, list[str]] = defaultdict(list)
+    for name, path in steps("reading images", images.items(), len(images)):
+        by_bytes[read_header(path).sha256].append(name)
+    by_pixels: dict[str, list[str]] = defaultdict(list)
+    # Equal bytes have equal pixels: one of them is decoded.
+    for names in steps("comparing images", by_bytes.values(), len(by_bytes)):
+        page = decode(images[names[0]])
+        by_pixels[hashlib.sha256(repr(page.size).encode() + page.tobytes()).hexdigest()] += names
+    return tuple(sorted(tuple(sorted(names)) for names in by_pixels.values()))
+
+
+def divide_by_provider(
+    groups: Groups, providers: Mapping[str, str | None], shares: Shares, seed: int, rule: ByProvider
+) -> tuple[dict[str, Split], dict[str, int]]:
+    """Draw providers in, out and public, and within a provider the documents that are kept aside.
+
+    Names that differ in case or spacing only (`folding.fold`) are one provider. In no split are: the documents of a
+    provider that is out beyond those kept aside (public ones train reference models, which must not have seen whom the
+    attacker asks after); documents without a provider, who may be anyone's; and groups that hold documents of two
+    providers, which would be trained on as one's and held out as the other's.
+
+    A provider with fewer than two groups cannot keep one aside and be trained on, so it is *unusable*: public when
+    public has a share, else in no split. The order of the input has no influence, and which documents a provider keeps
+    aside follows from the seed, its name and its documents alone.
+
+    Args:
+        groups: ids of documents that belong together (equal images, pages of one document), each in one group; a
+            document on its own is a group of one.
+        providers: the name of each document's provider, as the source spells it; None where it has none.
+        shares: of all providers: member those in, heldout those out, public the rest that is used. Unusable providers
+            count for public first; where they are more than its share, the usable ones are divided in the proportion of
+            the other shares. What the shares leave over goes into no split.
+        seed: of the draws.
+        rule: how many documents are kept aside.
+
+    Returns:
+        The split of each document that got one; counts of providers and documents for the report, no name.
+
+    Raises:
+        UsageError: as `check_division`; no document names a provider; or nobody would be in, or out.
+    """
+    check_division(shares, rule)
+    names = {document: fold(name) for document, name in providers.items() if name is not None}
+    if not names:
+        raise UsageError("no document names a provider", WITHOUT_NAMES)
+    owned, shared = _by_owner(groups, names)
+    usable = sorted(name for name, own in owned.items() if len(own) > 1)
+    unusable = sorted(owned.keys() - set(usable))
+    quota_of = _provider_quotas(len(usable), len(unusable), shares)
+    random.Random(seed).shuffle(usable)
+    drawn: dict[Split, list[str]] = {}
+    for split, n in quota_of.items():
+        drawn[split], usable = usable[:n], usable[n:]
+    if shares.get("public"):
+        drawn["public"] += unusable
+    aside = {name: _kept_aside(name, owned[name], seed, rule) for name in (*drawn["member"], *drawn["heldout"])}
+    splits: dict[str, Split] = {d: "public" for name in drawn["public"] for group in owned[name] for d in group}
+    splits |= {d: "member" for name in drawn["member"] for group in owned[name] for d in group}
+    splits |= {document: "heldout" for documents in aside.values() for document in documents}
+    notes = {
+        "providers in": len(drawn["member"]),
+        "providers out": len(drawn["heldout"]),
+        "providers public": len(drawn["public"]),
+        "providers left out": len(owned) - sum(map(len, drawn.values())),
+        "unusable providers (fewer than two different documents; public or left out)": len(unusable),
+        "documents kept aside of providers in": sum(len(aside[name]) for name in drawn["member"]),
+        "documents kept aside of providers out": sum(len(aside[name]) for name in drawn["heldout"]),
+    }
+    spellings = set(providers.values()) - {None}
+    rare = {
+        "documents without a provider, in no split": len(providers) - len(names),
+        "documents that belong to two providers, in no split": shared,
+        "provider names that differ from another in case or spacing only": len(spellings) - len(set(names.values())),
+        "provider names that differ from another in punctuation only, taken as others": punctuation_twins(owned),
+    }
+    return splits, notes | {note: count for note, count in rare.items() if count}
+
+
+def _by_owner(groups: Groups, names: Mapping[str, str]) -> tuple[dict[str, list[tuple[str, ...]]], int]:
+    """The groups of each provider that has any of its own, sorted, and how many documents several providers share."""
+    owned: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    shared = 0
+    for group in groups:
+        named = tuple(sorted(document for document in group if document in names))
+        owners = {names[document] for document in named}
+        if len(owners) == 1:
+            owned[owners.pop()].append(named)
+        else:
+            shared += len(named)
+    return {name: sorted(own) for name, own in owned.items()}, shared
+
+
+def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Split, int]:
+    """How many usable providers are in, out and public; see `divide_by_provider`.
+
+    Raises:
+        UsageError: none would be in, or none out.
+    """
+    if n_usable < 2:
+        raise UsageError(
+            f"{n_usable} of {n_usable + n_unusable} providers have two different documents or more: "
+            "one must be in and one out",
+            "leave out --by-provider, or import more documents",
+        )
+    sizes = quotas(n_usable + n_unusable, shares)
+    n_public = sizes["public"] - n_unusable
+    if n_public < 0:
+        n_public = 0
+        others = 1 - shares.get("public", 0.0)
+        sizes = quotas(n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others})
+    n_in, n_out = sizes["member"], sizes["heldout"]
+    if not (n_in and n_out):
+        raise UsageError(
+            f"of {n_usable} providers with two different documents or more, these shares make {n_in} in and {n_out} "
+            "out: at least one of each is needed",
+            "raise the smaller of --member and --heldout, or lower --public",
+        )
+    return {"member": n_in, "heldout": n_out, "public": n_public}
+
+
+def _kept_aside(name: str, groups: list[tuple[str, ...]], seed: int, rule: ByProvider) -> list[str]:
+    """The documents that a usable provider keeps aside, whether it is in or out: from one to all but one."""
+    half = len(groups) // 2
+    number = half if rule.kept_aside is None else min(half, rule.kept_aside)
+    return [document for group in random.Random(f"{seed}/{name}").sample(groups, number) for document in group]

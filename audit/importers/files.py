@@ -1,0 +1,180 @@
+"""Files of a source, which nobody has checked: listed, read as text, JSON or tables, always inside the source."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from audit.corpus.images import read_header
+from audit.corpus.paths import inside
+from audit.corpus.validation import orientation_problem
+from audit.errors import ManifestError, UsageError
+from audit.files import refuse_boundless
+from audit.importers.pages import replace_controls
+
+T = TypeVar("T")
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+_MOST_DIGITS = 100
+"""Of an integer: products of three still become floats, which end at 308."""
+_FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+"""What code that takes a JSON value apart raises, where the value has another form."""
+
+
+def files_in(folder: Path, suffixes: Sequence[str]) -> list[str]:
+    """List the files of a folder and of the folders in it with one of these suffixes, sorted, hidden ones left out.
+
+    Args:
+        folder: of the source.
+        suffixes: in lower case, with their dots.
+
+    Returns:
+        Paths within the folder, with "/".
+
+    Raises:
+        UsageError: there is no such folder.
+        ManifestError: a file leads out of it through a symbolic link.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder", "give the folder that holds the files")
+    found = []
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        if path.suffix.lower() in suffixes and path.is_file() and not any(part[0] == "." for part in relative.parts):
+            inside(folder.resolve(), relative.as_posix())
+            found.append(relative.as_posix())
+    return found
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[BinaryIO]:
+    """Open a file of a source for the bytes in it.
+
+    Raises:
+        ManifestError: it is no regular file, is too large, or cannot be read.
+    """
+    try:
+        refuse_boundless(path)
+        with path.open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise ManifestError(f"{path.name}: cannot be read: {error.strerror or 'not a file'}") from None
+
+
+def read_source(path: Path) -> bytes:
+    """Read a file of a source; errors as of `open_source`."""
+    with open_source(path) as stream:
+        return stream.read()
+
+
+def read_text(path: Path) -> str:
+    """Read the text of a file that should be UTF-8; when it is not, every byte as Latin-1, which never fails.
+
+    Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces, except line ends.
+    Errors as of `open_source`.
+    """
+    return "\n".join(map(replace_controls, _decoded(path).replace("\r\n", "\n").split("\n")))
+
+
+def table_text(path: Path) -> str:
+    """Read a table as `read_text` does, its lines ended alike; tabs stay, as they may separate cells."""
+    return _decoded(path).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(path: Path) -> str:
+    content = read_source(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def table_rows(path: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the rows of a table with their places; cells are separated by commas, semicolons or tabs, as in its head.
+
+    Raises:
+        ManifestError: a row has more cells than there are columns, or the table cannot be read as one.
+    """
+    lines = table_text(path).split("\n")
+    table = csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count), restval="")
+    try:
+        for row in table:
+            if None in row:
+                raise ManifestError(f"{name}:{table.line_num}: more cells than columns")
+            yield f"{name}:{table.line_num}", {column: text or "" for column, text in row.items() if column}
+    except csv.Error as error:
+        raise ManifestError(f"{name}:{table.line_num}: {error}") from None
+
+
+def read_json(path: Path, kind: TypeAdapter[T]) -> T:
+    """Read a JSON file of the form of `kind`.
+
+    Raises:
+        ManifestError: no JSON, or of another form; each problem with its path in the JSON, no value.
+    """
+    content = parse_json(read_text(path), f"{path.name} is not JSON")
+    try:
+        return kind.validate_python(content)
+    except ValidationError as error:
+        raise ManifestError([f"{path.name} {problem}" for problem in source_problems(error)]) from None
+
+
+def parse_json(content: str | bytes, problem: str) -> Any:
+    """Parse JSON whose integers can be calculated with.
+
+    Raises:
+        ManifestError: with this problem, as it is no JSON; or an integer has more than `_MOST_DIGITS` digits.
+    """
+    try:
+        return json.loads(content, parse_int=_integer)
+    except (ValueError, RecursionError):
+        raise ManifestError(problem) from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ManifestError(f"an integer of {len(text)} digits, and {_MOST_DIGITS} are the most")
+    return int(text)
+
+
+def source_problems(error: ValidationError) -> tuple[str, ...]:
+    """List the problems of a JSON value that has another form than wanted, with their paths and without values."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return tuple(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+
+
+@contextmanager
+def form_of(form: str) -> Iterator[None]:
+    """Refuse a JSON value that the block cannot take apart.
+
+    Raises:
+        ManifestError: it is not of this form.
+    """
+    try:
+        yield
+    except _FAULTS as error:
+        what = f" (no {error})" if isinstance(error, KeyError) else ""
+        raise ManifestError(f"not {form}{what}") from None
+
+
+def as_text(value: Any) -> str:
+    """Give a JSON value as text: a text itself, a number as written, true and false in words."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def page_size(image: Path) -> tuple[int, int]:
+    """Read width and height of a page's image in pixels, from its header.
+
+    Raises:
+        ManifestError: as `images.read_header`, or an EXIF orientation turns the page for some readers only: then it is
+            not known which way round the words' boxes are.
+    """
+    header = read_header(image)
+    if header.orientation != 1:
+        raise ManifestError(orientation_problem(header))
+    return (header.width, header.height)

@@ -1,0 +1,276 @@
+"""The folder that is imported: what the owner wants of it, its images, records and word files."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from PIL import Image, UnidentifiedImageError
+
+from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingRecipe
+from audit.corpus.images import FORMATS
+from audit.corpus.paths import inside, printable
+from audit.corpus.problems import Problems
+from audit.errors import ManifestError, UsageError
+from audit.importers.files import IMAGES, files_in, parse_json, read_text, table_rows
+from audit.importers.pages import Page, Unit, ids_of, part_of
+from audit.importers.words import fill
+
+FOLDER = "folder"
+"""As the provider's column: the folder that the image is in."""
+_SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "TIFF": ".tiff", "WEBP": ".webp"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the owner says of a source that is recognised.
+
+    Attributes:
+        labels: names of a tagger's labels, in the order of the model's outputs.
+        provider: the column or key that names a page's provider, or `FOLDER`: the folder of its image.
+        boxes: the unit of boxes; None: recognised by their range.
+        assigned: the rule by which the documents of training were chosen, where the import draws none.
+    """
+
+    labels: tuple[str, ...] = ()
+    provider: str | None = None
+    boxes: Unit | None = None
+    assigned: Assignment | None = None
+
+
+class Source:
+    """A folder, or one file of it, as an importer reads it.
+
+    An importer collects here what is no page: problems, counts and sentences for the report, settings of the manifest.
+
+    Args:
+        path: the folder, or the one file that is imported.
+        scratch: a private folder for images that are in no file of the source; gone after the import.
+        task: what the audited model was trained to do; None: to be recognised.
+        official: the source's own division is wanted.
+        seed: of every draw.
+        options: of the owner.
+        word_files: endings of the word files that may lie beside images.
+
+    Attributes:
+        root: the folder.
+        problems: the import ends with them.
+        notes: counts for the report.
+        advice: sentences that the owner should read.
+        tags: names of a tagger's labels in the model's order, where the source says them.
+        recipe: of the manifest.
+        redaction: of the manifest.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        scratch: Path,
+        *,
+        task: TaskKind | None = None,
+        official: bool = False,
+        seed: int = 0,
+        options: Options | None = None,
+        word_files: Sequence[str] = (),
+    ) -> None:
+        self.path, self.scratch, self.task, self.official, self.seed = path, scratch, task, official, seed
+        self.options = options or Options()
+        self.root = path.parent if path.is_file() else path
+        self.problems = Problems()
+        self.notes: Counter[str] = Counter()
+        self.advice: list[str] = []
+        self.tags: tuple[str, ...] = ()
+        self.recipe = TrainingRecipe()
+        self.redaction: Redaction | None = None
+        self._word_files = word_files
+        self._pages: dict[str, Page] = {}
+        self._n_saved = 0
+
+    def files(self, *suffixes: str, hint: str = "") -> list[str]:
+        """List the files with one of these endings: paths within the source; the one file alone that is imported.
+
+        Raises:
+            UsageError: there is no such folder, or none of them and a hint what to do.
+            ManifestError: a file leads out of the source through a symbolic link.
+        """
+        found = [self.path.name] if self.path.is_file() else files_in(self.root, suffixes)
+        if hint and not found:
+            raise UsageError(f"{self.path} holds no {' or '.join(suffixes)}", hint)
+        return found
+
+    def at(self, relative: str) -> Path:
+        """The file at a path within the source.
+
+        Raises:
+            ManifestError: it leads out of the source.
+        """
+        return inside(self.root.resolve(), relative)
+
+    def records(self, relative: str) -> Iterator[tuple[str, Any]]:
+        """Yield the values of a JSON file (a list, or an object that holds one under data, annotations or rows).
+
+        Of a JSON-lines file a value each line, of a table each row. Each comes with its place, for messages.
+
+        Raises:
+            ManifestError: no JSON, no list, or no table.
+        """
+        path = self.at(relative)
+        if path.suffix.lower() == ".csv":
+            yield from table_rows(path, relative)
+        elif path.suffix.lower() == ".jsonl":
+            for number, line in enumerate(read_text(path).split("\n"), start=1):
+                if line.strip():
+                    yield f"{path.name}:{number}", parse_json(line, f"{path.name}:{number} is not JSON")
+        else:
+            table = parse_json(read_text(path), f"{path.name} is not JSON")
+            if isinstance(table, dict):
+                table = next((table[key] for key in ("data", "annotations", "rows") if table.get(key)), None)
+            if not isinstance(table, list):
+                raise ManifestError(f"{path.name} is not a list of records")
+            yield from ((f"{path.name}[{number}]", value) for number, value in enumerate(table))
+
+    @cached_property
+    def ids(self) -> Mapping[str, str]:
+        """The id of each image's document, by its path within the source, sorted."""
+        return ids_of(files_in(self.root, IMAGES))
+
+    @cached_property
+    def _images(self) -> Mapping[str, list[str]]:
+        return _by_name(self.ids, lambda path: {path.name, path.stem})
+
+    @cached_property
+    def word_files(self) -> Mapping[str, list[str]]:
+        """The paths of word files, by name without one ending, and without two."""
+        return _by_name(files_in(self.root, self._word_files), lambda path: {path.stem, PurePosixPath(path.stem).stem})
+
+    def find_image(self, named: str, beside: str = "") -> str:
+        """Find the path, within the source, of the image that a record names.
+
+        Args:
+            named: a path within the source, or one from anywhere else or an address, of which the file name counts.
+            beside: the folder of the file that holds the record, within the source.
+
+        Raises:
+            ManifestError: the path leaves the source through "..", there is no such image, or there are several.
+        """
+        path = PurePosixPath(_path_of(named))
+        joined = posixpath.normpath(PurePosixPath(beside) / path)
+        if joined.startswith(".."):
+            raise ManifestError(f"{printable(named)}: the path leaves the source through '..'")
+        for candidate in (joined, path.as_posix()):
+            if candidate in self.ids:
+                return candidate
+        found = self._images.get(path.name, [])
+        # Label Studio puts eight characters and a hyphen before the name of an uploaded file.
+        if not found and "-" in path.name:
+            found = self._images.get(path.name.split("-", 1)[1], [])
+        found = [one for one in found if one.endswith(path.as_posix())] or found
+        if len(found) != 1:
+            reason = f"{len(found)} images have this name" if found else "the image is missing"
+            raise ManifestError(f"{printable(path.as_posix())}: {reason}")
+        return found[0]
+
+    def find_file(self, suffix: str, name: str) -> str:
+        """Find the path, within the source, of the one file of this name.
+
+        Raises:
+            ManifestError: there is none, or there are several.
+        """
+        found = [path for path in files_in(self.root, (suffix,)) if PurePosixPath(path).name == name]
+        if len(found) != 1:
+            raise ManifestError(f"{name}: {len(found)} such files" if found else f"{name}: the file is missing")
+        return found[0]
+
+    def find_words(self, image: str) -> str | None:
+        """Find the word file of an image: of its name with another or one more ending, in its folder before others.
+
+        Raises:
+            ManifestError: several files may be it.
+        """
+        path = PurePosixPath(image)
+        found = self.word_files.get(path.name) or self.word_files.get(path.stem, [])
+        found = [one for one in found if PurePosixPath(one).parent == path.parent] or found
+        found = [one for one in found if PurePosixPath(one).stem in (path.stem, path.name)] or found
+        if len(found) > 1:
+            raise ManifestError(f"several word files: {', '.join(found)}")
+        return found[0] if found else None
+
+    def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
+        """Give the page of an image, with the words of its word file; the same each time it is asked for.
+
+        Args:
+            image: path within the source.
+            record: what the source says of it, which may name the provider.
+
+        Raises:
+            ManifestError: its word file cannot be read, or several may be it.
+        """
+        if image not in self._pages:
+            page = Page(self.ids[image], self.root / image, part=part_of(image))
+            page.provider = self.provider(record, image)
+            self._pages[image] = page
+            words = self.find_words(image)
+            if words is not None:
+                try:
+                    fill(page, self.root / words)
+                except ManifestError as error:
+                    raise ManifestError([f"{words}: {problem}" for problem in error.problems]) from None
+        return self._pages[image]
+
+    @property
+    def pages(self) -> Sequence[Page]:
+        """The pages of images that were asked for."""
+        return [*self._pages.values()]
+
+    def provider(self, record: Mapping[str, Any] | None, image: str | None = None) -> str | None:
+        """Read the provider of a page where the owner says; a record may have keys nested under "data"."""
+        column = self.options.provider
+        if column is None:
+            return None
+        if column == FOLDER:
+            return None if image is None else PurePosixPath(image).parent.name or None
+        record = record or {}
+        nested = record["data"] if isinstance(record.get("data"), dict) else {}
+        value = nested.get(column) if record.get(column) is None else record[column]
+        return (" ".join(str(value).split()) if isinstance(value, str | int) else "") or None
+
+    def save_image(self, content: bytes) -> Path:
+        """Write the bytes of an image to a new file of the kind that they are.
+
+        Raises:
+            ManifestError: it is neither PNG, JPEG, TIFF nor WEBP.
+        """
+        try:
+            with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+                suffix = _SUFFIXES[image.format or ""]
+        except (UnidentifiedImageError, OSError, KeyError, ValueError, SyntaxError, Image.DecompressionBombError):
+            raise ManifestError(f"not readable as an image ({', '.join(FORMATS)})") from None
+        self._n_saved += 1
+        path = self.scratch / f"{self._n_saved:08d}{suffix}"
+        path.write_bytes(content)
+        return path
+
+
+def _by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        for name in names(PurePosixPath(path)):
+            found[name].append(path)
+    return found
+
+
+def _path_of(named: str) -> str:
+    """The path in what a record calls an image: of an address its path, or the file that its query names."""
+    text = named.replace("\\", "/")
+    if "://" in text or text.startswith("/data/") or "?" in text:
+        address = urlsplit(text)
+        query = parse_qs(address.query)
+        return unquote(next((query[key][0] for key in ("d", "file", "path") if key in query), address.path)).lstrip("/")
+    return text.removeprefix("./")

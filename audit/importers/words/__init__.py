@@ -1,1 +1,0 @@
-"""Words and boxes of a page, read from the files that OCR programs write beside its image."""
