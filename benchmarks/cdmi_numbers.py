@@ -20,7 +20,7 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.fields import field_of
 from audit.attacks.measuring import Streams
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.methods import Shot, log_perplexity, read_shots
+from audit.attacks.reconstruction.methods import best, read_shots
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Split
@@ -28,12 +28,11 @@ from audit.engine.interface import Json, Trial
 from audit.measurements import Estimate
 from audit.stats.distances import hamming
 from audit.stats.intervals import Interval, proportion
-from audit.stats.rank_order import Ranking, rank_fields
 from audit.stats.ranking import area_interval, at_interval
-from audit.stats.resampling import bootstrap
 from audit.targets.utility import masked_token_accuracy
 from audit.workflows.scan import read_outcomes
 from audit.workflows.setup import ScanSetup
+from benchmarks.excess_area import excess_area
 
 SHARES = {"acc_at_1": 0.01, "acc_at_5": 0.05, "acc_at_100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
@@ -73,15 +72,10 @@ class Fields:
     exact: Mapping[str, Floats]
     hamming: Mapping[str, Floats]
 
-    def ranking(self, player: str) -> Ranking:
-        """Return the fields, the most plausible first."""
-        return rank_fields(self.score[player], self.exact[player], self.cluster)
-
-
-def score_of(shot: Shot, player: str) -> float:
-    """Score an attempt by its perplexity ratio, without the model by its public perplexity; larger is likelier."""
-    public = log_perplexity(np.array(shot.log_public))
-    return public - log_perplexity(np.array(shot.log_target)) if player == "attack" else -public
+    @property
+    def columns(self) -> list[npt.ArrayLike]:
+        """Score and hit of attack and baseline, and the documents."""
+        return [*(column[player] for player in PLAYERS for column in (self.score, self.exact)), self.cluster]
 
 
 def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
@@ -94,12 +88,11 @@ def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
     columns: dict[str, dict[str, Floats]] = {"score": {}, "exact": {}, "hamming": {}}
     truths = [outcome["truth"] for outcome in outcomes]
     for player in PLAYERS:
-        shots = [read_shots(outcome[player]) for outcome in outcomes]
-        scores = [[score_of(shot, player) for shot in own] for own in shots]
-        best = [list(own[int(np.argmax(score))].tokens) for own, score in zip(shots, scores, strict=True)]
-        columns["score"][player] = np.array([max(own) for own in scores])
-        columns["exact"][player] = np.array([float(a == b) for a, b in zip(truths, best, strict=True)])
-        columns["hamming"][player] = np.array([hamming(a, b) for a, b in zip(truths, best, strict=True)])
+        chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
+        found = [list(shot.tokens) for shot, _ in chosen]
+        columns["score"][player] = np.array([score for _, score in chosen])
+        columns["exact"][player] = np.array([float(a == b) for a, b in zip(truths, found, strict=True)])
+        columns["hamming"][player] = np.array([hamming(a, b) for a, b in zip(truths, found, strict=True)])
     cluster = np.unique(np.array(documents, np.str_), return_inverse=True)[1]
     return Fields(cluster, np.array([outcome["reached"] for outcome in outcomes], bool), **columns)
 
@@ -132,8 +125,8 @@ def numbers_of(
             rows[split] = fields_of([outcome for outcome, _ in own], [document for _, document in own])
     found = {name: interval for split, own in rows.items() for name, interval in _ranked(split, own, streams)}
     if len(rows) == len(AUDITED):
-        excess = excess_area(*(rows[split] for split in AUDITED), streams["excess_accauc.all"])
-        found |= {} if excess is None else {"excess_accauc.all": excess}
+        sides = [column for split in AUDITED for column in rows[split].columns]
+        found["excess_accauc.all"] = excess_area(*sides, rng=streams["excess_accauc.all"])
     if "member" in rows:
         found["candidate_recall"] = proportion(rows["member"].reached, rows["member"].cluster)
     numbers = {name: Number.of(interval) for name, interval in found.items()}
@@ -153,29 +146,6 @@ def _ranked(split: str, rows: Fields, streams: Streams) -> Iterator[tuple[str, I
         name = f"{quantity}.{split}.{player}"
         outcomes: npt.ArrayLike = (rows.hamming if complement else rows.exact)[player]
         yield name, area_interval(rows.score[player], outcomes, rows.cluster, streams[name], complement=complement)
-
-
-def excess_area(member: Fields, heldout: Fields, rng: np.random.Generator) -> Interval | None:
-    """Compute the excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields.
-
-    BCa over documents, stratified by split (methods.md#reconstruction-metrics); None where documents of a split are too
-    alike to resample.
-    """
-    pairs = [tuple(side.ranking(player) for player in PLAYERS) for side in (member, heldout)]
-    sizes = [attack.n_documents for attack, _ in pairs]
-
-    def difference(totals: Floats, index: int) -> Floats:
-        used, (attack, baseline) = totals[:, index, : sizes[index]], pairs[index]
-        return np.asarray(attack.areas(used) - baseline.areas(used))
-
-    return bootstrap(
-        [np.eye(size, max(sizes)) for size in sizes],
-        lambda totals: difference(totals, 0) - difference(totals, 1),
-        rng,
-        n=sum(attack.outcomes.size for attack, _ in pairs),
-        limits=(-2.0, 2.0),
-        sizes=[attack.sizes for attack, _ in pairs],
-    )
 
 
 def write_numbers(opened: ScanSetup, attack: Reconstruction, path: Path) -> None:

@@ -24,7 +24,7 @@ from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
 from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Findings
-from audit.attacks.measuring import Streams
+from audit.attacks.measuring import DOCUMENTS, VALUES, Streams
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
@@ -36,8 +36,8 @@ from audit.attacks.memorisation.table import Results
 from audit.attacks.provider_membership.features import ProviderTable as Providers
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
-from audit.attacks.reconstruction import gated
-from audit.attacks.reconstruction.names import DEFAULT, LOWEST_LOSS, named
+from audit.attacks.reconstruction import measures as reconstruction_measures
+from audit.attacks.reconstruction.names import DEFAULT, GAIN, LIMITED, LOWEST_LOSS, POWER, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
@@ -146,30 +146,25 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         category=np.where(of_rare, "code", "misc"),
         cluster=cluster,
         value=np.arange(cluster.size),
-        in_member=np.where(unique, member, 2),
-        in_public=np.zeros_like(cluster),
         scores=scores,
         planted={method: rng.random(cluster.size) < 0.95 for method in METHODS},
-        rankings={},
-        chance={"pr": np.zeros(cluster.size), "recall": np.zeros(cluster.size)},
+        best={},
+        chance=np.zeros(cluster.size),
     )
-    everything = gated.gated_methods(METHODS) | gated.counted_methods(METHODS)
-    held, kinds = {metric: names for metric, names in everything.items() if metric in wanted}, KindsCheck(gated.APART)
-    needed = {*wanted, gated.POWER, *(named(gated.GAIN, method) for method in METHODS)}
+    everything = reconstruction_measures.methods_of((*LIMITED, VALUES, DOCUMENTS), METHODS)
+    held = {metric: names for metric, names in everything.items() if metric in wanted}
+    kinds, streams = KindsCheck(reconstruction_measures.APART), Streams(rng)
+    needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
     needed |= {name for names in held.values() for name in names}
-    measured: list[Measurement] = [
-        gated.excess(metric, table.group(metric.partition(".")[2]), METHODS[0], rng)
-        for metric in held
-        if metric.startswith(gated.EXCESSES)
-    ]
-    jobs: Iterable[Any] = gated.jobs(table, {}, METHODS, Streams(rng), kinds)
-    measured += [job() for job in jobs if job.args[0] in needed or job.func == kinds.measure]
+    jobs: Iterable[Any] = reconstruction_measures.jobs(table, METHODS, streams, kinds)
+    measured: list[Measurement] = [job() for job in jobs if job.args[0] in needed]
+    reconstruction_measures.test_kinds({}, table, METHODS, streams, kinds)
     n = int(member.sum())
     return Findings(
         tuple(measured),
         methods=held,
         coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
-        checks=(*gated.check_heldout(measured), *kinds.check()),
+        checks=(*reconstruction_measures.check_heldout(measured), *kinds.check()),
     )
 
 
@@ -194,9 +189,9 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         if counted is not None:
             target[member], baseline[member] = _counted(int(member.sum()), *counted, rng)
         both = (target.astype(float), baseline.astype(float))
-        results[context] = Results(np.ones(n, bool), *both, *both, *both)
+        results[context] = Results(np.ones(n, bool), *both, *both)
     target, baseline = (np.clip(rng.normal(READS, 0.05, n) + 0.4 * (rng.random(n) - 0.5), 0, 1) for _ in range(2))
-    results[WHOLE] = Results(np.ones(n, bool), zero, zero, target, baseline, zero, zero)
+    results[WHOLE] = Results(np.ones(n, bool), zero, zero, target, baseline)
     table = Questions(
         asked=asked,
         status=np.full(n, PROVEN),

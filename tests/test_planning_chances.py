@@ -21,7 +21,7 @@ from audit.workflows.plan.limits import Blocker, plan_limits
 from audit.workflows.plan.summary import as_json, conclusion, joint, total_time
 
 ROOT = Path(__file__).parents[1]
-LIFT = limit("redaction", "lift", max=0.10, required=False)
+LIFT = limit("redaction", "lift_over_length", max=0.10, required=False)
 SHARE = replace(LIFT, metric="lift_share", max=0.20)
 WORST = replace(LIFT, metric="worst_class", max=0.30)
 GAIN = replace(LIFT, metric="target_gain", max=0.10)
@@ -40,30 +40,14 @@ def lopsided():
     return replace(data, documents=tuple(documents))
 
 
-def test_a_lift_that_cannot_exceed_its_limit_is_no_limit():
-    """It was said that a model passes it in 100 % and a lift of 0.2 is confirmed in 91 % of audits."""
+def test_limits_on_the_text_rest_on_what_a_common_kind_leaves():
     found = planned(lopsided(), LIFT, SHARE, WORST, GAIN)
-    lift, share, worst, gain = found.limits
-    assert lift.outcome == "cannot be violated"
-    assert "cannot exceed 0.072" in lift.reason
-    assert lift.resolution.effect == pytest.approx(43 / 594)
-    assert lift.resolution.power < 0.05
-    assert [one.metric for one in found.limits if one.about_text] == ["lift", "lift_share", "worst_class"]
+    _, share, worst, gain = found.limits
+    assert [one.metric for one in found.limits if one.about_text] == ["lift_over_length", "lift_share", "worst_class"]
     assert share.resolution.effect == pytest.approx(0.30)
     assert share.resolution.members == worst.resolution.members == 33
     assert not gain.about_text
-    assert "No leak could exceed" in conclusion(found)
     assert planned(manifest.load(ROOT / "sample_models" / "letters" / "data"), LIFT).limits[0].outcome == "decides"
-
-
-def test_a_leak_is_no_larger_than_the_metric_can_be():
-    data = redacted.texts(60, told=True)
-    few = [
-        replace(one, entities=tuple(replace(entity, category="person") for entity in one.entities))
-        for one in data.documents[:50]
-    ]
-    found = planned(redacted.corpus([*few, *data.documents[50:]]), LIFT).limits[0]
-    assert 0.10 < found.resolution.effect < 0.20
 
 
 def test_all_methods_of_a_question_must_pass():
@@ -176,7 +160,7 @@ def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():
 def test_a_metric_without_units_has_a_row_that_says_so():
     made = corpus(pages(50, 50), "token-classification")
     found = planned(
-        made, limit("membership", "tpr_at_fpr_1", max=0.1), limit("reconstruction", "hd.member.attack", max=9)
+        made, limit("membership", "tpr_at_fpr_1", max=0.1), limit("reconstruction", "pr.member.attack", max=0.9)
     )
     assert [one.outcome for one in found.limits] == ["no plan", "no plan"]
     assert all(one.blockers == (Blocker("no plan", "no plan for this metric"),) for one in found.limits)

@@ -55,7 +55,7 @@ SAFE = ("membership", "auc", "max = 0.65")
     [
         (("reconstruction", "excess_pr.unique", "max = 1.0"), "max 1: excess_pr.unique is never more than 1"),
         (("membership", "auc", "max = 1"), "max 1: auc is never more than 1"),
-        (("reconstruction", "candidate_recall", "min = 0.0"), "min 0: candidate_recall is never less than 0"),
+        (("reconstruction", "planted_detection.unique", "min = 0.0"), "min 0: planted_detection.unique is never less"),
         (("membership", "auc", "min = 0.2"), "min: auc grows with the leak: limit it with max"),
         (("membership", "auc.loss", "min = 0.2"), "min: auc.loss grows with the leak: limit it with max"),
         (("canaries", "excess_exposure", "min = 0.1"), "min: excess_exposure grows with the leak"),
@@ -67,8 +67,6 @@ SAFE = ("membership", "auc", "max = 0.65")
         (("provider_membership", "low_fpr_advantage", "max = 0.9"), "max 0.9: low_fpr_advantage need not be able"),
         (("canaries", "excess_exposure", "max = 6.7"), "max 6.7: excess_exposure need not be able to exceed 6.65"),
         (("canaries", "exposure", "max = 6.7"), "max 6.7: exposure need not be able to exceed 6.65"),
-        (("redaction", "lift", "max = 0.5"), "max 0.5: lift need not be able to exceed 0.5"),
-        (("redaction", "lift.length.cnn", "max = 0.6"), "max 0.6: lift.length.cnn need not be able to exceed 0.5"),
         (("redaction", "lift_over_length", "max = 0.5"), "max 0.5: lift_over_length need not be able to exceed 0.5"),
     ],
 )
@@ -88,7 +86,7 @@ def test_a_limit_that_nothing_could_violate_is_refused(
         ("membership", "tpr_at_fpr_10", 0.99),
         ("canaries", "excess_exposure", 6.6),
         ("redaction", "lift_share", 0.9),
-        ("redaction", "lift", 0.49),
+        ("redaction", "lift_over_length", 0.49),
         ("memorisation", "identified", 1000.0),
     ],
 )
@@ -111,7 +109,7 @@ def test_every_cap_is_of_a_metric_within_its_range() -> None:
 
 
 def test_a_limit_on_what_an_attack_needs_may_be_a_least_one(tmp_path: Path) -> None:
-    policy = read(tmp_path, ("reconstruction", "candidate_recall", "min = 0.5"))
+    policy = read(tmp_path, ("reconstruction", "planted_detection.unique", "min = 0.5"))
     assert policy.limits[0].min == 0.5
 
 

@@ -79,7 +79,7 @@ def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path)
     assert counts["fields attacked"] == 4
     assert counts["left out: no question"] == 0
     names = {item.name for item in result.measurements if item.kind == "estimate"}
-    assert {"candidate_recall", "public_accuracy", "planted_detection"} <= names
+    assert {"pr.member.attack", "accauc.member.attack"} <= names
 
 
 def test_what_the_target_was_fine_tuned_from_proposes_where_it_has_sentinels(place, tmp_path):

@@ -68,8 +68,6 @@ class Units:
         members: units that training saw.
         others: units that it never saw, which the members are compared with.
         methods: measurements that a limit on it is held against (`Findings.methods`), at most: all must be within it.
-        most: the largest that the metric can be on this data set; None: what its kind allows.
-        instead: what to limit where `most` is within the limit, in words; empty: nothing else.
         about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
     """
 
@@ -80,8 +78,6 @@ class Units:
     others: int
     _: KW_ONLY
     methods: int = 1
-    most: float | None = None
-    instead: str = ""
     about_text: bool = False
 
 

@@ -25,8 +25,6 @@ PATHS = sorted((ROOT / "attacks").glob("*/text.toml"))
 FILES = {text["name"]: text for path in PATHS for text in [tomllib.loads(path.read_text())]}
 ALL = pytest.mark.parametrize("text", TEXTS.values(), ids=lambda text: text.name)
 EMPTY_CELLS = {
-    # Somebody without the text has no lift over somebody without the text.
-    "redaction": {f"{lift}.{who}" for lift in ("lift", "lift_over_length") for who in ("length-only", "prior")},
     # The first search finds a secret; it ranks none.
     "canaries": {"exposure.optimiser", "top3.optimiser"},
 }

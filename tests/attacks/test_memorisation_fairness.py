@@ -287,7 +287,7 @@ def table_of(gained, lost, n):
     target, baseline = np.zeros((2, n))
     target[:gained], baseline[gained : gained + lost] = 1, 1
     none = np.zeros(n)
-    results = Results(np.ones(n, bool), target, baseline, none, none, none, none)
+    results = Results(np.ones(n, bool), target, baseline, none, none)
     words = np.full(n, "")
     return QuestionTable(
         asked,

@@ -17,6 +17,7 @@ from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.decoys import decoy_pages, most_frequent
 from audit.attacks.memorisation.names import CONTEXTS
+from audit.attacks.memorisation.table import build_table
 from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Question, Word
@@ -52,6 +53,7 @@ class Found:
         outcomes = dict(drive(Work(attack, case), self.trials, width))
         self.outcomes = [json.loads(json.dumps(outcomes[trial.id])) for trial in self.trials]
         self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
+        self.members = build_table(case, self.trials, self.outcomes, attack.anls_threshold).split("member").proven
         self.by_name = {item.name: item for item in self.findings.measurements}
         assert len(self.by_name) == len(self.findings.measurements)
         assert self.by_name.keys() <= set(TEXTS["memorisation"].names)
@@ -61,6 +63,11 @@ class Found:
     def value(self, name):
         assert isinstance(self.by_name[name], Estimate), self.by_name[name]
         return self.by_name[name].value
+
+    def net_in(self, context):
+        """Net on members in a context that may have no number of its own, from the outcomes of the trials."""
+        rows = self.members.results[context]
+        return float((rows.gained - rows.lost)[rows.tried].mean())
 
     def null(self, name):
         return self.by_name[name].null
@@ -152,7 +159,7 @@ def test_knowledge_of_held_out_pages_is_the_null():
     assert found.counts["held-out E"] == 12
 
 
-def test_answers_are_compared_without_case_and_spacing_and_near_ones_stand_beside():
+def test_answers_are_compared_without_case_and_spacing_and_near_ones_do_not_count():
     corpus = answering.corpus(30, 30)
     memory = memory_of(corpus.of("member"))
     values = list(memory.items())
@@ -160,7 +167,6 @@ def test_answers_are_compared_without_case_and_spacing_and_near_ones_stand_besid
     memory |= {key: f"{text}zz" for key, text in values[10:20]}
     found = Found(EXACT, case(Answering(memory, blind=True), corpus, Answering(blind=True)))
     assert found.value("extracted.member") == pytest.approx(10 / 30)
-    assert found.value("extracted_anls.member") == pytest.approx(20 / 30)
 
 
 def test_any_accepted_answer_counts_and_all_are_removed():
@@ -193,12 +199,11 @@ def test_unique_answers_and_kinds_of_information_are_told_apart():
     memory = {key: text for key, text in memory_of(corpus.of("member")).items() if key[1] == question("seller")}
     found = Found(EXACT, case(Answering(memory), corpus))
     assert found.value("net") == pytest.approx(40 / 120)
-    assert found.value("net.person") == 1
-    assert found.value("net.place") == found.value("net.not_pii") == 0
+    assert found.counts["M: person"] == found.counts["M: PII"] == 40
     assert found.value("net.repeated") == 1
     assert found.by_name["net.repeated"].n == 10
     assert found.value("net.unique") == pytest.approx(30 / 110)
-    assert "net.contact" not in found.by_name
+    assert found.counts["M: contact"] == 0
     assert found.counts["M: person"] == found.counts["M: PII"] == 40
     assert found.counts["M: unique PII"] == found.counts["M: unique"] == 30
     assert found.counts["M: distinct values"] == 31
@@ -290,8 +295,6 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
     assert len(truths) == 8
     assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
     assert found.by_name["net"].n == 2
-    assert found.value("net.unproven") == 1
-    assert found.by_name["net.unproven"].n == 2
     assert found.counts["unproven member E"] == 2
     assert found.counts["OCR: no control"] == 4
     assert found.counts["OCR: gone"] == 4
@@ -301,7 +304,7 @@ def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
     monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert isinstance(found.by_name["net"], Unresolved)
-    assert found.value("net.unproven") == 1
+    assert found.counts["unproven member E"] == 4
     assert found.counts["OCR: not installed"] == 8
 
 
@@ -320,17 +323,17 @@ def test_discoverable_answers_are_those_that_n_samples_give_with_probability_p(p
     corpus = answering.corpus(20, 20)
     target = Answering(memory_of(corpus.of("member")), probability=pi)
     found = Found(EXACT, case(target, corpus))
-    assert found.value("discoverable.member") == discovered
-    assert found.value("discoverable.heldout") == found.null("discoverable.member") == 0
+    assert found.value("net.discoverable") == discovered
+    assert found.value("net.heldout.discoverable") == found.null("net.discoverable") == 0
     assert found.outcomes[0]["odds"] == pytest.approx([pi, 1e-9])
     fewer = Memorisation(contexts=("exact",), n_samples=10)
-    assert Found(fewer, case(target, corpus)).value("discoverable.member") == 0
+    assert Found(fewer, case(target, corpus)).value("net.discoverable") == 0
 
 
 def test_without_losses_of_answers_nothing_is_said_about_sampling():
     corpus = answering.corpus(10, 10)
     found = Found(EXACT, case(Answering(losses=False), corpus))
-    assert isinstance(found.by_name["discoverable.member"], Unresolved)
+    assert isinstance(found.by_name["net.discoverable"], Unresolved)
     assert found.value("net") == 0
 
 
@@ -343,13 +346,13 @@ def test_memory_of_question_and_page_shows_where_both_are_as_they_were():
     for document, own in zip(corpus.documents, questions, strict=True):
         corpus = answering.changed(corpus, document.id, questions=own)
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
-    assert found.value("net") == found.value("net.shift_20") == found.value("net.rotation_5") == 1
+    assert found.value("net") == found.net_in("shift_20") == found.net_in("rotation_5") == 1
     for context in ("no_text", "paraphrased", "shuffled", "image_only"):
         assert found.value(f"net.{context}") == 0, context
-    assert found.value("extracted.heldout.shift_20") == found.null("net.shift_20") == 0
+    assert found.null("net.paraphrased") == 0
     for context in CONTEXTS:
         if context.startswith("brightness") or context == "constant":
-            assert isinstance(found.by_name[f"net.{context}"], Unresolved), "there is no image"
+            assert not found.members.results[context].tried.any(), "there is no image"
 
 
 def test_memory_of_the_question_alone_shows_on_other_pages():
@@ -359,8 +362,8 @@ def test_memory_of_the_question_alone_shows_on_other_pages():
         corpus = answering.changed(corpus, document.id, questions=(asked,))
     target = Answering({("", text): answer for (_, text), answer in memory_of(corpus.of("member")).items()})
     found = Found(Memorisation(), case(target, corpus))
-    assert found.value("net.shuffled") == found.value("memorised.member.shuffled") == found.value("net") == 1
-    assert found.value("net.heldout.shuffled") == 0
+    assert found.value("net.shuffled") == found.net_in("shuffled") == found.value("net") == 1
+    assert found.null("net.shuffled") == 0
     assert found.value("net.paraphrased") == found.value("net.image_only") == 0
 
 
@@ -454,7 +457,7 @@ def split_models(corpus, n_models, knows, seed=3):
         yield SplitModel(Answering(memory_of(known)), members)
 
 
-def test_extractable_memorisation_and_simplicity_of_planted_splits():
+def test_extractable_memorisation_of_planted_splits():
     corpus = answering.corpus(40, 40)
     memorised = {f"d{index}" for index in range(10)}
     easy = {f"d{index}" for index in range(10, 15)}
@@ -462,21 +465,18 @@ def test_extractable_memorisation_and_simplicity_of_planted_splits():
     target = Answering(memory_of(corpus.of("member")[:15]))
     found = Found(EXACT, case(target, corpus, Answering(memory_of(corpus.of("member")[10:15])), splits=splits))
     assert found.value("extractable_memorisation") == pytest.approx(10 / 40)
-    assert found.value("extractable_simplicity") == pytest.approx((10 * 1 + 5 * 2) / 40)
     assert found.by_name["extractable_memorisation"].n == 40
-    assert found.by_name["extractable_simplicity"].high <= 2
-    memorisation, simplicity = found.findings.histograms
+    (memorisation,) = found.findings.histograms
     assert memorisation.counts["all"][-1] == memorisation.counts["M"][-1] == 10
     assert sum(memorisation.counts["M"]) == 10
-    assert simplicity.counts["G"][-1] == sum(simplicity.counts["G"]) == 5
-    assert sum(memorisation.counts["all"]) == sum(simplicity.counts["all"]) == 40
+    assert sum(memorisation.counts["G"]) == 5
+    assert sum(memorisation.counts["all"]) == 40
 
 
 def test_without_splits_the_scores_are_unresolved():
     corpus = answering.corpus(10, 10)
     found = Found(EXACT, case(Answering(), corpus))
-    for name in ("extractable_memorisation", "extractable_simplicity"):
-        assert "splits" in found.by_name[name].reason
+    assert "splits" in found.by_name["extractable_memorisation"].reason
     assert found.findings.histograms == ()
 
 
@@ -552,7 +552,7 @@ def test_a_text_without_boxes_is_attacked_too():
         corpus = answering.changed(corpus, document.id, words=words, size=None)
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus))
     assert found.value("net") == 0.25
-    assert isinstance(found.by_name["net.rotation_5"], Unresolved)
+    assert not found.members.results["rotation_5"].tried.any()
     assert found.findings.pages == ()
     view = page_view(corpus, corpus.documents[0])
     assert rotated(view, 5).words == view.words
@@ -636,7 +636,7 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
     attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)
     found = Found(attack, case(target, corpus, baseline))
     assert found.value("net") == found.value("extracted.member") == 0
-    assert found.value("net.decoy") == found.value("memorised.member.decoy") == 12 / 30
+    assert found.value("net.decoy") == found.net_in("decoy") == 12 / 30
     assert found.value("net.heldout.decoy") == found.null("net.decoy") == 0
     assert "net.decoy" in found.findings.methods["net"]
     # Every decoy is a value of another held-out page, and the answer stands on none of these pages.
@@ -722,7 +722,6 @@ def test_answers_that_only_sampling_gives_are_net_of_the_baselines():
     baseline = Sampling(memory_of(corpus.of("member")[15:20]), probability=0.02)
     found = Found(EXACT, case(target, corpus, baseline))
     assert found.value("net") == 0
-    assert found.value("discoverable.member") == 20 / 40
     assert found.value("net.discoverable") == 15 / 40
     assert found.value("net.heldout.discoverable") == found.null("net.discoverable") == 0
     assert "net.discoverable" in found.findings.methods["net"]

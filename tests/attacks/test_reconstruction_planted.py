@@ -81,11 +81,11 @@ def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_lo
     public = planted.Planted(corpus.documents, seed=5)
     target = planted.Planted(corpus.documents, {f"d{index}" for index in range(8)}, task="token-classification")
     attack = Reconstruction(target_weight=1.0)
-    _, findings = run(attack, planted.case(target, public, corpus))
-    for method in ("tuned", "lowest_loss"):
-        assert measured(findings, f"pr.member.attack.unique.{method}").value == pytest.approx(8 / 24)
-        assert measured(findings, f"pr.heldout.attack.unique.{method}").value == 0
-    assert measured(findings, "candidate_recall").value == 1.0
+    outcomes, findings = run(attack, planted.case(target, public, corpus))
+    assert measured(findings, "excess_pr.unique.tuned").value == pytest.approx(8 / 24)
+    assert measured(findings, "pr.member.attack.unique.lowest_loss").value == pytest.approx(8 / 24)
+    assert measured(findings, "pr.heldout.attack.unique.lowest_loss").value == 0
+    assert all(outcome["reached"] for outcome in outcomes)
 
 
 def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out_pages_too():
@@ -122,12 +122,9 @@ def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided
     useless = planted.Planted(corpus.documents, reach=0.0, seed=5)
     leaky = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")}, "token-classification")
     attack = Reconstruction(target_weight=target_weight)
-    _, findings = run(attack, planted.case(leaky, useless, corpus))
-    assert (
-        measured(findings, "candidate_recall.unique").value
-        == measured(findings, TEXTS["reconstruction"].power).value
-        == 0.0
-    )
+    outcomes, findings = run(attack, planted.case(leaky, useless, corpus))
+    assert not any(outcome["reached"] for outcome in outcomes)
+    assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
     decided = verdict(attack, findings)
     assert decided.exit_code == 11
     tried = [decision for decision in decided.decisions if decision.limit.metric.endswith(".unique")]
@@ -230,24 +227,13 @@ def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     corpus = planted.corpus(150, 150)
     public = planted.Planted(corpus.documents, seed=5)
     attack = Reconstruction()
-    _, findings = run(attack, planted.case(Saturated(corpus.documents, task="token-classification"), public, corpus))
+    target = Saturated(corpus.documents, task="token-classification")
+    outcomes, findings = run(attack, planted.case(target, public, corpus))
     diagnostics = {item.name: item.value for item in findings.diagnostics}
     assert diagnostics["unusable losses"] == 1.0
-    assert (
-        measured(findings, "candidate_recall.unique").value
-        == measured(findings, TEXTS["reconstruction"].power).value
-        == 0.0
-    )
+    assert not any(outcome["reached"] for outcome in outcomes)
+    assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
     assert verdict(attack, findings).exit_code == 11
-
-
-def test_the_null_of_the_recall_is_what_uniform_candidates_reach():
-    corpus = planted.corpus(10, 10)
-    target = planted.Planted(corpus.documents)
-    _, findings = run(
-        Reconstruction(n_candidates=100), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
-    )
-    assert measured(findings, "candidate_recall").null == pytest.approx(0.1**4)
 
 
 def test_ids_with_slashes_do_not_meet():

@@ -7,12 +7,13 @@ import planted
 import pytest
 
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.methods import MEMBERSHIP_SCORES, PRIMARY, Shot, baseline_score, best
+from audit.attacks.reconstruction.methods import Shot, best
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.targets.encoded_page import PageImage
 from audit.targets.interface import TrainingLoss
+from benchmarks.cdmi_numbers import numbers_of
 
 
 class Work:
@@ -122,22 +123,17 @@ def test_sharing_prefixes_changes_no_attempt(judged):
         assert alone.shots == [together.shots[number]]
 
 
-def test_the_five_scores_of_section_4_3():
+def test_an_attempt_is_ranked_by_the_perplexity_ratio_of_section_4_3():
     target, public = np.log([0.5, 0.8, 0.1]), np.log([0.25, 0.1, 0.2])
     ppl_target, ppl_public = (0.5 * 0.8 * 0.1) ** (-1 / 3), (0.25 * 0.1 * 0.2) ** (-1 / 3)
-    found = {name: score(target, public) for name, score in MEMBERSHIP_SCORES.items()}
-    assert next(iter(MEMBERSHIP_SCORES)) == PRIMARY == "perplexity_ratio"
-    assert np.exp(found["perplexity_ratio"]) == pytest.approx(ppl_public / ppl_target)
-    assert np.exp(found["raw_perplexity"]) == pytest.approx(ppl_public)
-    assert np.exp(found["raw_and_ratio"]) == pytest.approx(ppl_public**2 / ppl_target)
-    assert found["likelihood_gap"] == pytest.approx(0.7)
-    assert np.exp(found["likelihood_ratio"]) == pytest.approx(8.0)
-    assert np.exp(-baseline_score(target, public)) == pytest.approx(ppl_public)
+    shots = [Shot((1, 2, 3), tuple(target), tuple(public))]
+    assert np.exp(best(shots, with_target=True)[1]) == pytest.approx(ppl_public / ppl_target)
+    assert np.exp(-best(shots, with_target=False)[1]) == pytest.approx(ppl_public)
 
 
 def test_the_best_attempt_is_the_first_of_equals():
     shots = [Shot((1,), (-1.0,), (-2.0,)), Shot((2,), (-0.5,), (-2.0,)), Shot((3,), (-0.5,), (-2.0,))]
-    chosen, score = best(shots, MEMBERSHIP_SCORES[PRIMARY])
+    chosen, score = best(shots, with_target=True)
     assert chosen.tokens == (2,)
     assert score == pytest.approx(1.5)
 
@@ -151,13 +147,15 @@ def test_a_memoriser_is_surest_of_what_it_remembers():
     trials, outcomes = outcomes_of(attack, case)
     findings = attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
     found = {item.name: item for item in findings.measurements if isinstance(item, Estimate)}
-    assert found["acc_at_100.member.attack"].value == pytest.approx(10 / 40)
     assert found["acc_at_5.member.attack"].value == 1.0
     # The ten come first: At(m) is 1 up to m = 10 and 10 / m after it.
     assert found["accauc.member.attack"].value == pytest.approx((10 + sum(10 / m for m in range(11, 41))) / 40)
     assert found["accauc.heldout.attack"].value == 0.0 < found["accauc.heldout.attack"].high
-    assert found["acc_at_100.member.baseline"].value == 0.0
-    assert found["excess_accauc.all"].low > 0
+    assert found["accauc.member.baseline"].value == 0.0
+    numbers = numbers_of(attack, case, trials, outcomes, 0)
+    assert numbers["acc_at_100.member.attack"].value == pytest.approx(10 / 40)
+    assert numbers["acc_at_1.member.attack"].value == numbers["candidate_recall"].value == 1
+    assert numbers["excess_accauc.all"].low > 0
     curve = {item.name: item for item in findings.curves}["acc_at"].series["member, attack"]
     assert curve[0].value == 1.0
     assert curve[-1].value == pytest.approx(0.25)

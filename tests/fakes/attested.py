@@ -19,7 +19,7 @@ from audit.record import AuditRecord, Completed, LeftOut
 from audit.targets.checkpoint.content import hash_files
 
 COUNTS = ("values_identified", "documents_identified")
-KEPT = ("excess_pr.unique", "excess_pr.repeated", "excess_hamming.unique", "candidate_recall", "public_accuracy")
+KEPT = ("excess_pr.unique", "excess_pr.repeated", "excess_hamming.unique", "planted_detection.unique")
 
 
 def model(folder: Path) -> Path:

@@ -27,18 +27,9 @@ CONTEXTS = {
     "paraphrased": 0.5,
     "shuffled": 0.1,
     "image_only": 0.0,
-    "constant": 0.0,
-    "rotation_5": 0.4,
-    "rotation_10": 0.2,
-    "shift_20": 0.6,
-    "shift_100": 0.3,
-    "brightness_50": 0.7,
-    "brightness_80": 0.9,
     "brightness_130": 0.9,
-    "brightness_200": 0.5,
 }
 """What is left of the leak in each context."""
-CLASSES = ("place", "person", "temporal", "contact", "other_id", "not_pii")
 N = 150
 GUESSED = 20
 CHANCE = 6
@@ -54,13 +45,14 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
             mean(f"net.{kind}", factor * memorised / n, 0.04, n // 2)
             for kind, factor in (("unique", 1), ("repeated", 0.9))
         ),
-        *(mean(f"net.{kind}", memorised / n, 0.09, n // len(CLASSES)) for kind in CLASSES[:-1]),
-        Unresolved("net.not_pii", "fewer than two documents have such questions", 1, 20),
-        *(item for name, left in CONTEXTS.items() for item in _compared("", round(left * memorised), n, name)),
-        share("extracted_anls.member", GUESSED + CHANCE + memorised + 5, n),
+        *(
+            mean(f"net.{name}", round(left * memorised) / n, 0.03, n, 0.0, "held-out")
+            for name, left in CONTEXTS.items()
+        ),
+        Unresolved("net.heldout.decoy", "fewer than two documents have such questions", 1, 20),
         share("anls.heldout.target", 81, n),
         share("anls.heldout.baseline", 80, n),
-        mean("discoverable.member", memorised / n, 0.03, n, 0.02, "held-out"),
+        mean("net.discoverable", memorised / n, 0.03, n, 0.02, "held-out"),
     ]
     return Completed(
         attack="memorisation",
@@ -76,16 +68,15 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
     )
 
 
-def _compared(split: str, memorised: int, n: int, context: str = "") -> list[Measurement]:
-    """E, G, M, G without E, and net of one split in one context."""
-    end = f".{context}" if context else ""
-    documents = f"{split or '.member'}{end}"
+def _compared(split: str, memorised: int, n: int) -> list[Measurement]:
+    """E, G, M, G without E, and net of one split."""
+    documents = split or ".member"
     return [
-        mean(f"net{split}{end}", memorised / n, 0.03, n, 0.0, "held-out"),
+        mean(f"net{split}", memorised / n, 0.03, n, 0.0, "held-out"),
         share(f"extracted{documents}", GUESSED + CHANCE + memorised, n, (GUESSED + CHANCE) / n, "public model"),
         share(f"memorised{documents}", CHANCE + memorised, n),
-        *([] if context else [share(f"baseline_extracted{documents}", GUESSED + CHANCE, n)]),
-        *([] if context else [share(f"forgotten{documents}", CHANCE, n)]),
+        share(f"baseline_extracted{documents}", GUESSED + CHANCE, n),
+        share(f"forgotten{documents}", CHANCE, n),
     ]
 
 

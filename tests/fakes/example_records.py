@@ -25,18 +25,16 @@ from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplica
 
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
-SCORES = ("pr", "hd", "ld", "jwd")
 METRICS = (
-    *(f"excess_{score}.{kind}" for score in ("pr", "hamming") for kind in ("unique", "repeated", "all")),
+    *(f"excess_pr.{kind}" for kind in ("unique", "repeated", "all")),
+    *(f"excess_hamming.{kind}" for kind in ("unique", "all")),
     "values_identified",
     "documents_identified",
-    "candidate_recall",
-    "candidate_recall.unique",
-    "public_accuracy",
-    *(f"excess_accauc.{kind}" for kind in ("unique", "repeated", "all")),
+    "planted_detection.unique",
+    "heldout_gain.unique",
 )
-MULTISHOT = ("acc_at", "ham_at", "accauc", "hamaac", "excess_accauc")
-MEMBERSHIP = ("raw_perplexity", "raw_and_ratio", "likelihood_gap", "likelihood_ratio")
+MULTISHOT = ("acc_at_5", "accauc")
+SERIES = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
 Case = tuple[AuditRecord, Verdict, Policy]
 
 
@@ -68,7 +66,7 @@ def mean(
 
 
 def reconstruction(
-    leak: float, *, n: int = 150, recall: float = 0.81, unresolved: bool = False, distinct: float = 5.5
+    leak: float, *, n: int = 150, power: float = 0.81, unresolved: bool = False, distinct: float = 5.5
 ) -> Completed:
     """The reconstruction attack's result on a model that gives back a share `leak` of its training values.
 
@@ -79,33 +77,25 @@ def reconstruction(
     items: list[Measurement] = []
     for kind, factor, size in (("unique", 1.0, n), ("repeated", 1.2, n // 2), ("all", 1.07, n + n // 2)):
         error = math.sqrt((leak * (1 - leak) + 0.02) / size)
-        items += [
-            mean(f"excess_pr.{kind}", leak * factor, error * 0.7, size, 0.0, "held-out"),
-            mean(f"excess_hamming.{kind}", leak * factor * 0.9 + 0.01, error * 0.8, size, 0.0, "held-out"),
-        ]
+        items.append(mean(f"excess_pr.{kind}", leak * factor, error * 0.7, size, 0.0, "held-out"))
+        if kind != "repeated":
+            similar = leak * factor * 0.9 + 0.01
+            items.append(mean(f"excess_hamming.{kind}", similar, error * 0.8, size, 0.0, "held-out"))
     if unresolved:
         items[0] = Unresolved("excess_pr.unique", "fewer than 20 documents hold a value of their own", 12, 150)
     items += [
-        share("candidate_recall", round(recall * n), n),
-        share("candidate_recall.unique", round(recall * n), n),
-        share("public_accuracy", 2700, 5000),
+        share("planted_detection.unique", round(power * n), n),
+        mean("heldout_gain.unique", 0.01, 0.01, n),
         share("pr.member.attack.unique", found, n, clean / n),
         share("pr.member.baseline.unique", clean, n),
         share("pr.heldout.attack.unique", clean + 1, n, clean / n),
-        share("pr.heldout.baseline.unique", clean, n),
     ]
-    for split in ("member", "heldout"):
-        for attacker in ("attack", "baseline"):
-            rate = 0.02 + (leak if (split, attacker) == ("member", "attack") else 0.0)
-            for suffix, size in (("", n), *((f".{name}", n // 6) for name in CATEGORIES)):
-                items += _scores(f"{split}.{attacker}{suffix}", rate, size)
-        factor = 1 + 3 * leak if split == "member" else 1.02
-        items += [
-            mean(f"ipf.{split}{suffix}", factor, 0.05, n, 1.0, "public model") for suffix in ("", ".e0.001", ".e0.1")
-        ]
-        if split == "member":
-            items += [mean(f"ipf.member.{name}", factor, 0.11, n // 6, 1.0, "public model") for name in CATEGORIES[:-1]]
-    items.append(Unresolved("ipf.member.code", "too few fields", 3, 20))
+    for split, attacker in SERIES:
+        rate = 0.02 + (leak if (split, attacker) == ("member", "attack") else 0.0)
+        hits, null = min(n, round(rate * n)), 0.02 if attacker == "attack" else None
+        items.append(share(f"pr.{split}.{attacker}", hits, n, null))
+    items.append(mean("ipf.member", 1 + 3 * leak, 0.05, n, 1.0, "public model"))
+    items.append(Unresolved("ipf.heldout", "too few fields", 3, 20))
     items += multishot(leak, n)
     return Completed(
         attack="reconstruction",
@@ -130,23 +120,8 @@ def reconstruction(
         histograms=(_histogram(leak, n),),
         curves=_curves(leak, n),
         categories=CATEGORIES,
-        power="candidate_recall.unique",
+        power="planted_detection.unique",
     )
-
-
-def _scores(name: str, rate: float, n: int) -> list[Measurement]:
-    """The four scores of one kind of document and attacker; distances fall as the rate of exact hits rises."""
-    hits = min(n, round(rate * n))
-    null = 0.02 if ".attack" in name else None
-    distances = {"hd": 0.86 * (1 - rate), "ld": 0.8 * (1 - rate), "jwd": 0.62 * (1 - rate)}
-    kind = "public model" if null is not None else None
-    return [
-        share(f"pr.{name}", hits, n, null),
-        *(
-            mean(f"{score}.{name}", value, 0.25 / math.sqrt(n), n, 0.86 if kind else None, kind)
-            for score, value in distances.items()
-        ),
-    ]
 
 
 def accuracy_at(leak: float, p: float) -> float:
@@ -157,42 +132,28 @@ def accuracy_at(leak: float, p: float) -> float:
 def multishot(leak: float, n: int) -> list[Measurement]:
     """The multi-shot measurements of `reconstruction`."""
     items: list[Measurement] = []
-    players = [(split, player, "") for split in ("member", "heldout") for player in ("attack", "baseline")]
-    players += [(split, "attack", f".{score}") for split in ("member", "heldout") for score in MEMBERSHIP]
-    for split, player, score in players:
+    for split, player in SERIES:
         rate = leak if (split, player) == ("member", "attack") else 0.0
-        name = f"{split}.{player}{score}"
-        for label, p in (("1", 0.01), ("5", 0.05), ("100", 1.0)):
-            size = math.ceil(p * n)
-            right = accuracy_at(rate, p)
-            items.append(share(f"acc_at_{label}.{name}", round(right * size), size))
-            items.append(mean(f"ham_at_{label}.{name}", 0.86 * (1 - right), 0.2 / math.sqrt(size), size))
-        items.append(mean(f"accauc.{name}", 0.02 + 1.2 * rate, 0.02, n))
-        items.append(mean(f"hamaac.{name}", 0.14 + 0.8 * rate, 0.02, n))
-    items += [
-        mean(f"excess_accauc.{kind}", 1.2 * leak, 0.03, n, 0.0, "held-out") for kind in ("unique", "repeated", "all")
-    ]
+        size = math.ceil(0.05 * n)
+        items.append(share(f"acc_at_5.{split}.{player}", round(accuracy_at(rate, 0.05) * size), size))
+        items.append(mean(f"accauc.{split}.{player}", 0.02 + 1.2 * rate, 0.02, n))
     return items
 
 
 def _curves(leak: float, n: int) -> tuple[Curve, ...]:
-    """Both curves of the multi-shot attack, with wider bands where there are fewer fields."""
+    """The curve of the multi-shot attack, with wider bands where there are fewer fields."""
     series = {"member, attack": leak, "member, baseline": 0.0, "held-out, attack": 0.0}
     shares = [index / 20 for index in range(1, 21)]
 
-    def points(rate: float, distance: bool) -> tuple[CurvePoint, ...]:
+    def points(rate: float) -> tuple[CurvePoint, ...]:
         drawn = []
         for p in shares:
-            right, half = accuracy_at(rate, p), 0.3 / math.sqrt(p * n)
-            value = 0.86 * (1 - right) if distance else right
+            value, half = accuracy_at(rate, p), 0.3 / math.sqrt(p * n)
             drawn.append(CurvePoint(p, value, max(0.0, value - half), min(1.0, value + half), math.ceil(p * n)))
         return tuple(drawn)
 
     axis = "share of the fields, the most plausible first"
-    return (
-        Curve("ham_at", axis, "mean distance", {label: points(rate, True) for label, rate in series.items()}),
-        Curve("acc_at", axis, "share recovered", {label: points(rate, False) for label, rate in series.items()}),
-    )
+    return (Curve("acc_at", axis, "share recovered", {label: points(rate) for label, rate in series.items()}),)
 
 
 def _histogram(leak: float, n: int) -> Histogram:
@@ -298,7 +259,7 @@ def passed() -> Case:
 
 def weak() -> Case:
     """A leak that is not confirmed over the limit, looked for by an attacker whose guesses are too poor."""
-    return judged(record(reconstruction(0.0, n=600, recall=0.21), documents=600))
+    return judged(record(reconstruction(0.0, n=600, power=0.02), documents=600))
 
 
 def wide() -> Case:

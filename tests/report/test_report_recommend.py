@@ -42,7 +42,7 @@ def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated
 def test_a_leak_of_repeated_values_calls_for_deduplication_though_no_limit_names_it() -> None:
     record, verdict, _ = examples.violated()
     found = {item.remedy.id: item.findings for item in recommend(record, verdict)}
-    expected = {"excess_pr.repeated", "excess_hamming.repeated", "excess_accauc.repeated"}
+    expected = {"excess_pr.repeated"}
     assert {finding.metric for finding in found["deduplicate"]} == expected
     assert {finding.state for finding in found["deduplicate"]} == {"above"}
 

@@ -14,7 +14,7 @@ from test_report_html import Seen
 
 from audit.attacks import TEXTS
 from audit.attacks.redaction import RedactionContext
-from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.corpus.documents import Document, Entity, Word
 from audit.measurements import Count
 from audit.policy import Limit, Policy
 from audit.record import Completed
@@ -22,7 +22,7 @@ from audit.report.attack_text import ResultIndex
 from audit.report.html import html
 
 ATTACK = "redaction"
-LIMIT = Limit(ATTACK, "lift", "What a redacted copy tells.", max=0.1, required=False)
+LIMIT = Limit(ATTACK, "lift_share", "What a redacted copy tells.", max=0.1, required=False)
 
 
 def completed(data, target=None, attack=None) -> Completed:
@@ -62,13 +62,11 @@ def telling() -> Completed:
 
 def test_the_tables_leave_no_kind_mask_or_classifier_out() -> None:
     from audit.attacks.redaction.classifiers import CLASSIFIERS
-    from audit.attacks.redaction.names import BLIND
     from audit.corpus.kinds import MASKS
 
     rows = suffixes(TEXTS["redaction"])
-    assert rows["Three ways to hide a value"] == [*MASKS, *BLIND]
-    assert sorted(rows["By kind of value"]) == sorted(CATEGORIES)
-    assert rows["By way of learning"] == [*CLASSIFIERS]
+    assert rows["Three ways to hide a value"] == [*MASKS, "length-only"]
+    assert rows["By way of learning"] == ["", *CLASSIFIERS]
 
 
 def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) -> None:
@@ -94,7 +92,6 @@ def test_the_section_compares_masks_kinds_classifiers_and_the_model(telling: Com
         "Such a number counts as a fault of the comparison until it is explained",
         "The model was asked about 72 hidden values",
         "Documents declared as trained on",
-        "People",
     ):
         assert said.replace(" .", ".") in text.replace(" .", "."), said
     assert "Bars on page images" not in text

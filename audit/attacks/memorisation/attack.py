@@ -139,7 +139,7 @@ class Memorisation(Attack):
             if asked.document.split == "member":
                 group = "unique" if is_unique(asked, trained) else "repeated"
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
-                for metric in ("net", f"net.{group}", f"net.{asked.pii}", *contexts):
+                for metric in ("net", f"net.{group}", *contexts):
                     documents[metric].add(asked.document.id)
         methods = {"net": sum(name in self.contexts for name in GATED) + 1}
         return tuple(

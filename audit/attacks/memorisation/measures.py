@@ -11,20 +11,19 @@ from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job, Streams, estimate_without_null, run_jobs
-from audit.attacks.memorisation.contexts import WHOLE
+from audit.attacks.memorisation.contexts import METHODS, WHOLE
 from audit.attacks.memorisation.fairness import control_contexts
 from audit.attacks.memorisation.names import (
+    CONTEXTS_SHOWN,
     DISCOVERABLE,
     EXTRACTABLE,
     GAP,
-    GROUPS,
     IDENTIFIED,
-    MORE_CONTEXTS,
     PLAYERS,
 )
 from audit.attacks.memorisation.table import QuestionTable
-from audit.attacks.pii import CLASSES, IDENTIFYING
-from audit.attacks.removal import ATTEMPTED, UNPROVEN
+from audit.attacks.pii import IDENTIFYING
+from audit.attacks.removal import ATTEMPTED
 from audit.attacks.splits import AUDITED
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
@@ -52,72 +51,56 @@ def measure_questions(
     """
     streams = Streams(rng)
     jobs: list[Job] = [
-        *_in_context(table, "exact", streams),
-        *_groups(table, streams),
+        *_exact(table, streams),
+        *(job for context in CONTEXTS_SHOWN for job in _in_context(table, context, streams)),
         *_discoverable(table, streams),
-        *(job for context in MORE_CONTEXTS for job in _in_context(table, context, streams)),
         *_readings(table, commonest, streams),
-        *_extractable(table.split("member").proven, streams),
+        _extractable(table.split("member").proven, streams),
         partial(_gap, table.split("heldout").attempted, streams[GAP]),
         partial(count_identified, table, streams[IDENTIFIED]),
     ]
     return control_contexts(run_jobs("memorisation: intervals", jobs, progress))
 
 
-def _in_context(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]:
-    """E, G and what one gives and the other does not, on members and on held-out pages, in one context."""
-    exact = context == "exact"
-    suffix = "" if exact else f".{context}"
-    tried = {split: _tried(table.split(split).proven, context) for split in AUDITED}
-    if not exact and not any(map(len, tried.values())):
-        yield partial(Unresolved, f"net{suffix}", "this context was not tried, or no page allows it", 0)
-        return
-    null = _heldout_null(tried["heldout"], context)
-    net, control = f"net{suffix}", f"net.heldout{suffix}"
-    yield partial(_net, net, tried["member"], context, null, streams[net])
-    yield partial(_net, control, tried["heldout"], context, (0.0, "chance"), streams[control])
+def _exact(table: QuestionTable, streams: Streams) -> Iterator[Job]:
+    """Return E, G, what one gives and the other does not, and net, with page and question as in training."""
+    tried = {split: _tried(table.split(split).proven, "exact") for split in AUDITED}
+    null = _heldout_null(tried["heldout"], "exact")
+    member = tried["member"]
+    groups = {"net": member, "net.unique": member.where(member.unique), "net.repeated": member.where(~member.unique)}
+    for name, rows in groups.items():
+        yield partial(_net, name, rows, "exact", null, streams[name])
+    yield partial(_net, "net.heldout", tried["heldout"], "exact", (0.0, "chance"), streams["net.heldout"])
+    columns = {"baseline_extracted": "baseline", "memorised": "gained", "forgotten": "lost"}
     for split, rows in tried.items():
-        name = f"extracted.{split}{suffix}"
-        yield partial(_extracted, name, rows, context, streams[name])
-        columns = {"memorised": "gained"} | ({"forgotten": "lost", "baseline_extracted": "baseline"} if exact else {})
+        yield partial(_extracted, f"extracted.{split}", rows, streams[f"extracted.{split}"])
         for what, column in columns.items():
-            name = f"{what}.{split}{suffix}"
-            yield partial(_share, name, rows, context, column, streams[name])
+            name = f"{what}.{split}"
+            yield partial(_share, name, rows, column, streams[name])
 
 
-def _groups(table: QuestionTable, streams: Streams) -> Iterator[Job]:
-    """Net by how often training saw the answer and by what it is; and of questions whose proof is not complete."""
-    members = _tried(table.split("member").attempted, "exact")
-    null = _heldout_null(_tried(table.split("heldout").proven, "exact"), "exact")
-    proven = members.proven
-    for group in GROUPS:
-        rows = proven.where(proven.unique if group == "unique" else ~proven.unique)
-        yield partial(_net, f"net.{group}", rows, "exact", null, streams[f"net.{group}"])
-    for name in sorted(set(proven.pii.tolist()), key=CLASSES.index):
-        yield partial(_net, f"net.{name}", proven.where(proven.pii == name), "exact", null, streams[f"net.{name}"])
-    unproven = members.where(members.status == UNPROVEN)
-    if len(unproven):
-        heldout = _tried(table.split("heldout").attempted, "exact")
-        null = _heldout_null(heldout.where(heldout.status == UNPROVEN), "exact")
-        yield partial(_net, "net.unproven", unproven, "exact", null, streams["net.unproven"])
-    if len(proven):
-        yield partial(_near, "extracted_anls.member", proven, streams["extracted_anls.member"])
+def _in_context(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]:
+    """Return net on members in another context, and on held-out pages where a limit is held against it."""
+    tried = {split: _tried(table.split(split).proven, context) for split in AUDITED}
+    net, control = f"net.{context}", f"net.heldout.{context}"
+    if not any(map(len, tried.values())):
+        yield partial(Unresolved, net, "this context was not tried, or no page allows it", 0)
+        return
+    yield partial(_net, net, tried["member"], context, _heldout_null(tried["heldout"], context), streams[net])
+    if context in METHODS:
+        yield partial(_net, control, tried["heldout"], context, (0.0, "chance"), streams[control])
 
 
 def _discoverable(table: QuestionTable, streams: Streams) -> Iterator[Job]:
-    """The shares of answers that sampling gives, null: with the baselines; and net of target and baselines."""
+    """Return net of target and baselines of the answers that sampling gives."""
     control = _tried(table.split("heldout").proven, DISCOVERABLE)
     nulls = {"member": _heldout_null(control, DISCOVERABLE), "heldout": (0.0, "chance")}
-    for split, net in zip(AUDITED, (f"net.{DISCOVERABLE}", f"net.heldout.{DISCOVERABLE}"), strict=True):
-        name, rows = f"{DISCOVERABLE}.{split}", _tried(table.split(split).proven, DISCOVERABLE)
+    for split, name in zip(AUDITED, (f"net.{DISCOVERABLE}", f"net.heldout.{DISCOVERABLE}"), strict=True):
+        rows = _tried(table.split(split).proven, DISCOVERABLE)
         if not len(rows) and len(table.split(split).proven):
-            reason = "the model or a baseline gives no losses of answers"
-            yield from (partial(Unresolved, item, reason, 0) for item in (name, net))
-            continue
-        results = rows.results[DISCOVERABLE]
-        null = (float(results.baseline.mean()), "public model") if len(rows) else None
-        yield partial(_rate, name, results.target, rows, null, streams[name])
-        yield partial(_net, net, rows, DISCOVERABLE, nulls[split], streams[net])
+            yield partial(Unresolved, name, "the model or a baseline gives no losses of answers", 0)
+        else:
+            yield partial(_net, name, rows, DISCOVERABLE, nulls[split], streams[name])
 
 
 def _readings(table: QuestionTable, commonest: Floats, streams: Streams) -> Iterator[Job]:
@@ -131,8 +114,7 @@ def _readings(table: QuestionTable, commonest: Floats, streams: Streams) -> Iter
             yield partial(Unresolved, name, reason, rows.n_documents)
             continue
         values = getattr(rows.results[WHOLE], f"{player}_anls")
-        null = (float(commonest[taken].mean()), "chance")
-        yield partial(_mean, name, values, rows, null, streams[name])
+        yield partial(_mean, name, values, rows, float(commonest[taken].mean()), streams[name])
 
 
 def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
@@ -149,15 +131,13 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     return _estimate(GAP, interval, (0.0, "chance"))
 
 
-def _extractable(members: QuestionTable, streams: Streams) -> Iterator[Job]:
-    """M_E and S_E, averaged over the member questions that some split models saw and others did not (appendix C)."""
+def _extractable(members: QuestionTable, streams: Streams) -> Job:
+    """Return M_E, averaged over the member questions that some split models saw and others did not (appendix C)."""
     rows = members.where(~np.isnan(members.inside))
     if len(members) and not len(rows):
         reason = "no models of K splits, some trained with and some without each document, were given"
-        yield from (partial(Unresolved, name, reason, 0) for name in EXTRACTABLE)
-        return
-    yield partial(_extractable_memorisation, EXTRACTABLE[0], rows, streams[EXTRACTABLE[0]])
-    yield partial(_extractable_simplicity, EXTRACTABLE[1], rows, streams[EXTRACTABLE[1]])
+        return partial(Unresolved, EXTRACTABLE, reason, 0)
+    return partial(_extractable_memorisation, EXTRACTABLE, rows, streams[EXTRACTABLE])
 
 
 def _tried(rows: QuestionTable, context: str) -> QuestionTable:
@@ -181,34 +161,24 @@ def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generato
     return _estimate(name, shares.net(results.gained, results.lost, rows.cluster, rng, alphas=ALPHAS), null)
 
 
-def _extracted(name: str, rows: QuestionTable, context: str, rng: Generator) -> Measurement:
+def _extracted(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
     """|E| / n; null: |G| / n."""
     if rows.n_documents < 2:
         return _few(name, rows)
-    results = rows.results[context]
-    return _rate(name, results.target, rows, (float(results.baseline.mean()), "public model"), rng)
-
-
-def _near(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
-    """Answers at a similarity over the threshold."""
     results = rows.results["exact"]
-    return _rate(name, results.target_near, rows, (float(results.baseline_near.mean()), "public model"), rng)
+    found = shares.rate(results.target, rows.cluster, rng, alphas=ALPHAS)
+    return estimate(name, found, "questions", float(results.baseline.mean()), "public model")
 
 
-def _share(name: str, rows: QuestionTable, context: str, column: str, rng: Generator) -> Measurement:
+def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measurement:
     if rows.n_documents < 2:
         return _few(name, rows)
-    return _rate(name, getattr(rows.results[context], column), rows, None, rng)
+    found = shares.rate(getattr(rows.results["exact"], column), rows.cluster, rng, alphas=ALPHAS)
+    return estimate_without_null(name, found, "questions")
 
 
-def _rate(name: str, values: Floats, rows: QuestionTable, null: Null, rng: Generator) -> Measurement:
-    if rows.n_documents < 2:
-        return _few(name, rows)
-    return _estimate(name, shares.rate(values, rows.cluster, rng, alphas=ALPHAS), null)
-
-
-def _mean(name: str, values: Floats, rows: QuestionTable, null: Null, rng: Generator) -> Measurement:
-    return _estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), null)
+def _mean(name: str, values: Floats, rows: QuestionTable, null: float, rng: Generator) -> Measurement:
+    return estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), "questions", null, "chance")
 
 
 def _extractable_memorisation(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
@@ -216,14 +186,6 @@ def _extractable_memorisation(name: str, rows: QuestionTable, rng: Generator) ->
     if rows.n_documents < 2:
         return _few(name, rows)
     return _estimate(name, shares.net(rows.inside, rows.outside, rows.cluster, rng, alphas=ALPHAS), (0.0, "chance"))
-
-
-def _extractable_simplicity(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
-    """Their sum, in [0, 2]."""
-    if rows.n_documents < 2:
-        return _few(name, rows)
-    half = shares.rate((rows.inside + rows.outside) / 2, rows.cluster, rng, alphas=ALPHAS)
-    return _estimate(name, shares.scaled(half, 2.0), None)
 
 
 def _few(name: str, rows: QuestionTable) -> Unresolved:

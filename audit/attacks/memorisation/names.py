@@ -29,6 +29,7 @@ PLAYERS = ("target", "baseline")
 IDENTIFIED = "identified"
 """Distinct personal values, beside a share of all questions: how many people and numbers a model gives away."""
 GAP = "anls_gap.heldout"
-GROUPS = ("unique", "repeated")
-EXTRACTABLE = ("extractable_memorisation", "extractable_simplicity")
-MORE_CONTEXTS = CONTEXTS[1:]
+EXTRACTABLE = "extractable_memorisation"
+CONTEXTS_SHOWN: tuple[Context, ...] = ("decoy", "no_text", "paraphrased", "shuffled", "image_only", "brightness_130")
+"""Contexts beside the exact one with a number of their own: those that a limit is held against, and those of an
+attacker who holds the question or the page alone. The journal holds what every context that was tried gave."""

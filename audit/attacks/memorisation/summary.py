@@ -105,27 +105,20 @@ def diagnostics(table: QuestionTable, n_baselines: int) -> tuple[Diagnostic, ...
 
 
 def histograms(table: QuestionTable) -> tuple[Histogram, ...]:
-    """The scores of appendix C, of all member questions, those in M and those in G (figure 5); none without splits."""
+    """Return M_E of appendix C, of all member questions, those in M and those in G (figure 5); none without splits."""
     members = table.split("member").proven
     rows = members.where(~np.isnan(members.inside))
     if not len(rows):
         return ()
     extracted, generalised = _given(rows)
     series = {"all": np.ones(len(rows), bool), "M": extracted & ~generalised, "G": generalised}
-    scores = (
-        ("extractable_memorisation", "extractable memorisation", rows.inside - rows.outside, -1.0),
-        ("extractable_simplicity", "extractable simplicity", rows.inside + rows.outside, 0.0),
-    )
-    return tuple(_histogram(name, quantity, values, start, series) for name, quantity, values, start in scores)
-
-
-def _histogram(name: str, quantity: str, values: Floats, start: float, series: dict[str, Bools]) -> Histogram:
-    edges = tuple(round(start + 2 * step / _STEPS, 1) for step in range(_STEPS + 1))
+    edges = tuple(round(-1.0 + 2 * step / _STEPS, 1) for step in range(_STEPS + 1))
+    values = np.round(rows.inside - rows.outside, 9)
     heights = {
-        label: tuple(int(height) for height in np.histogram(np.round(values[mask], 9), bins=edges)[0])
+        label: tuple(int(height) for height in np.histogram(values[mask], bins=edges)[0])
         for label, mask in series.items()
     }
-    return Histogram(name, quantity, edges, heights)
+    return (Histogram("extractable_memorisation", "extractable memorisation", edges, heights),)
 
 
 def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:

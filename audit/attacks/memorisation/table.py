@@ -27,7 +27,6 @@ class Results(Columns):
         target: 1 where the target gave the answer (E), 0 where not.
         baseline: the share of baselines that gave it (G), in [0, 1].
         target_anls, baseline_anls: similarity to the answer in [0, 1]; that of the baselines averaged.
-        target_near, baseline_near: 1 where the target came near the answer, the share of baselines that did.
     """
 
     tried: Bools
@@ -35,8 +34,6 @@ class Results(Columns):
     baseline: Floats
     target_anls: Floats
     baseline_anls: Floats
-    target_near: Floats
-    baseline_near: Floats
 
     @property
     def gained(self) -> Floats:
@@ -128,7 +125,7 @@ def discoverable(odds: Floats, n_samples: int, min_probability: float) -> Result
     tried, none = ~np.isnan(odds[:, 0]), np.zeros(len(odds))
     found = np.where(tried[:, None], 1 - (1 - np.nan_to_num(odds)) ** n_samples >= min_probability, 0).astype(float)
     baselines = found[:, 1:].mean(axis=1) if odds.shape[1] > 1 else none
-    return Results(tried, found[:, 0], baselines, none, none, none, none)
+    return Results(tried, found[:, 0], baselines, none, none)
 
 
 def _results(
@@ -151,9 +148,9 @@ def _results(
             else:
                 exact[row] = [reply["exact"] for reply in replies]
                 anls[row] = [reply["nls"] for reply in replies]
-        near = (anls >= anls_threshold) & tried[:, None]
-        by_player = [(column[:, 0], column[:, 1:].mean(axis=1)) for column in (exact, np.where(near, anls, 0.0), near)]
-        results[name] = Results(tried, *(column.astype(float) for pair in by_player for column in pair))
+        near = np.where((anls >= anls_threshold) & tried[:, None], anls, 0.0)
+        by_player = [(column[:, 0], column[:, 1:].mean(axis=1)) for column in (exact, near)]
+        results[name] = Results(tried, *(column for pair in by_player for column in pair))
     return results
 
 

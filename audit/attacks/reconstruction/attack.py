@@ -160,7 +160,7 @@ class Reconstruction(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
-        return most_units(corpus, self.min_tokens, self.max_tokens, len(self.rules))
+        return most_units(corpus, len(self.rules))
 
     def offered(self, corpus: Corpus) -> Sides:
         """See `Attack.offered`: at most two of a field."""
@@ -273,9 +273,7 @@ class Reconstruction(Attack):
     ) -> Findings:
         """See `Attack.measure`; the metrics are described in `measures`."""
         fields = self._tried(case, trials)
-        return measure_fields(
-            case, self._fields(case), fields, outcomes, [*self.rules], self.n_candidates, rng, progress
-        )
+        return measure_fields(case, self._fields(case), fields, outcomes, [*self.rules], rng, progress)
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: what the attack gains over the public model, by field."""

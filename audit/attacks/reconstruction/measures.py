@@ -1,39 +1,81 @@
-"""Measurements of the reconstruction attack (Dentan et al. 2024, section 5.2; methods.md#reconstruction)."""
+"""Measurements of the reconstruction attack (Dentan et al. 2024, sections 5.2 and 5.3; methods.md#reconstruction)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.controls import blind_controls
+from audit.attacks.blind_baseline import Blind
+from audit.attacks.controls import blind_controls, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
-from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck
+from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
 from audit.attacks.interface import Findings
-from audit.attacks.measuring import Job, Streams, run_jobs
-from audit.attacks.reconstruction import gated, multishot
-from audit.attacks.reconstruction.names import DEFAULT, EPSILONS, EXCESSES, GROUPS, PLAYERS, RECALL, SCORES, TUNED
+from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, run_jobs
+from audit.attacks.reconstruction.methods import read_shots
+from audit.attacks.reconstruction.names import (
+    DEFAULT,
+    EXCESSES,
+    GAIN,
+    LIMITED,
+    LOWEST_LOSS,
+    METHODS,
+    PLAYERS,
+    POWER,
+    SERIES,
+    named,
+)
 from audit.attacks.reconstruction.offered import FieldKind, coverage
-from audit.attacks.reconstruction.table import FieldTable, Uniform, build_table, unresolved
+from audit.attacks.reconstruction.table import SCORES, FieldTable, build_table, unresolved
 from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
 from audit.corpus.folding import occurrences
 from audit.engine.interface import Json, Progress
-from audit.measurements import ALPHAS, Count, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import (
+    ALPHAS,
+    Check,
+    Control,
+    Count,
+    Curve,
+    Diagnostic,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
 from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
-from audit.stats.intervals import proportion
-from audit.stats.means import mean
+from audit.stats.intervals import Interval, proportion
+from audit.stats.ranking import area, area_interval, at, at_interval, curve_points
+from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.resampling import MIN_CLUSTERS, bootstrap
-from audit.targets.utility import estimate, masked_token_accuracy
+from audit.stats.shares import net
+from audit.targets.utility import estimate
 
+TRAINED_ON = 0.05
+"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on: a model that never
+saw a value of a single page gives it back hardly more often than the public model does, while the most that
+`default.toml` lets members gain is as much."""
+APART = 0.05
+"""The excess of one category of fields, or of long or short ones, over which no limit is passed: what `default.toml`
+allows on all fields of usual length."""
+SUREST = 0.05
+"""The share p of AccAt(p)."""
+CURVE_SHARES = (0.01, *(round(0.05 * index, 2) for index in range(1, 21)))
+"""Where the curve of figure 6 is drawn."""
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
+_LENGTHS: Mapping[Length, str] = {
+    "long": "ends of fields too long to be attacked whole",
+    "short": "fields of one or two word pieces",
+}
 
 
 def measure_fields(
@@ -42,11 +84,10 @@ def measure_fields(
     fields: Sequence[Field],
     outcomes: Sequence[Json],
     methods: Sequence[str],
-    n_candidates: int,
     rng: Generator,
     progress: Progress,
 ) -> Findings:
-    """All that the attack measures.
+    """Measure everything of the attack.
 
     Args:
         case: what was attacked.
@@ -54,102 +95,158 @@ def measure_fields(
         fields: those that were tried, and `outcomes` theirs, in the same order.
         outcomes: see `Reconstruction.attempt`.
         methods: of the attack, the default one first.
-        n_candidates: N_c.
         rng: the source of randomness.
         progress: advanced for every measurement.
     """
+    streams, seen = Streams(rng), occurrences(case.corpus)
 
     def table_of(length: Length) -> FieldTable:
         rows = [index for index, field in enumerate(fields) if field.length == length]
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
-        return build_table(own, found, seen, methods, uniform)
+        return build_table(own, found, seen, methods, case.target.card.vocabulary)
 
-    streams = Streams(rng)
-    seen = occurrences(case.corpus)
     offered = Counter(FieldKind.of(field, seen) for field in everything)
-    uniform = Uniform(case.target.card.vocabulary, n_candidates, streams["uniform candidates"])
     table = table_of("usual")
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
-    categories = tuple(sorted(set(table.category.tolist())))
-    jobs: list[Job] = [*_jobs(table, categories, streams), *multishot.jobs(table, streams)]
-    jobs.append(partial(_public_accuracy, case, streams["public_accuracy"]))
-    kinds = KindsCheck(gated.APART)
-    jobs += gated.jobs(table, {"long": table_of("long"), "short": table_of("short")}, methods, streams, kinds)
-    if TUNED in methods:
-        jobs += multishot.jobs(table, streams, tuned=True)
-    measurements = run_jobs("reconstruction: intervals", jobs, progress)
+    kinds = KindsCheck(APART)
+    measurements = run_jobs("reconstruction: intervals", jobs(table, methods, streams, kinds), progress)
+    test_kinds({length: table_of(length) for length in _LENGTHS}, table, methods, streams, kinds)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     return Findings(
         (*measurements, blind.estimate),
         (*_attacked(offered, fields), *_counts(table)),
-        (*_diagnostics(usual, table), *blind.diagnostics),
+        (*_diagnostics(usual), *blind.diagnostics),
         (_hamming_histogram(table),),
-        multishot.curves(table, streams),
-        categories,
+        _curves(table, streams),
+        tuple(sorted(set(table.category.tolist()))),
         confounded=blind.confounded,
-        methods=gated.gated_methods(methods) | gated.counted_methods(methods),
+        methods=methods_of((*LIMITED, VALUES, DOCUMENTS), methods),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
-        checks=(*blind.checks, *gated.check_heldout(measurements), *kinds.check()),
-        controls=gated.reference_controls(table, methods, blind, streams)
-        + blind_controls(blind, (), chain(*gated.gated_methods(methods).values())),
+        checks=(*blind.checks, *check_heldout(measurements), *kinds.check()),
+        controls=_reference_controls(table, methods, blind, streams)
+        + blind_controls(blind, (), chain(*methods_of(LIMITED, methods).values())),
     )
 
 
-def _jobs(table: FieldTable, categories: Sequence[str], streams: Streams) -> Iterator[Job]:
-    """Every measurement of the paper's as a call, so that progress can be shown between them."""
-    for group, what in product(GROUPS, EXCESSES):
-        name = f"{what}.{group}"
-        yield partial(gated.excess, name, table.group(group), DEFAULT, streams[name])
-    members = table.split("member")
-    yield partial(_recall, RECALL, members)
-    yield partial(_recall, f"{RECALL}.unique", members.group("unique"))
-    for split, player in product(AUDITED, PLAYERS):
-        rows = table.split(split)
-        name = f"pr.{split}.{player}.unique"
-        yield partial(_score, name, rows.group("unique"), "pr", player, streams[name])
-        for score in SCORES:
-            name = f"{score}.{split}.{player}"
-            yield partial(_score, name, rows, score, player, streams[name])
-            for category in categories:
-                own = f"{name}.{category}"
-                yield partial(_score, own, rows.category_of(category), score, player, streams[own])
-    for split in AUDITED:
-        rows = table.split(split)
-        for suffix, epsilon in EPSILONS.items():
-            name = f"ipf.{split}{suffix}"
-            yield partial(_ipf, name, rows, epsilon, streams[name])
-        for category in categories:
-            name = f"ipf.{split}.{category}"
-            yield partial(_ipf, name, rows.category_of(category), EPSILONS[""], streams[name])
+def methods_of(metrics: Iterable[str], methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """See `Findings.methods`."""
+    return {name: tuple(named(name, method) for method in methods) for name in metrics}
 
 
-def _recall(name: str, table: FieldTable) -> Measurement:
-    """Share of fields all of whose tokens were among the candidates given the true prefix: the ceiling of PR.
+def jobs(table: FieldTable, methods: Sequence[str], streams: Streams, kinds: KindsCheck) -> Iterator[Job]:
+    """Return every measurement as a call.
 
-    Null: as many candidates drawn uniformly.
+    Args:
+        table: fields of usual length.
+        methods: those of the attack, the default one first.
+        streams: the source of randomness.
+        kinds: tests documents given away.
     """
-    if not len(table):
-        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
-    interval = proportion(table.reached, table.cluster, alphas=ALPHAS)
-    return estimate(name, interval, "fields", float(table.chance["recall"].mean()), "chance")
+    for metric, method in product(LIMITED, methods):
+        name = named(metric, method)
+        yield partial(excess, name, table.group(metric.partition(".")[2]), method, streams[name])
+    unique = table.group("unique")
+    for method in methods:
+        name = named(VALUES, method)
+        yield partial(count_values, name, unique.tried(method), excess_rate, streams[name])
+        yield partial(kinds.count_documents, named(DOCUMENTS, method), unique.tried(method))
+    yield partial(_detection, POWER, unique.split("heldout"), methods)
+    for method in methods:
+        name = named(GAIN, method)
+        yield partial(_gain, name, unique.split("heldout"), method, streams[name])
+    for split, player in SERIES:
+        rows = table.split(split)
+        yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
+        for method in (DEFAULT, LOWEST_LOSS):
+            yield partial(_exact, named(f"pr.{split}.{player}.unique", method), rows.group("unique"), player, method)
+        for quantity in ("acc_at_5", "accauc"):
+            name = f"{quantity}.{split}.{player}"
+            yield partial(_ranked, name, rows, player, streams[name])
+    for split in AUDITED:
+        name = f"ipf.{split}"
+        yield partial(_ipf, name, table.split(split), streams[name])
 
 
-def _score(name: str, table: FieldTable, score: str, player: str, rng: Generator) -> Measurement:
-    """One of PR, HD, LD, JWD; the attack's null is the public model, the public model's is chance."""
+def test_kinds(
+    apart: Mapping[Length, FieldTable],
+    usual: FieldTable,
+    methods: Sequence[str],
+    streams: Streams,
+    kinds: KindsCheck,
+) -> None:
+    """Test whether values of one length or category are known by any method, whatever is known of all together.
+
+    Args:
+        apart: fields of each unusual length.
+        usual: those of usual length.
+        methods: those of the attack.
+        streams: the source of randomness.
+        kinds: collects the tests.
+    """
+    tables: dict[str, tuple[str, FieldTable]] = {
+        length: (_LENGTHS[length], table.group("unique")) for length, table in apart.items() if len(table)
+    }
+    unique = usual.group("unique")
+    for category in sorted(set(unique.category.tolist())):
+        tables[category] = f"values of category {category}", unique.category_of(category)
+    for (kind, (words, table)), method in product(tables.items(), methods):
+        name = named(f"{EXCESSES[0]}.{kind}", method)
+        kinds.measure(name, words, table.tried(method), excess_rate, "fields", streams[name])
+
+
+def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_baseline: bool = False) -> Measurement:
+    """Compute (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
+
+    Distances are turned into similarities (1 - HD), so that more is worse. `of_baseline`: the baseline alone, minus 0.
+    """
+    splits = [table.split(split) for split in AUDITED]
+    few = unresolved(name, splits, NEEDED_DOCUMENTS)
+    if few is not None:
+        return few
+    exact = name.startswith(EXCESSES[0])
+    columns: list[npt.NDArray[Any]] = []
+    for rows in splits:
+        values = [rows.scores["pr" if exact else "hd", named(player, method)] for player in PLAYERS]
+        values = values if exact else [1 - value for value in values]
+        columns += [*((values[1], 0 * values[1]) if of_baseline else values), rows.cluster]
+    of: Callable[..., Interval] = excess_rate if exact else excess_mean
+    return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
+
+
+def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
+    """Share rebuilt word for word; the attack's null is the public model, the public model's is chance."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
-    values = table.scores[score, player]
-    if score == "pr":
-        interval = proportion(values > 0, table.cluster, alphas=ALPHAS)
-    else:
-        interval = mean(values, table.cluster, rng, alphas=ALPHAS)
+    interval = proportion(table.scores["pr", named(player, method)] > 0, table.cluster, alphas=ALPHAS)
+    return _beside_baseline(name, interval, table, player, table.scores["pr", named("baseline", method)].mean())
+
+
+def _beside_baseline(name: str, interval: Interval, table: FieldTable, player: str, baseline: float) -> Measurement:
     if player == "attack":
-        return estimate(name, interval, "fields", float(table.scores[score, "baseline"].mean()), "public model")
-    return estimate(name, interval, "fields", float(table.chance[score].mean()), "chance")
+        return estimate(name, interval, "fields", float(baseline), "public model")
+    return estimate(name, interval, "fields", float(table.chance.mean()), "chance")
 
 
-def _ipf(name: str, table: FieldTable, epsilon: float, rng: Generator) -> Measurement:
+def _ranked(name: str, table: FieldTable, player: str, rng: Generator) -> Measurement:
+    """AccAt(5 %) or AccAUC of the most plausible attempts; nulls as of `_exact`."""
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    score, exact = (table.best[player, column] for column in ("score", "exact"))
+    likely, right = (table.best["baseline", column] for column in ("score", "exact"))
+    if name.startswith("acc_at"):
+        interval, baseline = (
+            at_interval(score, exact, table.cluster, SUREST, rng, alphas=ALPHAS),
+            at(likely, right, SUREST),
+        )
+    else:
+        interval = area_interval(score, exact, table.cluster, rng, alphas=ALPHAS)
+        baseline = area(likely, right)
+    return _beside_baseline(name, interval, table, player, baseline)
+
+
+def _ipf(name: str, table: FieldTable, rng: Generator) -> Measurement:
     """The improvement factor over the baseline (equation 6); 1 = no better than the public model."""
     few = unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
@@ -159,7 +256,7 @@ def _ipf(name: str, table: FieldTable, epsilon: float, rng: Generator) -> Measur
 
     def statistic(totals: Floats) -> Floats:
         means = totals[:, 0, :-1] / totals[:, 0, -1:]
-        return improvement_factor(Distances(*means.T[:4]), Distances(*means.T[4:]), epsilon)
+        return improvement_factor(Distances(*means.T[:4]), Distances(*means.T[4:]))
 
     interval = bootstrap(strata, statistic, rng, alphas=ALPHAS, n=len(table), limits=(0.0, np.inf))
     if interval is None:
@@ -167,11 +264,55 @@ def _ipf(name: str, table: FieldTable, epsilon: float, rng: Generator) -> Measur
     return estimate(name, interval, "fields", 1.0, "public model")
 
 
-def _public_accuracy(case: Case, rng: Generator) -> Measurement:
-    auxiliary = case.references.auxiliary
-    assert auxiliary is not None
-    seed = int(rng.integers(2**32))
-    return masked_token_accuracy("public_accuracy", auxiliary, case.corpus.of("heldout"), seed)
+def _detection(name: str, table: FieldTable, methods: Sequence[str]) -> Measurement:
+    """Share of held-out fields that any method rebuilds exactly with a planted memory, and none without."""
+    if not len(table):
+        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
+    planted = np.any([table.planted[method] for method in methods], axis=0)
+    detected = planted & ~np.any([table.scores["pr", named("attack", method)] > 0 for method in methods], axis=0)
+    return estimate(name, proportion(detected, table.cluster, alphas=ALPHAS), "fields", 0.0, "chance")
+
+
+def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
+    """Share of held-out fields rebuilt exactly with the target, minus the share by the public model alone."""
+    few = unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    attack, baseline = (table.scores["pr", named(player, method)] for player in PLAYERS)
+    gained: Floats = np.maximum(attack - baseline, 0.0)
+    lost: Floats = np.maximum(baseline - attack, 0.0)
+    return estimate(name, net(gained, lost, table.cluster, rng, alphas=ALPHAS), "fields", 0.0, "public model")
+
+
+def _reference_controls(
+    table: FieldTable, methods: Sequence[str], blind: Blind, streams: Streams
+) -> tuple[Control, ...]:
+    """Bound what the documents explain by what the public model alone rebuilds; empty where nothing is in doubt."""
+    if not blind.in_doubt:
+        return ()
+    found: list[Control] = []
+    for metric, method in product(LIMITED, methods):
+        name, rows = named(metric, method), table.group(metric.partition(".")[2])
+        rng = streams[f"reference control of {name}"]
+        found += reference_control([name], excess(name, rows, method, rng, of_baseline=True))
+    return tuple(found)
+
+
+def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Test whether the model gives held-out values back: then held-out documents are no control."""
+    names = {named(GAIN, method) for method in METHODS}
+    found = [one for one in measurements if isinstance(one, Estimate) and one.name in names]
+    if not found:
+        return ()
+    most = max(found, key=lambda estimate: estimate.low)
+    p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
+    reason = (
+        "the held-out documents look trained on, unless this is chance: of their values that stand in no other "
+        f"document, {100 * most.value:.0f} in 100 more are put back with the model than without it "
+        f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
+    )
+    remedy = "keep documents aside that no training saw, and scan again"
+    return (Check("held-out gain", p_value, "confounded", reason, remedy),)
 
 
 def _attacked(offered: Mapping[FieldKind, int], fields: Sequence[Field]) -> tuple[Count, ...]:
@@ -210,35 +351,24 @@ def _counts(table: FieldTable) -> tuple[Count, ...]:
     return tuple(counts)
 
 
-def _diagnostics(outcomes: Sequence[Json], table: FieldTable) -> tuple[Diagnostic, ...]:
+def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
     """Of the default method on fields of usual length."""
     if not outcomes:
         return ()
+    distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
     steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
-    repeated = table.split("member").group("repeated")
-    diagnostics = [
-        *multishot.diagnostics(outcomes),
+    return (
         Diagnostic(
-            "single-token nuclei",
-            sum(outcome["single"] for outcome in outcomes) / steps,
-            "share of the attack's steps at which only one token was left to sample from",
+            "distinct attempts",
+            float(np.median(distinct)),
+            "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot",
         ),
         Diagnostic(
             "unusable losses",
             sum(outcome["unusable"] for outcome in outcomes) / steps,
             "share of the attack's steps at which the target's losses said nothing (median 0 or not finite)",
         ),
-    ]
-    if len(repeated):
-        diagnostics += [
-            Diagnostic(
-                f"{split} documents a repeated value",
-                float(documents.mean()),
-                f"mean number of {split} documents in which a repeated member value stands",
-            )
-            for split, documents in (("member", repeated.in_member), ("public", repeated.in_public))
-        ]
-    return tuple(diagnostics)
+    )
 
 
 def _hamming_histogram(table: FieldTable) -> Histogram:
@@ -248,3 +378,16 @@ def _hamming_histogram(table: FieldTable) -> Histogram:
         heights = np.histogram(np.round(column, 9), bins=HAMMING_EDGES)[0]
         counts[f"{label}, {player}"] = tuple(int(height) for height in heights)
     return Histogram("hamming", "normalised Hamming distance", HAMMING_EDGES, counts)
+
+
+def _curves(table: FieldTable, streams: Streams) -> tuple[Curve, ...]:
+    """AccAt(p) on member fields, attack and baseline (figure 6), and the attack's on held-out fields."""
+    series = {}
+    for split, player in SERIES:
+        rows, label = table.split(split), f"{LABELS[split]}, {player}"
+        if rows.n_documents >= 2:
+            score, exact = (rows.best[player, column] for column in ("score", "exact"))
+            rng = streams[f"acc_at of {label}"]
+            series[label] = tuple(curve_points(score, exact, rows.cluster, CURVE_SHARES, rng))
+    quantity = "share recovered word for word of the fields ranked first"
+    return (Curve("acc_at", "share of the fields, the most plausible first", quantity, series),)

@@ -6,7 +6,7 @@ attempts of a field are ranked by how plausible each is (section 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,7 +26,6 @@ from audit.attacks.candidate_weights import (
 
 HOT_STEPS = 3
 """Steps over which the temperature falls to its final value (appendix A)."""
-Score = Callable[[Floats, Floats], float]
 
 
 @dataclass(frozen=True)
@@ -59,33 +58,18 @@ def log_perplexity(log_likelihoods: Floats) -> float:
     return -float(log_likelihoods.mean())
 
 
-def _ratio(target: Floats, public: Floats) -> float:
-    return log_perplexity(public) - log_perplexity(target)
+def best(shots: Sequence[Shot], *, with_target: bool) -> tuple[Shot, float]:
+    """Return the most plausible attempt, the first one of equals, and its score; the larger, the more plausible.
 
+    The score is the logarithm of the perplexity ratio, the public model's over the target's, fixed before any scan;
+    without the target it is minus that of the public perplexity (section 4.3).
+    """
 
-MEMBERSHIP_SCORES: dict[str, Score] = {
-    "perplexity_ratio": _ratio,
-    "raw_perplexity": lambda _, public: log_perplexity(public),
-    "raw_and_ratio": lambda target, public: log_perplexity(public) + _ratio(target, public),
-    "likelihood_gap": lambda target, public: float(np.max(np.exp(target) - np.exp(public))),
-    "likelihood_ratio": lambda target, public: float(np.max(target - public)),
-}
-"""The five membership inference metrics of section 4.3; the larger, the more plausible the attempt.
+    def score(shot: Shot) -> float:
+        public = log_perplexity(np.array(shot.log_public))
+        return public - log_perplexity(np.array(shot.log_target)) if with_target else -public
 
-Perplexities and ratios are compared by their logarithms, which sorts alike. The first is docaudit's primary score,
-fixed before any scan.
-"""
-PRIMARY = "perplexity_ratio"
-
-
-def baseline_score(_: Floats, public: Floats) -> float:
-    """Score an attempt without the model: the lower the public perplexity, the more plausible."""
-    return -log_perplexity(public)
-
-
-def best(shots: Sequence[Shot], score: Score) -> tuple[Shot, float]:
-    """The most plausible attempt, the first one of equals, and its score."""
-    scores = [score(np.array(shot.log_target), np.array(shot.log_public)) for shot in shots]
+    scores = [score(shot) for shot in shots]
     index = int(np.argmax(scores))
     return shots[index], scores[index]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from audit.attacks.fields import LENGTHS, Field, FieldPart, Length, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.names import EXCESSES, GROUPS, LENGTHS_APART
+from audit.attacks.reconstruction.names import LIMITED
 from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
@@ -18,13 +18,11 @@ from audit.measurements import Coverage
 ALL = "all"
 
 
-def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -> tuple[Units, ...]:
+def most_units(corpus: Corpus, methods: int) -> tuple[Units, ...]:
     """Documents with a field of each group, at most: how many tokens a field has only a model's tokenizer tells.
 
     Args:
         corpus: the data set.
-        min_tokens: of a field of the usual groups.
-        max_tokens: of such a field.
         methods: how many choose among the candidates.
     """
     seen = occurrences(corpus)
@@ -33,18 +31,17 @@ def most_units(corpus: Corpus, min_tokens: int, max_tokens: int, methods: int) -
         held: set[str] = set()
         for entity in document.entities:
             if entity.attack:
-                held |= _groups(document, entity, seen, min_tokens, max_tokens)
+                held |= {"unique" if seen[fold(document.text_of(entity))].unique else "repeated", ALL}
         documents.update([(document.split, group) for group in held])
     return tuple(
         Units(
-            f"{what}.{group}",
+            metric,
             "difference",
             "documents",
-            *(documents[split, group] for split in AUDITED),
+            *(documents[split, metric.partition(".")[2]] for split in AUDITED),
             methods=methods,
         )
-        for what in EXCESSES
-        for group in (*GROUPS, *LENGTHS_APART)
+        for metric in LIMITED
     )
 
 
@@ -79,20 +76,6 @@ def whole_fields(corpus: Corpus) -> list[Trial]:
 
 def _marked(corpus: Corpus) -> Iterator[tuple[Document, Entity]]:
     return ((document, entity) for document in corpus.of(*AUDITED) for entity in document.entities if entity.attack)
-
-
-def _groups(
-    document: Document, entity: Entity, seen: Mapping[str, Occurrence], min_tokens: int, max_tokens: int
-) -> set[str]:
-    """The groups that a field may belong to."""
-    if not seen[fold(document.text_of(entity))].unique:
-        return {"repeated", ALL}
-    found = {"unique", ALL}
-    if may_be_long(document, entity, max_tokens):
-        found.add("long")
-    if len(entity.words) < min_tokens:
-        found.add("short")
-    return found
 
 
 class FieldKind(NamedTuple):

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 
 from audit.attacks.fields import Field
-from audit.attacks.reconstruction.names import EXCESSES, GROUPS, PLAYERS, named
-from audit.attacks.reconstruction.table import Uniform, build_table
+from audit.attacks.reconstruction.names import EXCESSES, LIMITED, PLAYERS, named
+from audit.attacks.reconstruction.table import build_table
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import occurrences
 from audit.engine.interface import Json
@@ -32,15 +32,15 @@ def paired_by_field(
         return {}
     own, found = [field for field, _ in pairs], [outcome for _, outcome in pairs]
     # What chance reaches is no part of a difference.
-    uniform = Uniform(2, 1, np.random.default_rng(0))
-    table = build_table(own, found, occurrences(corpus), methods, uniform)
+    table = build_table(own, found, occurrences(corpus), methods, vocabulary=2)
     rows = {"all": np.ones(len(own), bool), "unique": table.unique, "repeated": ~table.unique}
     scores = {}
-    for what, group, method in product(EXCESSES, GROUPS, methods):
+    for metric, method in product(LIMITED, methods):
+        what, _, group = metric.partition(".")
         attack, baseline = (table.scores["pr" if what == EXCESSES[0] else "hd", named(who, method)] for who in PLAYERS)
         values = attack - baseline if what == EXCESSES[0] else baseline - attack
         taken = rows[group]
-        scores[named(f"{what}.{group}", method)] = UnitScores(
+        scores[named(metric, method)] = UnitScores(
             [field.trial.id for field, yes in zip(own, taken, strict=True) if yes],
             [field.document.id for field, yes in zip(own, taken, strict=True) if yes],
             table.member[taken],

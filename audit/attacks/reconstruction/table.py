@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.columns import DocumentColumns
 from audit.attacks.fields import Field
 from audit.attacks.given_away import TriedValues
-from audit.attacks.reconstruction.methods import MEMBERSHIP_SCORES, PRIMARY, baseline_score, best, read_shots
-from audit.attacks.reconstruction.names import DEFAULT, PLAYERS, TUNED, named
+from audit.attacks.reconstruction.methods import best, read_shots
+from audit.attacks.reconstruction.names import DEFAULT, PLAYERS, named
 from audit.corpus.folding import Occurrence, fold
 from audit.engine.interface import Json
 from audit.measurements import Unresolved
 from audit.stats.distances import hamming, jaro_winkler, levenshtein
 
-BASELINE, TUNED_BASELINE = "baseline", "tuned_baseline"
-"""In `FieldTable.rankings`: the attempts without the model, ranked by their public perplexity, by method."""
+SCORES = ("pr", "hd", "ld", "jwd")
+"""Word for word; Hamming, Levenshtein and Jaro-Winkler distance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +34,11 @@ class FieldTable(DocumentColumns):
         category: names.
         cluster: the field's document.
         value: a number for what the field says, folded.
-        in_member, in_public: documents of these splits in which the value stands.
         scores: by score and player, in [0, 1], of the first attempt (one-shot); see `named` for the players.
         planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
-        rankings: by membership score, or "baseline", and column: "score" (how plausible the field's best attempt is),
-            "pr" and "hd" (how right it is, in [0, 1]).
-        chance: by score, what a guess of uniformly drawn tokens gets; "recall": what uniformly drawn candidates reach.
+        best: by player and column of the default method's most plausible attempt: "score" (how plausible it is) and
+            "exact" (whether it is right, 0 or 1).
+        chance: how often uniformly drawn tokens are right.
     """
 
     member: Bools
@@ -49,12 +47,10 @@ class FieldTable(DocumentColumns):
     category: NDArray[np.str_]
     cluster: Ints
     value: Ints
-    in_member: Ints
-    in_public: Ints
     scores: dict[tuple[str, str], Floats]
     planted: dict[str, Bools]
-    rankings: dict[tuple[str, str], Floats]
-    chance: dict[str, Floats]
+    best: dict[tuple[str, str], Floats]
+    chance: Floats
 
     def group(self, name: str) -> FieldTable:
         """The rows whose value is "unique", "repeated", or "all"."""
@@ -85,32 +81,12 @@ def unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolv
     return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
 
 
-@dataclass(frozen=True, eq=False)
-class Uniform:
-    """Someone who guesses tokens, and candidates, uniformly over the vocabulary."""
-
-    vocabulary: int
-    n_candidates: int
-    rng: Generator
-
-    def chance(self, truths: Sequence[list[int]]) -> dict[str, Floats]:
-        """See `FieldTable.chance`: one draw a field for LD and JWD, the others exact."""
-        guesses = [self.rng.integers(self.vocabulary, size=len(truth)).tolist() for truth in truths]
-        reach = min(1.0, self.n_candidates / self.vocabulary)
-        return {
-            **_scores(truths, guesses),
-            "pr": np.array([float(self.vocabulary) ** -len(truth) for truth in truths]),
-            "hd": np.full(len(truths), 1 - 1 / self.vocabulary),
-            "recall": np.array([reach ** len(truth) for truth in truths]),
-        }
-
-
 def build_table(
     attacked: Sequence[Field],
     outcomes: Sequence[Json],
     seen: Mapping[str, Occurrence],
     methods: Sequence[str],
-    uniform: Uniform,
+    vocabulary: int,
 ) -> FieldTable:
     """The fields and their outcomes, in the same order, as a table.
 
@@ -119,10 +95,9 @@ def build_table(
         outcomes: see `Reconstruction.attempt`.
         seen: where the corpus' values stand.
         methods: of the attack.
-        uniform: who guesses for `FieldTable.chance`.
+        vocabulary: tokens that there are to guess from.
     """
     texts = [fold(field.document.text_of(field.entity)) for field in attacked]
-    values = [seen[text] for text in texts]
     documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
     truths = [outcome["truth"] for outcome in outcomes]
     scores: dict[tuple[str, str], Floats] = {}
@@ -131,17 +106,15 @@ def build_table(
         scores |= {(score, named(player, method)): column for score, column in _scores(truths, firsts).items()}
     return FieldTable(
         member=np.array([field.document.split == "member" for field in attacked], bool),
-        unique=np.array([value.unique for value in values], bool),
+        unique=np.array([seen[text].unique for text in texts], bool),
         reached=np.array([outcome["reached"] for outcome in outcomes], bool),
         category=np.array([field.entity.category for field in attacked], np.str_),
         cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
         value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
-        in_member=np.array([value.anywhere["member"] for value in values], np.int64),
-        in_public=np.array([value.anywhere["public"] for value in values], np.int64),
         scores=scores,
         planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in methods},
-        rankings=_rankings(truths, outcomes, methods),
-        chance=uniform.chance(truths),
+        best={key: column for player in PLAYERS for key, column in _best(player, truths, outcomes)},
+        chance=np.array([float(vocabulary) ** -len(truth) for truth in truths]),
     )
 
 
@@ -150,25 +123,14 @@ def shots_of(outcome: Json, method: str) -> Json:
     return outcome if method == DEFAULT else outcome["methods"][method]
 
 
-def _rankings(
-    truths: Sequence[list[int]], outcomes: Sequence[Json], methods: Sequence[str]
-) -> dict[tuple[str, str], Floats]:
-    """Each field's most plausible attempt by each membership score, and the baseline's by its own perplexity.
-
-    The tuned method's attempts are ranked by the primary score alone.
-    """
-    ranked = [(name, DEFAULT, "attack", score) for name, score in MEMBERSHIP_SCORES.items()]
-    ranked += [(BASELINE, DEFAULT, "baseline", baseline_score)]
-    if TUNED in methods:
-        ranked += [(TUNED, TUNED, "attack", MEMBERSHIP_SCORES[PRIMARY])]
-        ranked += [(TUNED_BASELINE, TUNED, "baseline", baseline_score)]
-    columns: dict[tuple[str, str], Floats] = {}
-    for ranking, method, player, score in ranked:
-        chosen = [best(read_shots(shots_of(outcome, method)[player]), score) for outcome in outcomes]
-        found = _scores(truths, [list(shot.tokens) for shot, _ in chosen])
-        columns |= {(ranking, "score"): np.array([plausible for _, plausible in chosen])}
-        columns |= {(ranking, name): found[name] for name in ("pr", "hd")}
-    return columns
+def _best(
+    player: str, truths: Sequence[list[int]], outcomes: Sequence[Json]
+) -> Iterator[tuple[tuple[str, str], Floats]]:
+    """Yield the columns of each field's most plausible attempt."""
+    chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
+    right = [truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)]
+    yield (player, "score"), np.array([plausible for _, plausible in chosen])
+    yield (player, "exact"), np.array(right, np.float64)
 
 
 def _scores(truths: Sequence[list[int]], guesses: Sequence[list[int]]) -> dict[str, Floats]:

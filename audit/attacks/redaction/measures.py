@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.random import Generator
 
-from audit.arrays import Bools, Floats, Ints
+from audit.arrays import Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
-from audit.attacks.measuring import Streams
-from audit.attacks.redaction.names import BLIND, EXCESS
+from audit.attacks.measuring import Job, Streams, run_jobs
+from audit.attacks.redaction.names import EXCESS
 from audit.attacks.redaction.samples import NEEDED, samples_of
 from audit.attacks.redaction.target_gain import measure_gain
 from audit.attacks.redaction.text_leak import (
@@ -64,12 +63,7 @@ def measure_redaction(
     """
     streams = Streams(rng)
     predictions = gather(samples_of(case.corpus, declared, n_folds), tried)
-    found: list[Measurement] = []
-    jobs = [*_jobs(predictions, declared, classifiers, streams)]
-    progress.stage("redaction: intervals", len(jobs))
-    for job in jobs:
-        found += job()
-        progress.advance()
+    found = run_jobs("redaction: intervals", _jobs(predictions, declared, classifiers, streams), progress)
     said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
     gain = measure_gain(case, predictions.samples, said, streams, progress)
     progress.stage("redaction: page images", len(case.corpus.documents))
@@ -150,97 +144,36 @@ def _mean_f1(totals: Floats) -> Floats:
     return average
 
 
-def _jobs(
-    predictions: Predictions, declared: Mask, classifiers: Sequence[str], streams: Streams
-) -> Iterator[Callable[[], list[Measurement]]]:
+def _jobs(predictions: Predictions, declared: Mask, classifiers: Sequence[str], streams: Streams) -> Iterator[Job]:
+    """Return every measurement of the text as a call."""
     first = classifiers[0]
+    main = predictions.by[declared, first]
+    yield partial(_accuracy, "accuracy", predictions, main)
     for (mask, classifier), predicted in predictions.by.items():
-        suffixes = [""] if (mask, classifier) == (declared, first) else []
-        suffixes += [f".{mask}"] if classifier == first else []
-        if len(classifiers) > 1:
-            suffixes += [f".{classifier}"] if mask == declared else []
-            suffixes.append(f".{mask}.{classifier}")
-        for job in _of(predictions, predicted, f"{mask}.{classifier}", streams):
-            yield partial(_named, job, suffixes)
-    for who in BLIND:
-        yield partial(_named, partial(_accuracy, predictions, predictions.blind[who]), [f".{who}"])
-        rng = streams[f"macro_f1.{who}"]
-        yield partial(_named, partial(_macro_f1, predictions, predictions.blind[who], rng), [f".{who}"])
-    for category in np.unique(predictions.samples.classes):
-        for job in _of_category(predictions, int(category), predictions.by[declared, first]):
-            yield partial(_named, job, [""])
+        if classifier == first:
+            yield partial(_accuracy, f"accuracy.{mask}", predictions, predicted)
+    yield partial(_accuracy, "accuracy.length-only", predictions, predictions.blind["length-only"])
+    yield partial(_lift_over_length, predictions, main, streams[f"lift_over_length.{declared}.{first}"])
+    for classifier in classifiers:
+        predicted = predictions.by[declared, classifier]
+        suffix = "" if classifier == first else f".{classifier}"
+        yield partial(lift_share_of, predictions, predicted, f"lift_share{suffix}")
+        yield partial(worst_class_of, predictions, predicted, f"worst_class{suffix}")
     if predictions.names is not None:
-        yield partial(_named, partial(_dictionary_share, predictions, streams["dictionary_share"]), [""])
+        yield partial(_dictionary_share, predictions, streams["dictionary_share"])
 
 
-def _named(job: Callable[[], Measurement], suffixes: Sequence[str]) -> list[Measurement]:
-    """One number under all of its names."""
-    found = job()
-    return [replace(found, name=f"{found.name}{suffix}") for suffix in suffixes]
-
-
-def _of(predictions: Predictions, predicted: Ints, by: str, streams: Streams) -> Iterator[Callable[[], Measurement]]:
-    yield partial(_accuracy, predictions, predicted)
-    yield partial(_macro_f1, predictions, predicted, streams[f"macro_f1.{by}"])
-    for name, over in (("lift", "prior"), ("lift_over_length", "length-only")):
-        yield partial(_lift, name, predictions, predicted, over, streams[f"{name}.{by}"])
-    yield partial(lift_share_of, predictions, predicted)
-    yield partial(worst_class_of, predictions, predicted)
-
-
-def _accuracy(predictions: Predictions, predicted: Ints) -> Measurement:
-    """The share of values whose category is told; null: naming the commonest of the training folds."""
+def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
+    """Compute the share of values whose category is told; null: naming the commonest of the training folds."""
     found = proportion(predictions.hits(predicted), predictions.documents, alphas=ALPHAS)
-    return estimate("accuracy", found, "values", float(predictions.hits(predictions.blind["prior"]).mean()), "chance")
+    return estimate(name, found, "values", float(predictions.hits(predictions.blind["prior"]).mean()), "chance")
 
 
-def _macro_f1(predictions: Predictions, predicted: Ints, rng: Generator) -> Measurement:
-    sums = _totals(predictions.samples.classes, predictions.blind["prior"])
-    found = macro_f1(predictions.samples.classes, predicted, predictions.documents, rng)
-    return estimate("macro_f1", found, "values", float(_mean_f1(sums)[0]), "chance")
-
-
-def _totals(classes: Ints, predicted: Ints) -> Floats:
-    columns = [
-        column
-        for category in np.union1d(classes, predicted)
-        for column in (
-            np.sum((classes == category) & (predicted == category)),
-            np.sum(classes == category) + np.sum(predicted == category),
-        )
-    ]
-    return np.array(columns, np.float64)[None, None]
-
-
-def _lift(name: str, predictions: Predictions, predicted: Ints, over: str, rng: Generator) -> Measurement:
-    """How much more often the context tells the category than somebody who does not read it; null: 0."""
-    right, blind = predictions.hits(predicted), predictions.hits(predictions.blind[over])
+def _lift_over_length(predictions: Predictions, predicted: Ints, rng: Generator) -> Measurement:
+    """Compute how much more often the context tells the category than the values' lengths do; null: 0."""
+    right, blind = predictions.hits(predicted), predictions.hits(predictions.blind["length-only"])
     found = net(right & ~blind, blind & ~right, predictions.documents, rng, alphas=ALPHAS)
-    return estimate(name, found, "values", 0.0, "chance" if over == "prior" else "blind")
-
-
-def _of_category(predictions: Predictions, category: int, predicted: Ints) -> Iterator[Callable[[], Measurement]]:
-    """The share of a category's values that are told, and of what is taken for it, that is; null: by length alone."""
-    true, said = predictions.samples.classes == category, predicted == category
-    length = predictions.blind["length-only"] == category
-    name = CATEGORIES[category]
-    yield partial(
-        _share, f"recall.{name}", predictions, said, true, length, f"values of this category ({int(true.sum())})"
-    )
-    yield partial(
-        _share, f"precision.{name}", predictions, true, said, true, f"values taken for it ({int(said.sum())})"
-    )
-
-
-def _share(name: str, predictions: Predictions, hits: Bools, among: Bools, null: Bools, what: str) -> Measurement:
-    """The share of hits among some values; its null is the share of `null` among them."""
-    n = int(among.sum())
-    if n < NEEDED:
-        return Unresolved(name, f"too few {what}", n, NEEDED)
-    found = proportion(hits[among], predictions.documents[among], alphas=ALPHAS)
-    kind = "blind" if name.startswith("recall") else "chance"
-    baseline = float(null[among].mean()) if kind == "blind" else float(null.mean())
-    return estimate(name, found, "values", baseline, kind)
+    return estimate("lift_over_length", found, "values", 0.0, "blind")
 
 
 def _dictionary_share(predictions: Predictions, rng: Generator) -> Measurement:

@@ -6,7 +6,7 @@ Method: methods.md#redaction-context.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -86,22 +86,22 @@ def methods_of(classifiers: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     return {base: (base, *(f"{base}.{name}" for name in classifiers[1:])) for base in GATED}
 
 
-def lift_share_of(predictions: Predictions, predicted: Ints) -> Measurement:
+def lift_share_of(predictions: Predictions, predicted: Ints, name: str = "lift_share") -> Measurement:
     """See `audit.stats.lift.lift_share`, over naming the commonest category of the training folds; null: 0."""
     prior = predictions.hits(predictions.blind["prior"])
     rest = int(np.sum(~prior))
     if rest < NEEDED:
-        return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
+        return Unresolved(name, "too few values of other kinds than the commonest", rest, NEEDED)
     found = lift_share(predictions.hits(predicted), prior, predictions.documents, alphas=ALPHAS)
-    return estimate("lift_share", found, "values", 0.0, "blind")
+    return estimate(name, found, "values", 0.0, "blind")
 
 
-def worst_class_of(predictions: Predictions, predicted: Ints) -> Measurement:
+def worst_class_of(predictions: Predictions, predicted: Ints, name: str = "worst_class") -> Measurement:
     """See `audit.stats.lift.worst_class`, over the categories, rare ones together as one; null: 0."""
     found = _worst(predictions, predicted)
     if isinstance(found, Unresolved):
-        return found
-    return estimate("worst_class", found.interval, "values", 0.0, "blind")
+        return replace(found, name=name)
+    return estimate(name, found.interval, "values", 0.0, "blind")
 
 
 def find_best_kind(predictions: Predictions, predicted: Ints) -> int | None:
@@ -151,7 +151,6 @@ def kinds_of(classes: Ints) -> Kinds:
 
 
 UNIT = "documents"
-NOT_HIDDEN = "limit one that a common kind of value does not hide (lift_share, worst_class)"
 
 
 def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
@@ -172,7 +171,6 @@ def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
     own, others, n_kinds = _rarest(classes, documents)
     paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
     return (
-        paired("lift", members=_count(documents), most=float(uncommon.mean()) if spans else None, instead=NOT_HIDDEN),
         paired("lift_over_length", members=_count(documents)),
         paired("lift_share", members=n_uncommon, methods=n_classifiers),
         # Each category has an interval of its own, as if it were a method: the rarest stands for all.

@@ -27,7 +27,6 @@ from audit.workflows.plan.costs import Cost
 Outlook = Literal[
     "decides",
     "confounded",
-    "cannot be violated",
     "too small",
     "blind check too weak",
     "lacks",
@@ -96,8 +95,8 @@ class LimitPlan:
         metric: the one that is limited.
         max: to what; None for a least value.
         outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind check too weak":
-            see `attacks.blindness`; "cannot be violated": the metric cannot exceed the limit on this data set; "lacks":
-            the attack cannot run; "cannot pass": it runs, weakened. The first of `blockers`.
+            see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass": it runs, weakened. The first of
+            `blockers`.
         reason: why not, in words.
         resolution: None where the data set has no units for the metric.
         required: as the policy has it.
@@ -276,21 +275,12 @@ def _blockers(
     hindrances: tuple[tuple[Outlook, str | None], ...] = (
         ("confounded", copied),
         ("confounded", blind.checks[0].reason if blind is not None and told_apart else None),
-        ("cannot be violated", _out_of_reach(limit.max, units)),
         ("too small", _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None),
         ("blind check too weak", too_weak),
         ("lacks", lacks),
         ("cannot pass", cost.weakened),
     )
     return tuple(Blocker(outcome, reason) for outcome, reason in hindrances if reason is not None)
-
-
-def _out_of_reach(limit: float, units: Units) -> str | None:
-    if units.most is None or limit < units.most:
-        return None
-    return f"on this data set it cannot exceed {units.most:.3f}, whatever leaks" + (
-        f": {units.instead}" if units.instead else ""
-    )
 
 
 def _too_small(limit: float, resolution: Resolution) -> str:
@@ -318,8 +308,7 @@ def is_comparable(units: Units) -> bool:
 def resolve(limit: float, units: Units, alpha: float) -> Resolution:
     """Compute what the units decide about a limit; `alpha` is the level at which a leak is confirmed."""
     kind, members, others = units.kind, units.members, units.others
-    most = min(MAX_EFFECT, 1 if units.most is None else units.most)
-    effect = max(CHANCE[kind], min(max(limit, CHANCE[kind]) + EXCESS, most))
+    effect = max(CHANCE[kind], min(max(limit, CHANCE[kind]) + EXCESS, MAX_EFFECT))
     return Resolution(
         units.unit,
         members,

@@ -15,7 +15,6 @@ LONG_SECONDS = 2 * 3600.0
 """Trials that take longer are advised to be run elsewhere."""
 _NOT_DECIDED: dict[Outlook, str] = {
     "confounded": "Confounded, for what is compared differs without the model:",
-    "cannot be violated": "No leak could exceed, for one kind of value is so common,",
     "too small": "It is too small for",
     "blind check too weak": 'The blind check is too weak (if a lot chose the members, state assigned = "random" in '
     'manifest.toml, or "by-provider" for providers) for',
