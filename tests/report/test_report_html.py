@@ -104,19 +104,6 @@ def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dic
     assert "(public)" in rows["pr.member.attack.unique"]
 
 
-def test_the_risk_sentence_gives_count_interval_and_both_comparisons(pages: dict[str, tuple[Case, str]]) -> None:
-    text = Seen(pages["violated"][1]).text
-    assert "recovered at least 93 of 150 values (62 %; 95 % interval 54 to 69 %)." in text
-    assert "An attacker without the model recovered 3 of 150 values (2.0 %; 0.7 to 5.7 %)" in text
-    assert "From pages the model never saw , the attacker who holds it recovered 4 of 150 values" in text
-    assert "Because the model was trained on the page, 60 of every 100 values (54 to 66) come out" in text
-    assert "No effect of the training was found" in Seen(pages["passed"][1]).text
-    assert (
-        "comes from the training could not be measured: fewer than 20 documents hold a value of their own"
-        in Seen(pages["unresolved"][1]).text
-    )
-
-
 def test_no_report_claims_that_a_model_is_private_or_safe(pages: dict[str, tuple[Case, str]]) -> None:
     for _, page in pages.values():
         text = Seen(page).text.lower()

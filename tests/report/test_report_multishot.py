@@ -91,21 +91,6 @@ def test_a_record_of_single_attempts_has_no_part_on_several_and_the_method_says_
     assert "One attempt is made" not in several
 
 
-def test_the_findings_begin_with_the_surest_values_only_where_ranking_found_more_than_without_the_model() -> None:
-    def first(page: str) -> str:
-        return Seen(page.partition('id="details"')[2].partition("<h4>")[0]).text
-
-    told = "Of the 5 % of all values tried that the attacker was surest of, 8 of 8 (100 %; 68 to 100 %) were right"
-    assert f"{told}; without the model, 0 of 8." in first(page_of(examples.reconstruction(0.6)))
-    assert "surest" not in first(page_of(examples.reconstruction(0.0)))
-    better_without = without(
-        examples.reconstruction(0.6),
-        "acc_at_5.member.baseline",
-        put=(examples.share("acc_at_5.member.baseline", 8, 8),),
-    )
-    assert "surest" not in first(page_of(better_without))
-
-
 def test_the_curves_are_drawn_once_in_one_look_and_the_same_each_time() -> None:
     result = dataclasses.replace(examples.reconstruction(0.6), categories=())
     page = page_of(result, drawn=True)

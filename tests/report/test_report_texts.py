@@ -15,10 +15,11 @@ from pathlib import Path
 import example_answers as answers
 import example_canaries as canaries
 import example_providers as providers
+import example_records as records
 import pytest
 from test_report_html import Seen
 
-from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, ResultTable, Unresolved
+from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, ResultTable, Unresolved
 from audit.record import Completed
 from audit.report.html import html
 
@@ -43,11 +44,16 @@ def changed(result: Completed, name: str, **fields: object) -> Completed:
     return dataclasses.replace(result, measurements=tuple(items))
 
 
-def without(result: Completed, name: str, *instead: Unresolved) -> Completed:
+def without(result: Completed, name: str, *instead: Measurement) -> Completed:
     """A result that has no estimate of this name."""
     return dataclasses.replace(
         result, measurements=(*instead, *(item for item in result.measurements if item.name != name))
     )
+
+
+def shared(name: str, hits: int) -> Completed:
+    """Reconstruction that leaks, with so many of 8 hits of this name."""
+    return without(records.reconstruction(0.6), name, records.share(name, hits, 8))
 
 
 def told(result: Completed, **values: float) -> Completed:
@@ -120,6 +126,12 @@ CANARIES: dict[str, Callable[[], Completed]] = {
     "unasked": lambda: canaries.canaries(unasked=64),
     "single": lambda: canaries.canaries(repeat=1),
 }
+RECONSTRUCTION: dict[str, Callable[[], Completed]] = {
+    "leaky": lambda: records.reconstruction(0.6),
+    "clean": lambda: records.reconstruction(0.0),
+    "surest-without": lambda: shared("acc_at_5.member.baseline", 8),
+    "surest-no-better": lambda: shared("acc_at_5.member.attack", 4),
+}
 PAGES: dict[str, Callable[[], str]] = {
     **{
         f"providers-{name}": lambda make=make: html(*providers.held(undrawn(make()[0].attacks[0])))  # type: ignore[misc]
@@ -133,6 +145,11 @@ PAGES: dict[str, Callable[[], str]] = {
     **{
         f"answers-{name}": lambda make=make: html(*answers.held(answers.answering(undrawn(make()))))  # type: ignore[misc]
         for name, make in ANSWERS.items()
+    },
+    **{f"records-{name}": lambda make=make: html(*make()) for name, make in records.CASES.items()},  # type: ignore[misc]
+    **{
+        f"reconstruction-{name}": lambda make=make: html(*records.judged(records.record(undrawn(make()))))  # type: ignore[misc]
+        for name, make in RECONSTRUCTION.items()
     },
     **{f"canaries-{name}": lambda make=make: html(*canaries.held(undrawn(make()))) for name, make in CANARIES.items()},  # type: ignore[misc]
 }
