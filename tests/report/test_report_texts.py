@@ -164,4 +164,4 @@ def test_a_report_says_what_it_said(name: str) -> None:
     path = TEXTS / f"{name}.txt"
     if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
         path.write_text(said, encoding="utf-8")
-    assert said == path.read_text(encoding="utf-8")
+    assert said == path.read_text(encoding="utf-8"), "if that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest this file"
