@@ -187,7 +187,7 @@ TRIALS = [timing.Trial(f"t{number}", f"t{number}", ("member", "heldout")[number 
 
 def test_a_trial_of_hours_is_stopped_and_its_least_time_is_said():
     began = time.perf_counter()
-    seconds, least = timing.estimate(Slow(30.0), TRIALS, 0.3)
+    seconds, least = timing.estimate(Slow(30.0), TRIALS, 8, 0.3)
     assert time.perf_counter() - began < 5
     assert (seconds, least) == (12.0, True)
     cost = Cost("reconstruction", 40, True, (20, 20), seconds=seconds, least=True)
@@ -199,8 +199,8 @@ def test_a_trial_of_hours_is_stopped_and_its_least_time_is_said():
 @pytest.mark.parametrize("limit", [0.5, 2.0, 20.0])
 def test_about_ten_trials_or_as_many_as_fit_are_run_and_multiplied(limit):
     work = Slow(0.05)
-    seconds, least = timing.estimate(work, TRIALS, limit)
+    seconds, least = timing.estimate(work, TRIALS, 8, limit)
     assert 40 * 0.05 <= seconds < 2 * 40 * 0.05
     assert not least
-    assert 1 <= work.trials <= 1 + timing.TRIALS
-    assert work.trials == 1 + timing.TRIALS or limit < 1
+    assert 1 <= work.trials <= 2 + timing.TRIALS
+    assert work.trials == 2 + timing.TRIALS or limit < 1

@@ -25,7 +25,7 @@ from audit.workflows.plan.costs import Cost
 from audit.workflows.setup import ScanSetup, usable_references
 
 TRIALS = 10
-"""Trials of each attack that are timed, behind a first one that pays for what is made once."""
+"""Trials of each attack that are timed together, behind two that are timed alone."""
 SECONDS = 20.0
 """For the trials of all attacks together."""
 USED = 0.7
@@ -98,7 +98,7 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
-    seconds, least = estimate(work, trials, SECONDS / len(opened.attacks))
+    seconds, least = estimate(work, trials, opened.options.width, SECONDS / len(opened.attacks))
     return replace(cost, seconds=seconds, least=least)
 
 
@@ -110,12 +110,16 @@ def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 
-def estimate(work: Work, trials: Sequence[Trial], limit: float) -> tuple[float, bool]:
-    """Estimate the seconds of all trials from a few that are run.
+def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> tuple[float, bool]:
+    """Estimate the seconds of all trials from a few that are run: one, one again, and ten at once.
+
+    What one takes alone is that of its passes, which as many share as are in flight; what each of ten takes more is its
+    part of them.
 
     Args:
         work: what the trials are of.
         trials: at least one.
+        width: trials that a scan has in flight.
         limit: seconds that may be spent.
 
     Returns:
@@ -126,14 +130,20 @@ def estimate(work: Work, trials: Sequence[Trial], limit: float) -> tuple[float, 
         return seconds_of(lambda: [*drive(work, chosen, len(chosen))], seconds)
 
     # From all over the list, whose neighbours are alike.
-    places = np.linspace(0, len(trials) - 1, min(len(trials), 1 + TRIALS)).astype(int)
+    places = np.linspace(0, len(trials) - 1, min(len(trials), 2 + TRIALS)).astype(int)
     first, *others = (trials[place] for place in places)
-    each = run([first], limit)
-    if each is None:
+    alone = run([first], limit)
+    if alone is None:
         return limit * len(trials), True
-    others = others[: int((limit - each) / max(each, 1e-6))]
-    together = run(others, limit - each) if others else None
-    return len(trials) * (each if together is None else together / len(others)), False
+    left = limit - alone
+    # The first one also pays for what is made once.
+    if others and (again := run(others[:1], left)) is not None:
+        alone, left = again, left - again
+    several = others[1 : 1 + int(left / max(alone, 1e-6))]
+    together = run(several, left) if len(several) > 1 else None
+    each = alone if together is None else max(0.0, together - alone) / (len(several) - 1)
+    at_once = min(width, len(trials))
+    return len(trials) / at_once * (alone + each * (at_once - 1)), False
 
 
 class _TimeUpError(Exception):
