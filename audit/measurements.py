@@ -43,9 +43,9 @@ class Estimate:
     value: float
     low: float
     high: float
-    n: int
+    n: Annotated[int, Field(ge=1)]
     unit: str
-    clusters: int
+    clusters: Annotated[int, Field(ge=1)]
     method: str
     null: float | None = None
     null_kind: Literal["chance", "public model", "held-out", "blind"] | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -216,26 +215,10 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
         RecordError: every place where the text is not what the schema asks for.
     """
     try:
-        record = _RECORD.validate_json(text, strict=True)
+        return _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
         problems = [f"{source}{_place_and_message(item)}" for item in error.errors()]
         raise RecordError(problems, _hint_for(text)) from None
-    twice = names_given_twice(text)
-    if twice:
-        raise RecordError([f"{source}: {name} stands twice in one place" for name in twice], _hint_for(text))
-    return record
-
-
-def names_given_twice(text: str | bytes) -> list[str]:
-    """The names that an object of a JSON text holds more than once, so that readers may take either value for it."""
-    twice: list[str] = []
-
-    def note(pairs: list[tuple[str, Any]]) -> None:
-        if len(dict(pairs)) < len(pairs):
-            twice.extend(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-
-    json.loads(text, object_pairs_hook=note)
-    return twice
 
 
 def _hint_for(text: str | bytes) -> str:

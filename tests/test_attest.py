@@ -24,7 +24,7 @@ from audit import record as records
 from audit.attestation import FILE_NAME, Statement, is_signed_by, read_private_key, read_public_key, seal, unseal
 from audit.cli import app
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
-from audit.policy.declared import read_declared
+from audit.policy.reading import read_declared
 from audit.report.leaks import unlimited
 from audit.workflows.attest import attest, state
 from audit.workflows.verify import verify

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.attacks import known_metrics
-from audit.errors import PolicyError, RecordError
+from audit.errors import PolicyError
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
 from audit.record import AttackResult, Completed, Failed, Inapplicable, LeftOut, Skipped
@@ -237,11 +237,6 @@ def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p: fl
     (decision,) = judge([completed(estimate("leak", 0.0, 1.0, **reading))], limit(**{kind: 0.05})).decisions
     assert decision.p_value == p
     assert (decision.outcome == "violated") == (p <= 0.05)
-
-
-def test_a_number_without_its_bounds_is_judged_by_nobody() -> None:
-    with pytest.raises(RecordError, match="leak: it has bounds at 0 of 8 levels"):
-        judge([completed(replace(LEAKY, bounds=()))])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from audit.attacks import TEXTS
 from audit.attacks.canaries.attack import SEARCH
 from audit.errors import PolicyError
 from audit.policy import Policy, evaluate, load
-from audit.policy.looser import looser
+from audit.policy.identity import looser
 from audit.report.html import html as drawn
 from audit.report.leaks import notes
 from audit.workflows.gate import load_policy

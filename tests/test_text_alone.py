@@ -14,8 +14,6 @@ from audit import policy as policies
 from audit import record as records
 from audit.cli import app
 from audit.corpus import manifest
-from audit.errors import RecordError
-from audit.measurements import Estimate
 from audit.record import Completed, Inapplicable
 
 REASON = "no model was audited"
@@ -110,16 +108,6 @@ def test_a_policy_without_limits_on_text_decides_nothing(scanned):
     verdict = policies.evaluate(record, replace(policy, limits=others), policies.today())
     assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
     assert "no limit of the policy could be checked on the text alone" in verdict.reason
-
-
-def test_a_record_without_a_model_that_holds_numbers_of_one_is_refused(scanned):
-    record = records.read(scanned["silent"][0])
-    (completed,) = (result for result in record.attacks if isinstance(result, Completed))
-    estimate = next(item for item in completed.measurements if isinstance(item, Estimate))
-    forged = replace(completed, measurements=(*completed.measurements, replace(estimate, name="auc")))
-    attacks = tuple(forged if result is completed else result for result in record.attacks)
-    with pytest.raises(RecordError, match="redaction auc tells of a model"):
-        policies.evaluate(replace(record, attacks=attacks), policies.load("default"), policies.today())
 
 
 @pytest.mark.parametrize(

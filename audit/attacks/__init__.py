@@ -10,7 +10,6 @@ from pathlib import Path
 
 from audit import plugins
 from audit.attacks.text import AttackText, load
-from audit.policy.of_attacks import Facts
 
 FOLDERS = (
     "reconstruction",
@@ -38,14 +37,6 @@ TEXTS: dict[str, AttackText] = {text.name: text for text in map(load, _find_text
 def text_of(attack: str) -> AttackText:
     """Return the text of an attack; the generic one for an attack that this version does not know."""
     return TEXTS.get(attack) or AttackText(name=attack)
-
-
-def known_facts() -> dict[str, Facts]:
-    """Collect what is known of the attacks' numbers before any is measured, by attack."""
-    return {
-        name: Facts(frozenset(metric for metric in text.names if text.metric(metric).about_text), text.follows)
-        for name, text in TEXTS.items()
-    }
 
 
 def known_caps() -> dict[str, dict[str, float | None]]:

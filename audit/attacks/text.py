@@ -359,7 +359,6 @@ class AttackText(_Text):
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
         unlisted: later parts of names that the table of every measurement leaves out, because a part shows them.
         tables: labels of the record's result tables.
-        follows: by metric, numbers beside which it is never missing, where each rests on two units or more.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         evidence_shape: what a line of its evidence holds.
         counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
@@ -384,7 +383,6 @@ class AttackText(_Text):
     trend: TrendSpec = TrendSpec()
     glossary: dict[str, str] = {}
     sources: tuple[str, ...] = ()
-    follows: dict[str, tuple[str, ...]] = {}
     provable: dict[str, Provable] = {}
     evidence_shape: EvidenceShape = "values"
     counts_fields: bool = False
@@ -504,7 +502,6 @@ class AttackText(_Text):
         yield from (("power", name) for name in (self.power,) if name)
         yield from (("found", name) for name in (self.found,) if name)
         yield from (("tells", name) for pair in self.tells.items() for name in pair)
-        yield from (("follows", name) for name, others in self.follows.items() for name in (name, *others))
         yield from (("trend", name) for name in (*(one.metric for one in trend.columns), *trend.summary.values()))
         yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
         for figure in (*self.figures, *(figure for part in self.parts for figure in part.figures)):

@@ -16,8 +16,8 @@ from audit import policy as policies
 from audit.errors import EngineError, UsageError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
+from audit.record import read as read_record
 from audit.workflows.folders import protect
-from audit.workflows.gate import read_record
 from audit.workflows.options import ScanOptions
 
 OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)

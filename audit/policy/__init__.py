@@ -1,14 +1,11 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
-from audit.policy.counts import Counts
-from audit.policy.decision import EXIT_CODES, Cause, Decision, Outcome, Overall, Verdict
+from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver
-from audit.policy.reading import load, path_of
-from audit.policy.rules import check_lower_bounds, check_names, check_ranges, check_sides
+from audit.policy.reading import check_lower_bounds, check_names, check_ranges, check_sides, load, path_of
 from audit.policy.verdict import SIGNIFICANCE, evaluate, finished_on, today
-from audit.policy.waivers import RegisteredWaiver
 
 __all__ = [
     "EXIT_CODES",

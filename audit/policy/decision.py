@@ -1,17 +1,139 @@
-"""Decisions on limits, and the verdict, as data."""
+"""Decisions on limits, their counts, waivers and comparison with a baseline, and the verdict, as data."""
 
 from __future__ import annotations
 
-from typing import Literal
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, get_args
 
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
-from audit.policy.compared import Baseline
-from audit.policy.counts import Counts
-from audit.policy.identity import PolicyIdentity
-from audit.policy.limits import Limit, Waiver
-from audit.policy.waivers import RegisteredWaiver
+from audit.policy.identity import PREFIX, PolicyIdentity
+from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, Waiver
+
+Change = Literal["worse", "no longer measured", "better", "cannot be told", "not compared"]
+"""What became of a limit since the baseline, the worst first: that of its worst method."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class ComparedLimit:
+    """What became of a limit since the baseline.
+
+    Attributes:
+        reason: the largest change where there is one, else why there is none.
+    """
+
+    attack: str
+    metric: str
+    outcome: Change
+    reason: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class Baseline:
+    """An earlier scan that a verdict was held against.
+
+    Attributes:
+        record_sha256: of the file of its record.
+        subject: the name of the model, or of the data set where its text was audited alone.
+        model_sha256: of the model.
+        scanned: when the scan began.
+        limits: all of the policy's, in its order, each metric once.
+        notes: what differs between both scans all the same, and what was not paired, in sentences.
+    """
+
+    record_sha256: str
+    subject: str
+    model_sha256: str
+    scanned: str
+    docaudit: str
+    limits: tuple[ComparedLimit, ...]
+    notes: tuple[str, ...] = ()
+
+    def of(self, outcome: Change) -> list[ComparedLimit]:
+        """List the limits with this outcome."""
+        return [limit for limit in self.limits if limit.outcome == outcome]
+
+    @property
+    def compared(self) -> bool:
+        """Whether any limit could be compared."""
+        return any(limit.outcome in ("worse", "better", "cannot be told") for limit in self.limits)
+
+    @property
+    def counted(self) -> str:
+        """The limits by outcome, in words."""
+        counts = ", ".join(f"{len(own)} {outcome}" for outcome in get_args(Change) if (own := self.of(outcome)))
+        return f"{len(self.limits)} {'limit' if len(self.limits) == 1 else 'limits'}: {counts}"
+
+    @property
+    def sentence(self) -> str:
+        """The scan, and what became of the limits since."""
+        scan = f"{self.subject}, scanned {self.scanned[:10]} (sha256 of the record {self.record_sha256[:PREFIX]})"
+        return f"{scan}; {self.counted}"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Counts:
+    """Limits by what became of them, those that a verdict is reached on.
+
+    Attributes:
+        not_tested: limits of attacks that could be run and were not; the policy does without them.
+        inapplicable: limits of attacks that this kind of model cannot be asked.
+    """
+
+    met: int = 0
+    waived: int = 0
+    violated: int = 0
+    undecided: int = 0
+    not_tested: int = 0
+    inapplicable: int = 0
+
+    @property
+    def unexamined(self) -> int:
+        """Limits that nothing is known of."""
+        return self.not_tested + self.inapplicable
+
+    @property
+    def limits(self) -> int:
+        """All of them."""
+        return self.met + self.waived + self.violated + self.undecided + self.unexamined
+
+    @property
+    def examined(self) -> int:
+        """Those with a decision: met, violated, or violated and waived."""
+        return self.met + self.waived + self.violated
+
+    @property
+    def sentence(self) -> str:
+        """The counts in words, the worst first: "2 of 8 limits met, 4 not tested, 2 not applicable"."""
+        named = {
+            "violated": self.violated,
+            "undecided": self.undecided,
+            "violated and waived": self.waived,
+            "met": self.met,
+            "not tested": self.not_tested,
+            "not applicable": self.inapplicable,
+        }
+        first, *others = [(count, words) for words, count in named.items() if count] or [(0, "met")]
+        rest = "".join(f", {count} {words}" for count, words in others)
+        return f"{first[0]} of {self.limits} limits {first[1]}{rest}"
+
+
+def count(decisions: Sequence[Decision]) -> Counts:
+    """Count decisions by their outcome."""
+    outcomes = Counter(decision.outcome for decision in decisions)
+    return Counts(
+        met=outcomes["passed"],
+        waived=outcomes["waived"],
+        violated=outcomes["violated"],
+        undecided=outcomes["undecided"],
+        not_tested=outcomes["not run"],
+        inapplicable=outcomes["inapplicable"],
+    )
+
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
 Overall = Literal["passed", "waived", "violated", "undecided"]
@@ -99,3 +221,81 @@ class Verdict:
         if self.overall != "waived":
             return self.overall.upper()
         return f"PASSED WITH {self.counts.waived} {'WAIVER' if self.counts.waived == 1 else 'WAIVERS'}"
+
+
+SOON = 30
+"""Days before the end of a waiver from which it is warned of (ours): time for another training."""
+WaiverState = Literal["in force", "ending", "expired", "too long", "not needed"]
+"""What a waiver does.
+
+    in force    its limit is violated, and it holds
+    ending      the same, for `SOON` days at most
+    expired     it has no effect
+    too long    it ends later than `LONGEST_WAIVER` allows, and has no effect
+    not needed  its limit is not violated, or a later waiver of it holds
+"""
+
+
+@dataclass(frozen=True, config=STRICT)
+class RegisteredWaiver:
+    """A waiver on the day of the verdict; `days` are left until its last one, negative once it is over."""
+
+    waiver: Waiver
+    state: WaiverState
+    days: int
+
+    @property
+    def sentence(self) -> str:
+        """Who answers for which limit until when, and what the waiver does."""
+        one = self.waiver
+        left = f"{self.days} {'day' if self.days == 1 else 'days'}"
+        does = {
+            "in force": f"holds until {one.expires}",
+            "ending": f"ends in {left}, on {one.expires}",
+            "expired": f"expired on {one.expires} and has no effect",
+            "too long": f"ends on {one.expires}, more than 12 months ahead, and has no effect",
+            "not needed": f"until {one.expires} is not needed now",
+        }[self.state]
+        return f"{one.attack} {one.metric}: the waiver of {one.owner} ({one.role}) {does}"
+
+
+def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
+    """Return the decision waived where it is a violation and a waiver holds; else with those that do not, named."""
+    if decision.outcome != "violated":
+        return decision
+    own = _of(decision, policy)
+    holding = [one for one in own if _term(one, today) == "in force"]
+    if holding:
+        return replace(decision, outcome="waived", waiver=max(holding, key=lambda one: one.expires))
+    useless = "".join(f"; {_useless(one, today)}" for one in own)
+    return replace(decision, reason=f"{decision.reason}{useless}")
+
+
+def register(decisions: Sequence[Decision], policy: Policy, today: dt.date) -> Iterator[RegisteredWaiver]:
+    """List every waiver of the policy with what it does to these decisions, in the policy's order."""
+    used = [decision.waiver for decision in decisions if decision.waiver is not None]
+    for one in policy.waivers:
+        days = (one.expires - today).days
+        state: WaiverState = _term(one, today)
+        if state == "in force" and one not in used:
+            state = "not needed"
+        elif state == "in force" and days <= SOON:
+            state = "ending"
+        yield RegisteredWaiver(one, state, days)
+
+
+def _of(decision: Decision, policy: Policy) -> list[Waiver]:
+    limit = decision.limit
+    return [one for one in policy.waivers if (one.attack, one.metric) == (limit.attack, limit.metric)]
+
+
+def _term(one: Waiver, today: dt.date) -> Literal["in force", "expired", "too long"]:
+    if one.expires < today:
+        return "expired"
+    return "too long" if one.expires - today > LONGEST_WAIVER else "in force"
+
+
+def _useless(one: Waiver, today: dt.date) -> str:
+    if _term(one, today) == "expired":
+        return f"a waiver by {one.owner} expired on {one.expires}"
+    return f"a waiver by {one.owner} until {one.expires} is longer than 12 months"

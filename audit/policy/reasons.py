@@ -10,7 +10,7 @@ from statistics import NormalDist
 from audit.measurements import Estimate, Unresolved
 from audit.policy.checks import AGAIN, against_pass, fires
 from audit.policy.decision import Cause, Decision
-from audit.policy.left_out import left_untried, too_much_unread, untried
+from audit.policy.gaps import left_untried, too_much_unread, untried
 from audit.policy.limits import Limit, Policy
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
 

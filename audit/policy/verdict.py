@@ -1,22 +1,32 @@
-"""Evaluation of a record against a policy: one decision per limit, and the verdict."""
+"""Evaluation of a record against a policy: one decision per limit, the verdict and its exit code."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from audit.measurements import Estimate
 from audit.policy.checks import AGAIN, p_explained, settle
-from audit.policy.consistency import check_consistency
-from audit.policy.counts import Counts, count
-from audit.policy.decision import Cause, Decision, Overall, Verdict
-from audit.policy.demands import hold_demands, name_unexamined
-from audit.policy.exits import exit_code
+from audit.policy.decision import (
+    EXIT_CODES,
+    Baseline,
+    Cause,
+    ComparedLimit,
+    Counts,
+    Decision,
+    Overall,
+    Verdict,
+    count,
+    register,
+    waive,
+)
+from audit.policy.gaps import hold_demands, name_unexamined
 from audit.policy.guarantee import contradiction
 from audit.policy.identity import identify
 from audit.policy.limits import Limit, Policy
+from audit.policy.reading import check_names
 from audit.policy.reasons import (
     MORE,
     MORE_PROVIDERS,
@@ -33,10 +43,49 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
-from audit.policy.rules import check_names
-from audit.policy.waivers import register, waive
 from audit.record import AttackResult, AuditRecord, Completed, LeftOut
 from audit.stats.multiplicity import holm
+
+WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
+"""Causes that more documents would mend, and that say nothing for or against a leak."""
+
+
+def lets_through(policy: Policy, decision: Decision) -> bool:
+    """Tell whether the policy warns of an undecided limit instead of failing: its interval is too wide, and no more."""
+    return policy.undecided == "warn" and decision.outcome == "undecided" and _is_width(decision)
+
+
+def exit_code(policy: Policy, overall: Overall, decisions: Sequence[Decision]) -> tuple[int, str]:
+    """Return the exit code of an outcome, and a clause on what `undecided = "warn"` does not cover, or empty.
+
+    Args:
+        policy: that was held against the record.
+        overall: the outcome.
+        decisions: those that it follows from.
+    """
+    if overall != "undecided" or policy.undecided == "fail":
+        return EXIT_CODES[overall], ""
+    undecided = [one for one in decisions if one.outcome == "undecided"]
+    other = next((one for one in undecided if not _is_width(one)), None)
+    if undecided and other is None:
+        return 0, ""
+    cause = "an audit that decides nothing" if other is None else _named(other)
+    return EXIT_CODES["undecided"], f'; undecided = "warn" covers width alone, not {cause}'
+
+
+def _is_width(decision: Decision) -> bool:
+    return decision.cause in WIDTH and not _is_over(decision)
+
+
+def _is_over(decision: Decision) -> bool:
+    most, measured = decision.limit.max, decision.measured
+    return most is not None and measured is not None and measured.low > most
+
+
+def _named(decision: Decision) -> str:
+    cause = "the interval lies over the limit" if decision.cause in WIDTH else decision.cause
+    return f"{decision.limit.attack} {decision.limit.metric} ({cause})"
+
 
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
@@ -73,9 +122,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
 
     Raises:
         PolicyError: the policy names an attack or a metric that the record's version does not know.
-        RecordError: the record contradicts itself.
     """
-    check_consistency(record)
     record = settle(record, policy.limits)
     today = max(today, finished_on(record))
     results = {result.attack: result for result in (*record.attacks, *record.left_out)}
@@ -254,3 +301,73 @@ def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
     if not counts.examined:
         return "undecided", unchecked
     return "waived" if counts.waived else "passed", counts.sentence
+
+
+WORSE = "worse than in the baseline"
+REGRESSED = f"{WORSE}, beyond the interval of the change"
+UNCOMPARED = "no limit could be compared with the baseline"
+_NAMED = 3
+"""Limits that the sentence of a verdict names (ours); each says its change itself."""
+_REMEDY = "measure it as in the baseline, or choose another baseline"
+
+
+def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
+    """Let what became worse violate its limit, and let nothing pass that the baseline measured and this scan did not.
+
+    A waiver accepts the violation of a limit, not that it becomes worse.
+
+    Args:
+        verdict: by the policy alone.
+        baseline: what became of each limit.
+    """
+    changed = {(limit.attack, limit.metric): limit for limit in baseline.limits}
+    decisions = tuple(
+        _decide_against(one, changed.get((one.limit.attack, one.limit.metric))) for one in verdict.decisions
+    )
+    alone = f"by the policy alone: {verdict.overall}, {verdict.reason}"
+    counts = count([decision for decision in decisions if not decision.about_text])
+    verdict = replace(verdict, decisions=decisions, counts=counts, baseline=baseline)
+    worse, lost = baseline.of("worse"), baseline.of("no longer measured")
+    if worse:
+        reason = f"{_counted(worse)} {WORSE}: {_named_limits(worse)}; {alone}"
+        return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
+    if lost or not baseline.compared:
+        gone = f"{_counted(lost)} measured in the baseline and not in this record: {_named_limits(lost)}"
+        return _undecided(verdict, f"{gone if lost else UNCOMPARED}; {alone}")
+    return verdict
+
+
+def _undecided(verdict: Verdict, reason: str) -> Verdict:
+    if verdict.overall == "violated":
+        return verdict
+    exit_code = verdict.exit_code or EXIT_CODES["undecided"]
+    return replace(verdict, overall="undecided", exit_code=exit_code, reason=reason)
+
+
+def _named_limits(limits: Sequence[ComparedLimit]) -> str:
+    """The first limits by name, the metrics of an attack together, and how many there are besides."""
+    by_attack: dict[str, list[str]] = {}
+    for limit in limits[:_NAMED]:
+        by_attack.setdefault(limit.attack, []).append(limit.metric)
+    named = "; ".join(f"{attack} {', '.join(metrics)}" for attack, metrics in by_attack.items())
+    return f"{named} and {len(limits) - _NAMED} more" if len(limits) > _NAMED else named
+
+
+def _counted(limits: Sequence[ComparedLimit]) -> str:
+    return "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
+
+
+def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decision:
+    if change is not None and change.outcome == "worse":
+        reason = f"{REGRESSED}: {change.reason}"
+        if decision.outcome == "violated":
+            reason = f"{decision.reason}; {reason}"
+        if decision.waiver is not None:
+            reason = f"{reason}; its waiver accepts the leak, not a larger one"
+        return replace(decision, outcome="violated", reason=reason, remedy="", waiver=None, cause=None)
+    lost = change is not None and change.outcome == "no longer measured"
+    if change is not None and lost and decision.outcome not in ("violated", "undecided"):
+        return replace(
+            decision, outcome="undecided", reason=change.reason, remedy=_REMEDY, waiver=None, cause="unmeasured"
+        )
+    return decision

@@ -14,7 +14,7 @@ from audit.attacks.text import sentence_case
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Overall, Verdict
 from audit.policy.checks import AGAIN
-from audit.policy.left_out import bounded
+from audit.policy.gaps import bounded
 from audit.policy.reasons import ALL, MORE, over_limit
 from audit.record import AuditRecord, Completed
 from audit.report import numbers

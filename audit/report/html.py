@@ -23,7 +23,7 @@ from audit.attacks.text import (
 from audit.defenses.measured import Comparison
 from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
-from audit.policy.looser import looser
+from audit.policy.identity import looser
 from audit.record import AuditRecord, Completed
 from audit.report import compact, numbers, tables
 from audit.report.answer import decides_most, findings

@@ -11,7 +11,7 @@ from audit.attacks import TEXTS
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
-from audit.policy.compared import Baseline
+from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Completed
 from audit.report.answer import finding_sentence
 from audit.report.numbers import show

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from audit.attacks.text import CATEGORY_LABELS, AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision, Outcome
-from audit.policy.looser import Looser
+from audit.policy.identity import Looser
 from audit.report import numbers
 from audit.report.compact import gap
 

@@ -13,7 +13,7 @@ from audit.corpus.answers import places_of
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import SPLITS, Corpus, Document
 from audit.errors import TargetError
-from audit.policy.left_out import MOST_DOCUMENTS, MOST_QUESTIONS, much_unread
+from audit.policy.gaps import MOST_DOCUMENTS, MOST_QUESTIONS, much_unread
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.interface import Target
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from audit.engine.interface import SILENT, Progress
 from audit.errors import RecordError
 from audit.policy import Decision, Verdict
-from audit.policy.baseline import hold_against_baseline
-from audit.policy.compared import Baseline, Change, ComparedLimit
+from audit.policy.decision import Baseline, Change, ComparedLimit
+from audit.policy.verdict import hold_against_baseline
 from audit.record import AuditRecord, file_of
+from audit.record import read as read_record
 from audit.report.scan_diff import MetricChange, ScanDiff
 from audit.workflows.changes import ABOUT_TEXT
 from audit.workflows.diff import compare, evidence_of
-from audit.workflows.gate import gate_record, load_policy, read_record
+from audit.workflows.gate import gate_record, load_policy
 
 UNMEASURED = "neither scan measured it"
 

@@ -14,11 +14,12 @@ from audit.attestation import DATA_SET, FILE_NAME, Statement, Subject
 from audit.errors import RecordError
 from audit.files import check_file, read_file, write_output
 from audit.policy import Decision, Policy, Verdict
-from audit.policy.declared import read_declared
-from audit.policy.exits import lets_through
+from audit.policy.reading import read_declared
+from audit.policy.verdict import lets_through
 from audit.record import AuditRecord
+from audit.record import read as read_record
 from audit.report.leaks import unlimited, within
-from audit.workflows.gate import check_meaning, read_record
+from audit.workflows.gate import check_meaning
 
 RECORD = "record.json"
 DRAWN = ("report.pdf", "report.html", "measurements.csv")

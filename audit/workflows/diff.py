@@ -18,12 +18,13 @@ from audit.policy import SIGNIFICANCE, Policy
 from audit.policy.limits import Limit
 from audit.policy.reasons import against_model, hindrance, power_of
 from audit.record import AuditRecord, Completed
+from audit.record import read as read_record
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
 from audit.workflows.changes import completed, effect_of, measurement, why_missing
 from audit.workflows.comparable import differences, notes_on, other_reference
-from audit.workflows.gate import load_policy, read_record
+from audit.workflows.gate import load_policy
 from audit.workflows.unit_scores import read_scores
 
 CHANCE = 0.5

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from audit import attestation as attestations
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import TEXTS, known_caps, known_facts, known_metrics
+from audit.attacks import TEXTS, known_caps, known_metrics
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
-from audit.policy.consistency import check_consistency, check_values
-from audit.policy.of_attacks import check_against_attacks
 from audit.record import AuditRecord
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN = 8
 """Files that a warning names (ours)."""
@@ -61,19 +54,6 @@ def check_meaning(policy: Policy) -> None:
     policies.check_lower_bounds(policy, tallies, {name for name, text in TEXTS.items() if text.power is not None})
 
 
-def read_record(path: Path) -> AuditRecord:
-    """Read a record, and refuse one that no scan can have written.
-
-    Raises:
-        RecordError: it cannot be read, or contradicts itself.
-    """
-    record = records.read(path)
-    check_consistency(record)
-    check_values(record, known_metrics())
-    check_against_attacks(record, known_facts(), dt.datetime.now(dt.UTC))
-    return record
-
-
 def gate_record(
     path: Path, policy: str, model: Path | None = None, data: Path | None = None, *, no_model: bool = False
 ) -> tuple[AuditRecord, Verdict]:
@@ -94,7 +74,7 @@ def gate_record(
         DocauditError: one of them cannot be read, or they do not fit each other.
     """
     chosen = load_policy(policy, complete=False)
-    record = read_record(path)
+    record = records.read(path)
     problems = [
         *(other_model(record, model) if model is not None else ()),
         *(other_data(record, data) if data is not None else ()),

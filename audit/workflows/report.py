@@ -13,6 +13,7 @@ from audit.errors import RecordError, RenderError, UsageError
 from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
+from audit.record import read as read_record
 from audit.report import dpia as assessments
 from audit.report import model_card as cards
 from audit.report import trend
@@ -20,7 +21,7 @@ from audit.report.checkpoints import answer, axis_positions, summary
 from audit.report.files import remove, write
 from audit.report.revealed import NAME, write_revealed
 from audit.workflows.folders import protect
-from audit.workflows.gate import load_policy, read_record
+from audit.workflows.gate import load_policy
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""

@@ -14,9 +14,10 @@ from audit.attestation import FILE_NAME, INSTALL, Json, Statement
 from audit.errors import RecordError, UsageError
 from audit.files import read_file
 from audit.record import AuditRecord
+from audit.record import read as read_record
 from audit.report.files import PDF_NAME
 from audit.workflows.attest import DOCUMENTATION, DRAWN, RECORD, state
-from audit.workflows.gate import other_data, other_model, read_record, warn_unscanned
+from audit.workflows.gate import other_data, other_model, warn_unscanned
 
 _EMBEDDED_POLICY = "policy.toml"
 

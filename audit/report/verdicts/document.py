@@ -16,8 +16,7 @@ from pydantic.dataclasses import dataclass
 from audit import __version__
 from audit.measurements import STRICT
 from audit.policy import Cause, Outcome, Overall
-from audit.policy.compared import Baseline, Change
-from audit.policy.waivers import WaiverState
+from audit.policy.decision import Baseline, Change, WaiverState
 from audit.record import Completed, Failed, Inapplicable
 from audit.report.leaks import unlimited
 from audit.report.verdicts.judged import Check, Judged

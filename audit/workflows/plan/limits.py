@@ -20,7 +20,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.measurements import ALPHAS
 from audit.policy import SIGNIFICANCE, Limit, Policy
-from audit.policy.demands import unanswered
+from audit.policy.gaps import unanswered
 from audit.stats.power import CHANCE, MetricKind, certified, needed, pass_power, power
 from audit.workflows.plan.costs import Cost
 

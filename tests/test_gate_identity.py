@@ -1,0 +1,163 @@
+"""What a record is of: gates name another model, data set or file, and no text of a file writes a verdict."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import attested
+import pytest
+from typer.testing import CliRunner
+
+from audit import record as records
+from audit.attacks.battery import BATTERY
+from audit.cli import app
+from audit.files import digest_of_files
+from audit.targets.checkpoint.content import hash_files
+from audit.workflows.attest import attest
+from audit.workflows.verify import verify
+
+Content = dict[str, Any]
+BATTERY_NAMES = tuple(kind.name for kind in BATTERY)
+
+
+def docaudit(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def scanned(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
+    return attested.folder(tmp_path_factory.mktemp("scanned"), tiny_corpus)
+
+
+@pytest.fixture
+def content(scanned: Path) -> Content:
+    return json.loads((scanned / "record.json").read_text())  # type: ignore[no-any-return]
+
+
+def test_a_record_as_it_was_written_is_judged(scanned: Path) -> None:
+    assert docaudit("gate", scanned).exit_code == 10
+
+
+def test_gate_prints_the_model_the_date_and_the_policy(scanned: Path) -> None:
+    record = records.read(scanned)
+    assert record.policy is not None
+    printed = docaudit("gate", scanned).output
+    for part in (
+        f"model {record.target.name} (sha256 {record.target.sha256[:12]})",
+        f"(sha256 {record.corpus.sha256[:12]})",
+        f"scanned {record.timing.started}",
+        f"policy default (sha256 {record.policy.sha256[:12]})",
+    ):
+        assert part in printed
+
+
+def test_gate_refuses_the_record_of_another_model_or_data_set(scanned: Path, tmp_path: Path) -> None:
+    model, data = scanned.parent / "model", scanned.parent / "data"
+    assert docaudit("gate", scanned, "--model", model, "--data", data).exit_code == 10
+    other = shutil.copytree(model, tmp_path / "model")
+    (other / "model.safetensors").write_bytes(b"another")
+    (other / "generation_config.json").write_text("{}")
+    result = docaudit("gate", scanned, "--model", other)
+    assert result.exit_code == 2
+    assert "model.safetensors is not the file that was scanned" in result.output
+    assert "generation_config.json is there, and not in the record" in result.output
+    later = shutil.copytree(data, tmp_path / "data")
+    (later / "manifest.toml").write_text((later / "manifest.toml").read_text() + "\n")
+    result = docaudit("gate", scanned, "--model", model, "--data", later)
+    assert (result.exit_code, "the record is of another data set" in result.output) == (2, True)
+
+
+def test_gate_hashes_a_model_without_any_library_of_models(scanned: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from audit.workflows.gate import gate_record\n"
+        f"gate_record(Path({str(scanned)!r}), 'default', Path({str(scanned.parent / 'model')!r}), "
+        f"Path({str(scanned.parent / 'data')!r}))\n"
+        "assert not {'torch', 'transformers', 'scipy'} & set(sys.modules), 'a heavy import'"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+FALSE = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit code 0)"
+
+
+def is_clean(printed: str) -> bool:
+    return "\x1b[2J" not in printed and not any(line.startswith("PASSED") for line in printed.splitlines())
+
+
+@pytest.mark.parametrize("place", ["target.name", "corpus.name", "timing.started", "policy.name", "corpus.documents"])
+def test_no_text_of_a_record_writes_a_verdict_on_the_terminal(place: str, content: Content, tmp_path: Path) -> None:
+    part, name = place.split(".")
+    content[part][name] = {FALSE: "many"} if name == "documents" else FALSE
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    result = docaudit("gate", tmp_path)
+    assert result.exit_code in (2, 10)
+    assert is_clean(result.output)
+
+
+def test_no_text_of_a_policy_writes_a_verdict_on_the_terminal(scanned: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    name = json.dumps(f"mine{FALSE}")
+    for limit in ('attack = "reconstruction"\nmetric = "excess_pr.unique"', f"attack = {name}\nmetric = 'x'"):
+        policy.write_text(f"schema = 1\nname = {name}\n[[limits]]\n{limit}\nmax = 0.05\nrationale = 'ours'\n")
+        result = docaudit("gate", scanned, "--policy", policy)
+        assert result.exit_code != 0
+        assert is_clean(result.output)
+
+
+def test_no_text_of_an_attestation_writes_a_verdict_on_the_terminal(scanned: Path, tmp_path: Path) -> None:
+    from audit.attestation import FILE_NAME
+    from audit.workflows.attest import attest
+
+    attest(scanned, out=tmp_path / FILE_NAME)
+    statement = json.loads((tmp_path / FILE_NAME).read_text())
+    statement["subject"][0]["name"] = FALSE
+    statement["predicate"]["result"] = FALSE
+    (tmp_path / FILE_NAME).write_text(json.dumps(statement))
+    result = docaudit("verify", scanned, "--attestation", tmp_path / FILE_NAME)
+    assert result.exit_code == 10
+    assert is_clean(result.output)
+
+
+def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
+    for name in ("optimizer.pt", "training_args.bin", "rng_state.pth"):
+        (model / name).write_bytes(b"left over from the training")
+    (model / ".git").mkdir()
+    (model / ".git" / "hook.py").write_text("pass")
+    quiet = docaudit("gate", scanned, "--model", model)
+    assert quiet.exit_code == 10
+    assert "were not scanned" not in quiet.output
+    (model / "onnx").mkdir()
+    for name in ("model.gguf", "pytorch_model.bin", "onnx/model.onnx", "modeling_evil.py"):
+        (model / name).write_bytes(b"what a loader may take")
+    refused = docaudit("gate", scanned, "--model", model)
+    assert refused.exit_code == 2
+    assert "pytorch_model.bin was not scanned" in " ".join(refused.output.split())
+    (model / "model.gguf").unlink()
+    (model / "pytorch_model.bin").unlink()
+    result = docaudit("gate", scanned, "--model", model)
+    assert result.exit_code == 10
+    said = "modeling_evil.py, onnx/model.onnx were not scanned: the verdict says nothing"
+    assert said in " ".join(result.output.split())
+    attest(scanned, out=tmp_path / "a.jsonl")
+    notes = verify(scanned, model=model, attestation=tmp_path / "a.jsonl")[1].notes
+    assert any("modeling_evil.py, onnx/model.onnx" in note for note in notes)
+
+
+def test_gate_refuses_code_that_the_configuration_runs(scanned: Path, content: Content, tmp_path: Path) -> None:
+    model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
+    (model / "config.json").write_text('{"model_type": "layoutlm", "auto_map": {"AutoModel": "modeling_evil.Evil"}}')
+    files = hash_files(model)
+    content["target"].update(files=files, sha256=digest_of_files(files))
+    (tmp_path / "record.json").write_text(json.dumps(content))
+    assert docaudit("gate", tmp_path, "--model", model).exit_code == 10
+    (model / "modeling_evil.py").write_text("pass")
+    refused = docaudit("gate", tmp_path, "--model", model)
+    assert refused.exit_code == 2
+    assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(refused.output.split())
