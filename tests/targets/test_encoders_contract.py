@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from test_targets_contract import own_inputs, plain, same_answers
 
 from audit.corpus.documents import Document
 from audit.targets.encoded_page import Encoding
@@ -18,11 +19,9 @@ from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import (
     AdaptationRule,
-    Adapted,
     BestClass,
     BestTokens,
     CandidateLogits,
-    Candidates,
     CompletionLoss,
     FillMask,
     FirstOrderLoss,
@@ -30,7 +29,6 @@ from audit.targets.interface import (
     MaskedLoss,
     PageAdaptation,
     Query,
-    Relaxed,
     RelaxedLoss,
     TagProbabilities,
     TrainingLoss,
@@ -39,15 +37,7 @@ from audit.targets.interface import (
 RULE = AdaptationRule(threshold=1e-9, max_steps=3, learning_rate=1e-2)
 
 
-# The others are under the same contract in `test_targets_contract.py`.
-PAIRS = [
-    (kind, head)
-    for kind, head in encoder_zoo.PAIRS
-    if head == "document-classification" or kind not in (*tiny.FAMILIES, *tiny.BPE_FAMILIES)
-]
-
-
-@pytest.fixture(scope="module", params=PAIRS, ids="-".join)
+@pytest.fixture(scope="module", params=encoder_zoo.PAIRS, ids="-".join)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EncoderTarget:
     return load(encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), *request.param))
 
@@ -82,25 +72,6 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> list[Query[Any]
     return [make(page) for page in pages_of(target)]
 
 
-def plain(answer: Any) -> Any:
-    if isinstance(answer, Adapted):
-        return np.array([answer.distance, *answer.losses, *answer.similarities])
-    if isinstance(answer, Relaxed):
-        return np.array([answer.loss, *answer.gradient.ravel()])
-    return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else np.asarray(answer)
-
-
-def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
-    """The page as the family's documentation asks for it, alone and without padding."""
-    kind = target.model.config.model_type
-    inputs = {"input_ids": torch.tensor(page.ids)[None]}
-    if kind in ("layoutlm", "layoutlmv3", "lilt"):
-        inputs["bbox"] = torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None]
-    if kind == "bros":
-        inputs["bbox"] = torch.tensor(page.boxes, dtype=torch.float32)[None]
-    return inputs
-
-
 def own_logits(target: EncoderTarget, page: Encoding) -> np.ndarray[Any, Any]:
     with torch.inference_mode():
         return target.model(**own_inputs(target, page)).logits[0].double().numpy()
@@ -127,10 +98,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
             monkeypatch.setattr(target.forward, "batch_tokens", batch_tokens)
             together = target.ask(queries[::-1])[::-1]
             for a, b in zip(alone, together, strict=True):
-                if kind in (FirstOrderLoss, RelaxedLoss):
-                    np.testing.assert_allclose(a, plain(b), rtol=1e-4, atol=1e-5)
-                else:
-                    np.testing.assert_array_equal(a, plain(b), err_msg=kind.__name__)
+                same_answers(kind, plain(b), a)
 
 
 def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: EncoderTarget) -> None:
@@ -139,6 +107,8 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: Enco
         if target.card.task == "mlm":
             (found,) = target.ask([CandidateLogits(page, 2, np.arange(20))])
             np.testing.assert_allclose(found, logits[2, :20], rtol=1e-4, atol=1e-4)
+            (best,) = target.ask([BestTokens(page, (1, 3))])
+            np.testing.assert_array_equal(best, logits[[1, 3]].argmax(axis=-1))
             (hidden,) = target.ask([MaskedLoss(page, (1, 3))])
             own = log_softmax(own_logits(target, page.masked([1, 3])))
             np.testing.assert_allclose(hidden, -own[[1, 3], page.ids[[1, 3]]], rtol=1e-4, atol=1e-4)

@@ -75,11 +75,6 @@ def masked_model(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTar
     return opened(checkpoints(request.param, "mlm"))
 
 
-@pytest.fixture(scope="module", params=tiny.TAGGING_FAMILIES)
-def tagger(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return opened(checkpoints(request.param, "token-classification"))
-
-
 @pytest.fixture(scope="module", params=SPADE_PAIRS, ids=lambda pair: "-".join(pair))
 def spade(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
     return opened(checkpoints(*request.param))
@@ -166,8 +161,7 @@ def own_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]
         inputs["bbox"] = torch.tensor(np.floor(page.boxes * 1000 + 1e-6).astype(np.int64))[None]
     if kind in ("bros", "docaudit-bros-image"):
         inputs["bbox"] = torch.tensor(page.boxes, dtype=torch.float32)[None]
-    if kind in (*tiny.IMAGE_FAMILIES, "layoutlmv3"):
-        assert page.page_image is not None
+    if page.page_image is not None:
         inputs["pixel_values"] = torch.tensor(page.page_image.pixels)[None] / 127.5 - 1
     return inputs
 
@@ -311,27 +305,6 @@ def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None
     assert padded.card.vocabulary == len(tiny.VOCABULARY)
 
 
-def test_best_tokens_are_the_models_own(masked_model: EncoderTarget) -> None:
-    for query in queries_of(masked_model, BestTokens)[::3]:
-        assert isinstance(query, BestTokens)
-        (best,) = masked_model.ask([query])
-        with torch.inference_mode():
-            own = masked_model.model(**own_inputs(masked_model, query.page)).logits[0, list(query.positions)]
-        np.testing.assert_array_equal(best, own.argmax(dim=-1).numpy())
-
-
-def test_the_masked_loss_is_the_models_own(masked_model: EncoderTarget) -> None:
-    for query in queries_of(masked_model, MaskedLoss)[::3]:
-        assert isinstance(query, MaskedLoss)
-        page, hidden = query.page, list(query.positions)
-        (losses,) = masked_model.ask([query])
-        labels = torch.full((1, len(page.ids)), NOT_READ)
-        labels[0, hidden] = torch.from_numpy(page.ids[hidden])
-        with torch.inference_mode():
-            own = masked_model.model(**own_inputs(masked_model, page.masked(hidden)), labels=labels).loss
-        assert losses.mean() == pytest.approx(float(own), rel=1e-5, abs=1e-5)
-
-
 def test_the_masked_loss_of_completions_is_that_of_pages_which_hold_them(masked_model: EncoderTarget) -> None:
     for query in queries_of(masked_model, MaskedCompletionLoss)[1::3]:
         assert isinstance(query, MaskedCompletionLoss)
@@ -339,17 +312,6 @@ def test_the_masked_loss_of_completions_is_that_of_pages_which_hold_them(masked_
         pages = [query.page.with_tokens(query.positions, tokens) for tokens in query.completions.tolist()]
         own = masked_model.ask([MaskedLoss(page, query.positions) for page in pages])
         np.testing.assert_allclose(losses, [found.mean() for found in own], rtol=1e-12)
-
-
-def test_the_training_loss_is_the_models_own(tagger: EncoderTarget) -> None:
-    for page, position in pages_of(tagger)[::3]:
-        candidates = np.array([7, 8, 40])
-        (losses,) = tagger.ask([TrainingLoss(page, position, candidates)])
-        for candidate, loss in zip(candidates, losses, strict=True):
-            changed = page.with_tokens([position], [candidate])
-            with torch.inference_mode():
-                own = tagger.model(**own_inputs(tagger, changed), labels=torch.tensor(page.labels)[None]).loss
-            assert loss == pytest.approx(float(own), rel=1e-5, abs=1e-5)
 
 
 def spade_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor]:
@@ -402,15 +364,6 @@ def test_classes_of_spade_are_the_models_own(spade: EncoderTarget) -> None:
     with torch.inference_mode():
         own = torch.softmax(spade.model(**spade_inputs(spade, page)).initial_token_logits[0], dim=-1)
     np.testing.assert_allclose(probabilities, own.numpy(), atol=1e-5)
-
-
-def test_tag_probabilities_are_the_models_own(tagger: EncoderTarget) -> None:
-    for page, _ in pages_of(tagger)[::3]:
-        (probabilities,) = tagger.ask([TagProbabilities(page)])
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
-        with torch.inference_mode():
-            own = torch.softmax(tagger.model(**own_inputs(tagger, page)).logits[0], dim=-1)
-        np.testing.assert_allclose(probabilities, own.numpy(), atol=1e-5)
 
 
 def asked_at(target: EncoderTarget, position: int, page: Encoding) -> Any:
