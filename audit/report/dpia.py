@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from audit.defenses.measured import Comparison
-from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
@@ -22,20 +20,6 @@ from audit.report.residual import residual_risk
 NAME = "dpia.md"
 _SPECIAL = re.compile(r"[\\`*_\[\]#|]")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
-
-
-def write(
-    record: AuditRecord, verdict: Verdict, policy: Policy, out: Path, comparisons: Sequence[Comparison] = ()
-) -> Path:
-    """Write `dpia.md` into `out`, whole or not at all, and return its path.
-
-    Raises:
-        RenderError: a template, `defenses.toml` or `frameworks.toml` is missing or broken.
-        EngineError: the file could not be written.
-    """
-    path = out / NAME
-    write_atomically(path, dpia(record, verdict, policy, comparisons).encode())
-    return path
 
 
 def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:

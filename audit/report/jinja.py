@@ -29,24 +29,10 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    own = {name: each for name, each in vars(numbers).items() if getattr(each, "__module__", "") == numbers.__name__}
+    made.filters.update(own)
     made.filters.update(
-        show=numbers.show,
-        bare=numbers.bare,
-        interval=numbers.interval,
-        between=numbers.between,
-        between_of_hundred=numbers.between_of_hundred,
-        reached=numbers.reached,
-        plain=numbers.plain,
-        exact=numbers.exact,
-        at_least=numbers.at_least,
-        limit_text=numbers.limit_text,
-        moment=numbers.moment,
-        day=numbers.day,
-        duration=numbers.duration,
-        axis_value=numbers.axis_value,
-        category=lambda name: CATEGORY_LABELS.get(name, name),
-        capitalize_first=sentence_case,
-        linked=linked,
+        category=lambda name: CATEGORY_LABELS.get(name, name), capitalize_first=sentence_case, linked=linked
     )
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from audit.measurements import Estimate, Measurement
 from audit.record import AuditRecord, Completed
@@ -34,8 +34,15 @@ _FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
 def measurements_csv(record: AuditRecord) -> str:
-    """All measurements of a record as CSV, a row each, numbers in full precision; usefulness comes last."""
-    return csv_text(COLUMNS, (_row(attack, item) for attack, item in _all(record)))
+    """Write all measurements of a record as CSV, a row each, numbers in full precision; usefulness comes last."""
+    completed = (one for one in record.attacks if isinstance(one, Completed))
+    done = [(one.attack, report_of(one.attack), one.measurements) for one in completed]
+    rows = [
+        {"attack": name, "label": text.label(item.name), **_numbers(item)}
+        for name, text, items in (*done, ("usefulness", UTILITY, record.utility))
+        for item in items
+    ]
+    return csv_text(COLUMNS, rows)
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
@@ -55,20 +62,7 @@ def _plain(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 
-def _row(attack: str, item: Measurement) -> dict[str, object]:
-    report = report_of(attack) if attack else UTILITY
-    return {"attack": attack or "usefulness", "label": report.label(item.name), **_numbers(item)}
-
-
-def _all(record: AuditRecord) -> Iterator[tuple[str, Measurement]]:
-    for result in record.attacks:
-        if isinstance(result, Completed):
-            yield from ((result.attack, item) for item in result.measurements)
-    yield from (("", item) for item in record.utility)
-
-
 def _numbers(item: Measurement) -> dict[str, object]:
     if not isinstance(item, Estimate):
         return {"metric": item.name, "n": item.n, "unresolved": item.reason, "needed": item.needed}
-    names = ("value", "low", "high", "level", "n", "unit", "clusters", "null", "null_kind", "method")
-    return {"metric": item.name, **{name: getattr(item, name) for name in names}}
+    return {"metric": item.name, **{name: getattr(item, name) for name in COLUMNS[3:13]}}

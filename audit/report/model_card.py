@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import UsageError
-from audit.files import write_atomically
 from audit.measurements import Estimate
 from audit.policy import Decision, Verdict
 from audit.record import AuditRecord, Completed
@@ -50,17 +48,6 @@ class Source:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"https?://[\x21-\x7e]+", self.url):
             raise UsageError(f"--source {self.url}: no address", "give one that begins with https://")
-
-
-def write(card: str, folder: Path) -> Path:
-    """Write a card as `model-card.md` into a folder, whole or not at all, and return its path.
-
-    Raises:
-        EngineError: the file could not be written.
-    """
-    path = folder / NAME
-    write_atomically(path, card.encode())
-    return path
 
 
 def model_card(record: AuditRecord, verdict: Verdict, source: Source | None = None) -> str:

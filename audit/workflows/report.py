@@ -10,7 +10,7 @@ from audit import policy as policies
 from audit.defenses import measured
 from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
-from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files
+from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
@@ -88,14 +88,11 @@ def report_records(
     if evidence is not None and not evidence.is_dir():
         raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
     if len(paths) > 1 and (out is None or reveal):
-        raise UsageError(
-            "a trend of several records needs --out" if out is None else "a trend has no values to reveal",
-            "docaudit report RECORD RECORD ... --out FOLDER",
-        )
-    if len(paths) > 1 and defenses:
-        raise UsageError("a trend of several records has no plan for countermeasures to join", "give one record")
-    if len(paths) > 1 and dpia:
-        raise UsageError("an impact assessment is of one model", "give one record")
+        problem = "a trend of several records needs --out" if out is None else "a trend has no values to reveal"
+        raise UsageError(problem, "docaudit report RECORD RECORD ... --out FOLDER")
+    if len(paths) > 1 and (defenses or dpia):
+        problem = "a trend of several records has no plan for countermeasures to join"
+        raise UsageError(problem if defenses else "an impact assessment is of one model", "give one record")
     if out is not None:
         check_folder("--out", out)
     read = [read_record(path) for path in paths]
@@ -114,7 +111,9 @@ def report_records(
         protect(private)
     written = file_of(paths[0]).read_bytes()
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
-    assessment = assessments.write(read[0], verdicts[0], chosen, folder, comparisons) if dpia else None
+    assessment = folder / assessments.NAME if dpia else None
+    if assessment is not None:
+        write_atomically(assessment, assessments.dpia(read[0], verdicts[0], chosen, comparisons).encode())
     return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
 
 
@@ -142,7 +141,8 @@ def model_card_of(path: Path, policy: str, out: Path | None, source: str | None)
     if out is None:
         return card, None
     _make_folder(out)
-    return card, cards.write(card, out)
+    write_atomically(out / cards.NAME, card.encode())
+    return card, out / cards.NAME
 
 
 def revealed_in(evidence: Path) -> Path | None:
