@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from audit.attacks.text import CATEGORY_LABELS, AttackText
+from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision, Outcome
 from audit.policy.identity import Looser
@@ -69,7 +68,6 @@ class MeasurementRow:
     """One measurement that could be resolved."""
 
     name: str
-    section: str
     label: str
     value: str
     between: str
@@ -81,7 +79,7 @@ class MeasurementRow:
 
 @dataclass(frozen=True)
 class MeasurementGroup:
-    """The measurements that share the first part of their name, by section; `unit` is set where all count the same."""
+    """The measurements that share the first part of their name; `unit` is set where all count the same."""
 
     label: str
     meaning: str
@@ -171,12 +169,11 @@ def measurement_table(measurements: Sequence[Measurement], report: AttackText) -
     """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
     estimates = [item for item in measurements if isinstance(item, Estimate)]
     letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in estimates))}
-    names = {item.name for item in measurements}
     groups: dict[str, list[Estimate]] = {}
     for item in estimates:
         groups.setdefault(report.family(item.name), []).append(item)
     return MeasurementTable(
-        tuple(_group(items, report, letters, names) for items in groups.values()), _gaps(measurements, report), letters
+        tuple(_group(items, report, letters) for items in groups.values()), _gaps(measurements, report), letters
     )
 
 
@@ -193,21 +190,13 @@ def _gaps(measurements: Sequence[Measurement], report: AttackText) -> tuple[Miss
     )
 
 
-def _group(
-    items: Sequence[Estimate], report: AttackText, letters: dict[str, str], names: AbstractSet[str]
-) -> MeasurementGroup:
+def _group(items: Sequence[Estimate], report: AttackText, letters: dict[str, str]) -> MeasurementGroup:
     units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
-    rows = [measurement_row(item, report, letters, names) for item in items]
+    rows = [measurement_row(item, report, letters) for item in items]
     if unit:
         rows = [replace(row, n=row.n.removesuffix(f"{numbers.NBSP}{unit}")) for row in rows]
-    return MeasurementGroup(report.family(items[0].name), report.meaning(items[0].name), unit, _by_section(rows))
-
-
-def _by_section(rows: list[MeasurementRow]) -> tuple[MeasurementRow, ...]:
-    """Rows without a section first, then section by section as they appear."""
-    order = list(dict.fromkeys(["", *(row.section for row in rows)]))
-    return tuple(sorted(rows, key=lambda row: order.index(row.section)))
+    return MeasurementGroup(report.family(items[0].name), report.meaning(items[0].name), unit, tuple(rows))
 
 
 def _letter(index: int) -> str:
@@ -216,19 +205,15 @@ def _letter(index: int) -> str:
     return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
 
 
-def measurement_row(
-    item: Estimate, report: AttackText, letters: dict[str, str], names: AbstractSet[str]
-) -> MeasurementRow:
+def measurement_row(item: Estimate, report: AttackText, letters: dict[str, str]) -> MeasurementRow:
     """One measurement with everything needed to trust it."""
-    section, label = _section(item.name, report, names)
     form = report.form(item.name)
     hits = numbers.exact_count(item) if report.counted(item.name) else None
     value = numbers.show(item.value, form, 3)
     level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
     return MeasurementRow(
         name=item.name,
-        section=section,
-        label=label,
+        label=report.qualifier(item.name) or "overall",
         value=value if hits is None else f"{value} ({hits:,})",
         between=numbers.interval(item, form, 3) + level,
         n=_units(item),
@@ -236,16 +221,6 @@ def measurement_row(
         null=_null(item, report),
         method=letters[item.method],
     )
-
-
-def _section(name: str, report: AttackText, names: AbstractSet[str]) -> tuple[str, str]:
-    """The section of a table that a measurement belongs to (what a kind of value divides), and its label there."""
-    whole, _, last = name.rpartition(".")
-    if last in CATEGORY_LABELS and whole:
-        return report.qualifier(whole), CATEGORY_LABELS[last]
-    if any(f"{name}.{category}" in names for category in CATEGORY_LABELS):
-        return report.qualifier(name), "all kinds"
-    return "", report.qualifier(name) or "overall"
 
 
 def _null(item: Estimate, report: AttackText) -> str:
