@@ -187,7 +187,7 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
         rng = np.random.default_rng([seed, providers, round(100 * leak), 1])
         table = planted(providers, leak, rng)
         calls = zero_knowledge(table.features["accuracy"], table.features["similarity"], seed=0)
-        for name, interval in _intervals(table, Inference({"azk": calls[None]}, None, {}, {}), rng):
+        for name, interval in _intervals(table, Inference({"azk": calls[None]}, None, {}), rng):
             found[name] += interval.bounds[0][1] > CHANCE
             covered[name] += interval.low <= truth[name] <= interval.high
     half = providers // 2

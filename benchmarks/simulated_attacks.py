@@ -254,15 +254,14 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
     table = build_choices(hidden, outcomes, alike=True)  # type: ignore[arg-type]
     held = attribute_measures.gated_methods(table) | attribute_measures.counted_methods(table)
     limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
-    kinds = KindsCheck(attribute_measures.ALLOWED)
-    jobs: list[Any] = [*attribute_measures.jobs(table, Streams(rng), kinds)]
-    jobs = [job for job in jobs if _limited(job, limited) or job.func == kinds.measure]
+    streams = Streams(rng)
+    jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams) if _limited(job, limited)]
     total = int(member.sum())
     return Findings(
         tuple(job() for job in jobs),
         methods=held,
         coverage=(Coverage("all", total, total, "values"),),
-        checks=kinds.check(),
+        checks=attribute_measures.check_kinds(table, streams),
     )
 
 

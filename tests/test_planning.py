@@ -400,7 +400,7 @@ def test_a_leak_is_confirmed_less_often_among_more_limits():
     assert among.power < alone.power
     assert replace(among, power=alone.power) == alone
     # What has no units is no test: it costs nothing.
-    untested = planned(made, AUC, limit("membership", "tpr_at_fpr_1", max=0.65)).limits[0].resolution
+    untested = planned(made, AUC, limit("membership", "tpr_at_fpr_10", max=0.65)).limits[0].resolution
     assert untested == alone
 
 

@@ -160,7 +160,7 @@ def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():
 def test_a_metric_without_units_has_a_row_that_says_so():
     made = corpus(pages(50, 50), "token-classification")
     found = planned(
-        made, limit("membership", "tpr_at_fpr_1", max=0.1), limit("reconstruction", "pr.member.attack", max=0.9)
+        made, limit("membership", "tpr_at_fpr_10", max=0.2), limit("reconstruction", "pr.member.attack", max=0.9)
     )
     assert [one.outcome for one in found.limits] == ["no plan", "no plan"]
     assert all(one.blockers == (Blocker("no plan", "no plan for this metric"),) for one in found.limits)

@@ -21,8 +21,8 @@ from audit.targets.utility import estimate
 
 LOW = "low_fpr_advantage"
 """True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
-RATES = {"10": 0.1, "1": 0.01}
-"""The false-positive rates that are looked at, in per cent and as shares."""
+TPR, RATE = "tpr_at_fpr_10", 0.1
+"""The share of members found at this rate of false alarms."""
 N_BINS = 20
 OUTER = 0.02
 """Share of all scores at either end that the outermost bins take in (ours): one that lies far out would leave all the
@@ -55,18 +55,14 @@ class ScoreComparison:
         """The chance that a member scores higher than another; null: 0.5."""
         return estimate(name, auc_interval(*sides, alphas=ALPHAS, unit=self.unit), f"{self.unit}s", 0.5, "chance")
 
-    def measure_rates(
-        self, name: str, fpr_name: str, sides: TwoSides, rate: float, rng: Generator
-    ) -> tuple[Measurement, Measurement]:
-        """The share of members found at a false-positive rate, and that rate as it came out; null: the rate itself."""
-        point = tpr_at_fpr(*sides, rate, rng, alphas=ALPHAS, unit=self.unit)
+    def measure_tpr(self, sides: TwoSides, rng: Generator) -> Measurement:
+        """Measure the share of members found at a false-positive rate of 10 %; null: that rate."""
+        point = tpr_at_fpr(*sides, RATE, rng, alphas=ALPHAS, unit=self.unit)
         if point is None:
             n = len(sides[1])
             reason = f"not resolvable with {n} {self.nonmembers}, of which half set the threshold"
-            needed = nonmembers_needed(rate)
-            return Unresolved(name, reason, n, needed), Unresolved(fpr_name, reason, n, needed)
-        unit = f"{self.unit}s"
-        return estimate(name, point.tpr, unit, rate, "chance"), estimate(fpr_name, point.fpr, unit, rate, "chance")
+            return Unresolved(TPR, reason, n, nonmembers_needed(RATE))
+        return estimate(TPR, point.tpr, f"{self.unit}s", RATE, "chance")
 
     def measure_advantage(self, name: str, sides: TwoSides) -> tuple[Measurement, float | None]:
         """The advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""

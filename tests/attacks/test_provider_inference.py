@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
-from sklearn.ensemble import RandomForestClassifier
 
+from audit.attacks import TEXTS
 from audit.attacks.provider_membership import ProviderMembership, methods
 from audit.attacks.provider_membership import inference as inferring
 from audit.attacks.provider_membership.features import ProviderTable
@@ -27,7 +27,7 @@ from audit.attacks.provider_membership.methods import (
     training_share,
     zero_knowledge,
 )
-from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS, METRICS, POWER
+from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS, POWER
 from audit.attacks.provider_membership.scores import measure_certain
 from audit.attacks.provider_membership.uncertainty import (
     Permuted,
@@ -49,6 +49,9 @@ pytestmark = pytest.mark.slow
 
 LOWER = ("loss", "memory_change")
 SHARE = 0.15
+
+
+METRICS = {*TEXTS["provider_membership"].names} - {"blind_auc", "absent_key"}
 
 
 def rng(seed=0):
@@ -189,44 +192,28 @@ def test_a_side_of_three_is_too_small_to_learn_from():
 
 def test_the_forest_judges_nobody_that_it_learned_from():
     table = planted()
-    _, columns = inferring.forest_features(table)
+    columns = inferring.forest_features(table)
     judged = partial_knowledge(columns, table.member, SHARE, 3)
     known = training_share(table.member, SHARE, rng(3))
-    assert np.flatnonzero(np.isnan(judged.probability)).tolist() == known.tolist()
-    assert np.isnan(judged.calls[known]).all()
+    assert np.flatnonzero(np.isnan(judged)).tolist() == known.tolist()
 
 
 def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
     table = planted(effect=1.0)
-    _, columns = inferring.forest_features(table)
+    columns = inferring.forest_features(table)
     known = training_share(table.member, SHARE, rng(4))
     monkeypatch.setattr(methods, "training_share", lambda *_: known)
     turned = ~table.member
     turned[known] = table.member[known]
-    first, second = (partial_knowledge(columns, member, SHARE, 4).probability for member in (table.member, turned))
+    first, second = (partial_knowledge(columns, member, SHARE, 4) for member in (table.member, turned))
     assert np.array_equal(first, second, equal_nan=True)
     assert len(np.unique(first)) > 10
-
-
-def test_the_forest_says_what_one_of_scikit_learn_says(monkeypatch):
-    table = planted(effect=1.0, features=FEATURES[:4])
-    _, columns = inferring.forest_features(table)
-    monkeypatch.setattr(methods, "N_TREES", 1500)
-    monkeypatch.setattr(methods, "LEAVES", (1,))
-    judged = partial_knowledge(columns, table.member, 0.4, 5)
-    known = training_share(table.member, 0.4, rng(5))
-    theirs = RandomForestClassifier(1500, random_state=0).fit(columns[known], table.member[known])
-    rest = ~np.isnan(judged.probability)
-    gap = np.abs(judged.probability[rest] - theirs.predict_proba(columns[rest])[:, 1])
-    assert gap.max() < 0.06  # four standard errors of the difference of two means of 1,500 trees
-    np.testing.assert_allclose(judged.importance, theirs.feature_importances_, atol=0.02)
 
 
 def test_without_a_feature_in_the_training_share_the_forest_is_undecided():
     member = np.arange(20) < 10
     judged = partial_knowledge(np.full((20, 2), np.nan), member, 0.4, 0)
-    assert set(judged.probability[~np.isnan(judged.probability)]) == {0.5}
-    assert judged.importance.tolist() == [0, 0]
+    assert set(judged[~np.isnan(judged)]) == {0.5}
 
 
 def test_a_missing_feature_is_the_median_of_the_training_share():
@@ -237,17 +224,8 @@ def test_a_missing_feature_is_the_median_of_the_training_share():
     probabilities = []
     for value in (np.nan, np.median(column[known])):
         column[place] = value
-        probabilities.append(partial_knowledge(column[:, None], table.member, SHARE, 0).probability[place])
+        probabilities.append(partial_knowledge(column[:, None], table.member, SHARE, 0)[place])
     assert probabilities[0] == probabilities[1]
-
-
-def test_importance_goes_to_the_feature_that_matters():
-    table = planted(150, 150, effect=0.0)
-    features = {**table.features, "confidence": table.features["confidence"] + 3 * table.member}
-    found = infer(replace(table, features=features), SILENT, n_seeds=2, share=SHARE)
-    assert max(found.importance, key=found.importance.__getitem__) == "confidence"
-    assert sum(found.importance.values()) == pytest.approx(1)
-    assert tuple(found.importance) == FEATURES
 
 
 # ---------------------------------------------------------------- all methods
@@ -260,7 +238,7 @@ def test_a_planted_effect_is_found_by_every_method():
             assert found[name].low > found[name].null, name
     assert isinstance(found["tpr_at_fpr_10"], Unresolved)  # 60 providers out, of which 72 would resolve it
     assert found["tpr_at_fpr_10"].needed == 72
-    assert all(found[f"auc.{name}"].low > 0.5 for name in (*FEATURES, *MEMORY))
+    assert all(found[f"auc.{name}"].low > 0.5 for name in ("loss", "memory_similarity"))
 
 
 def test_the_balanced_accuracy_of_azk_is_that_of_the_best_threshold():
@@ -434,7 +412,7 @@ def test_the_null_of_one_seed_is_hypergeometric(method):
 def test_only_providers_that_no_forest_knows_are_permuted():
     calls = np.array([[np.nan, 1, 1, 1, np.nan, 0, 0, 0], [1, 1, 0, np.nan, 0, 1, 0, np.nan]])
     member = np.arange(8) < 4
-    found = permute_labels(Inference({"apk": calls}, None, {}, {}), member, rng(), SILENT, n_permutations=400)
+    found = permute_labels(Inference({"apk": calls}, None, {}), member, rng(), SILENT, n_permutations=400)
     assert found["apk"].n == 4
     assert found["apk"].observed == 0.5 + ((1 + 0.5) / 2 - (0.5 + 0) / 2) / 2  # of the mean over both seeds
     # Which two of the calls 1, 0.5, 0.5 and 0 are the members'.
@@ -443,7 +421,7 @@ def test_only_providers_that_no_forest_knows_are_permuted():
 
 def test_where_forests_know_almost_everybody_there_is_no_p_value():
     calls = np.array([[np.nan, 1, 1, 0, 0, 0], [1, np.nan, 1, 0, 0, 0]])
-    inference = Inference({"apk": calls, "azk": np.nan_to_num(calls)}, None, {}, {})
+    inference = Inference({"apk": calls, "azk": np.nan_to_num(calls)}, None, {})
     assert [*permute_labels(inference, np.arange(6) < 3, rng(), SILENT, n_permutations=2)] == ["azk"]
 
 
@@ -458,7 +436,7 @@ def test_the_p_value_keeps_its_level():
             rest = np.setdiff1d(np.arange(n), known)
             nearest = known[np.abs(places[rest][:, None] - places[known]).argmin(axis=1)]
             calls[seed, rest] = member[nearest]
-        found = permute_labels(Inference({"apk": calls}, None, {}, {}), member, draw, SILENT, n_permutations=59)
+        found = permute_labels(Inference({"apk": calls}, None, {}), member, draw, SILENT, n_permutations=59)
         alarms += found["apk"].p_value <= 0.1
     assert 10 <= alarms <= 66
 
@@ -498,11 +476,10 @@ def test_a_guess_of_which_one_side_was_not_judged_is_chance():
 def test_inference_and_permuting_tell_their_progress():
     steps = Steps()
     found = measure_table(planted(20, 20), rng(), steps, n_seeds=2, n_permutations=4, share=SHARE)
-    assert steps.stages == {"provider membership: inference": [6, 6], "provider membership: permutations": [4, 4]}
+    assert steps.stages == {"provider membership: inference": [2, 2], "provider membership: permutations": [4, 4]}
     assert set(diagnostics(found)) == {
         *(f"{kind}.{method}" for kind in ("permutation_p", "permuted", "called", "seed_spread") for method in METHODS),
         *(f"called.{name}" for name in MEMORY),
-        *(f"importance.{name}" for name in FEATURES),
     }
 
 
@@ -526,7 +503,7 @@ def tables():
         "one side of two": few,
         "one side of one": planted(1, 30),
         "all members": planted(30, 0),
-        "nobody": full.at_least(1000),
+        "nobody": full.take(np.array([], int)),
         "one provider": full.take(np.array([0])),
         "no memory": planted(20, 20, features=FEATURES),
         "no reference": planted(20, 20, features=FEATURES[:4]),
@@ -548,7 +525,7 @@ def measured_on(name):
 @pytest.mark.parametrize("name", tables())
 def test_every_metric_has_one_measurement_whatever_the_table(name):
     found = measured_on(name)
-    assert tuple(item.name for item in found.findings.measurements) == METRICS
+    assert sorted(item.name for item in found.findings.measurements) == sorted(METRICS)
     for item in found.findings.measurements:
         if isinstance(item, Estimate):
             lowest, highest = (-1, 1) if item.name.startswith("low_fpr") else (0, 20)
@@ -688,7 +665,7 @@ def test_an_attack_that_says_nothing_is_no_measurement():
     items = by_name(found)
     for name in ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in ("azk", "apk")), "auc.apk"):
         assert "every provider is called the same" in items[name].reason
-    for name in ("auc", "auc.loss", "auc.memory_change"):
+    for name in ("auc", "auc.loss", "auc.memory_similarity"):
         assert "same value" in items[name].reason
     assert found.surest.size == 0
     assert diagnostics(found)["called.azk"] == 0
@@ -711,24 +688,13 @@ def test_the_share_called_members_is_given():
 def test_the_primary_method_is_apk_where_there_is_a_reference():
     with_reference = measured_on("full")
     without = measured(tables()["no reference"], n_seeds=1, n_permutations=1, missing_reference="nobody gave one")
-    assert by_name(without)["auc"].reason == by_name(without)["auc.loss_change"].reason == "nobody gave one"
+    assert by_name(without)["auc"].reason == "nobody gave one"
     assert "no finite number" in by_name(measured_on("no reference"))["auc"].reason
     assert measured_on("no reference").primary == "apk"
     assert (with_reference.primary, without.primary) == ("apk", "azk")
     for found in (with_reference, without):
         items = by_name(found)
         assert items["balanced_accuracy"].value == items[f"balanced_accuracy.{found.primary}"].value
-
-
-def test_providers_with_few_questions_are_left_out_of_s5_and_s10():
-    table = planted(60, 60)
-    found = by_name(measured(table))
-    for questions in (5, 10):
-        known = found[f"balanced_accuracy.azk.s{questions}"].n
-        assert known == int((table.n_questions >= questions).sum())
-    assert table.at_least(10).names == tuple(
-        name for name, n in zip(table.names, table.n_questions, strict=True) if n >= 10
-    )
 
 
 def test_the_surest_are_members_rightly_named_by_score():
@@ -748,13 +714,6 @@ def test_nobody_is_named_where_the_attack_shows_nothing():
     assert by_name(found)["balanced_accuracy"].low < 0.5
     assert np.nanmax(found.scores["apk"]) > 0.5
     assert found.surest.size == 0
-
-
-def test_that_no_provider_has_so_many_questions_is_said():
-    few = planted(20, 20)
-    found = by_name(measured(replace(few, n_questions=np.full(40, 3))))
-    assert found["balanced_accuracy.azk.s5"].reason == "no provider has 5 questions or more"
-    assert found["balanced_accuracy.apk_ensemble.s10"].n == 0
 
 
 def test_figures_hold_both_sides():

@@ -69,8 +69,8 @@ def test_the_tightest_limit_decides() -> None:
     assert found == pytest.approx(math.log(1 + 0.02 / 0.1), abs=1e-3)  # at 10 % false alarms, the most that is asked
     alone = provable_epsilon(policy(("membership", "auc", 0.65)), "document", DELTA, providers=False)
     assert found < alone < 1.0
-    at_one_percent = policy(("membership", "tpr_at_fpr_1.calibrated", 0.1))
-    assert provable_epsilon(at_one_percent, "document", 0.0, providers=False) == pytest.approx(math.log(10), abs=1e-6)
+    at_ten_percent = policy(("membership", "tpr_at_fpr_10", 0.3))
+    assert provable_epsilon(at_ten_percent, "document", 0.0, providers=False) == pytest.approx(math.log(3), abs=1e-6)
 
 
 def test_documents_of_protected_providers_are_two_steps_away() -> None:

@@ -106,10 +106,8 @@ def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None
     for name, auc in SCORES.items():
         items += [
             _auc(f"auc.{name}", 0.5 + gain * (auc - 0.5), n),
-            _found(f"tpr_at_fpr_10.{name}", 0.1 + gain * (auc - 0.5), n),
-            Unresolved(f"tpr_at_fpr_1.{name}", "not resolvable with so few documents never seen", n // 2, 368),
+            Unresolved(f"low_fpr_advantage.{name}", "not resolvable with so few documents never seen", n // 2, 368),
         ]
-    items.append(dataclasses.replace(share("fpr_at_10", n // 20, n // 2, 0.1, "chance"), unit="documents"))
     points = tuple(
         CurvePoint(x, y, max(0.0, y - 0.07), min(1.0, y + 0.07), n)
         for x in (index / 20 for index in range(21))

@@ -25,20 +25,10 @@ from audit.record import AttackResult, Completed
 
 METHODS = {"azk": 0.12, "apk": 0.2, "azk_ensemble": 0.15, "apk_ensemble": 0.22}
 """What each attack gains over guessing on the leaky model, all providers together."""
-FEATURES = {
-    "accuracy": 0.14,
-    "similarity": 0.12,
-    "loss": 0.2,
-    "confidence": 0.17,
-    "loss_change": 0.08,
-    "confidence_change": 0.05,
-    "memory_similarity": 0.07,
-    "memory_change": 0.02,
-}
+FEATURES = {"loss": 0.2, "memory_similarity": 0.07}
 BLOCKS = {"words": 0.03, "layout": 0.01, "image": 0.0, "metadata": 0.04, "together": 0.02}
 """How far the blind check's classifiers stay behind the best of them."""
 MEMORY = ("memory_similarity", "memory_change")
-CHANGES = ("loss_change", "confidence_change")
 N = 600
 NAMES = tuple(f"Zylkander {letter} & Söhne" for letter in "ABCDEFGHIJKL")
 """Invented companies: they may stand in `evidence/` only."""
@@ -61,26 +51,20 @@ def providers(
 ) -> Completed:
     """The attack's result; `gain` 0 is a model that gives nothing away."""
     primary = "apk" if reference else "azk"
-    missing = MEMORY if reference else (*MEMORY, *CHANGES)
     roc = {"APK": line(0.8 * gain, n)}
     if reference:
         roc = {"user inference": line(gain, n), **roc}
     items: list[Measurement] = [right("balanced_accuracy", gain * METHODS[primary], n)]
     for name, lead in METHODS.items():
-        for suffix, part, more in (("", 1.0, 1.0), (".s5", 0.7, 1.2), (".s10", 0.35, 1.4)):
-            full = f"balanced_accuracy.{name}{suffix}"
-            items.append(right(full, gain * more * lead, round(part * n)))
+        items.append(right(f"balanced_accuracy.{name}", gain * lead, n))
     items += [area("auc", 0.24 * gain, n), found("tpr_at_fpr_10", 0.1 + 0.3 * gain, n)] if reference else []
     items += [Unresolved(name, NO_REFERENCE, 0) for name in ("auc", "tpr_at_fpr_10") if not reference]
-    items.append(Unresolved("tpr_at_fpr_1", "not resolvable with so few providers out of training", n // 2, 736))
     resolved = {"": reference, ".loss": True, ".memory_similarity": True}
     for suffix, known in resolved.items():
         name = f"low_fpr_advantage{suffix}"
         items.append(advantage(name, 0.3 * gain, n) if known else Unresolved(name, NO_REFERENCE, 0))
     items.append(area("auc.apk", 0.23 * gain, n))
-    for name, lead in FEATURES.items():
-        known = reference or name not in CHANGES
-        items.append(area(f"auc.{name}", lead * gain, n) if known else Unresolved(f"auc.{name}", NO_REFERENCE, 0))
+    items += [area(f"auc.{name}", lead * gain, n) for name, lead in FEATURES.items()]
     items.append(
         dataclasses.replace(_of_providers(mean("questions_a_provider", 8.0, 0.5, n)), null=None, null_kind=None)
     )
@@ -106,7 +90,6 @@ def providers(
             *(Diagnostic(f"called.{name}", 0.5, "share of providers called members") for name in ("azk", "apk")),
             *(Diagnostic(f"called.{name}", 0.3, "share of providers called members") for name in MEMORY if reference),
             *(Diagnostic(f"seed_spread.{name}", 0.011, "standard deviation over seeds") for name in METHODS),
-            *(Diagnostic(f"importance.{name}", 1 / 6, "part") for name in FEATURES if name not in missing),
             Diagnostic("low_fpr", 0.1, "the false-positive rate of low_fpr_advantage"),
             Diagnostic("blind_p", p, "share of shuffled runs"),
             Diagnostic("blind_power", power, "chance to find an AUC of 0.65"),

@@ -18,8 +18,8 @@ from audit.attacks import blind_baseline
 from audit.attacks.attributes.fields import Fields, loss_query
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
 from audit.attacks.attributes.measures import (
-    ALLOWED,
     Kind,
+    check_kinds,
     counted_methods,
     counts,
     coverage,
@@ -33,7 +33,6 @@ from audit.attacks.attributes.questions import Questions
 from audit.attacks.attributes.table import AttributeTable, build_table
 from audit.attacks.controls import blind_controls
 from audit.attacks.fields import withheld
-from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Attack, Findings, Sides, Units
 from audit.attacks.measuring import Streams, run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
@@ -190,8 +189,8 @@ class AttributeInference(Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
-        kinds, streams = KindsCheck(ALLOWED), Streams(rng)
-        measured = run_jobs("attribute inference: intervals", jobs(table, streams, kinds), progress)
+        streams = Streams(rng)
+        measured = run_jobs("attribute inference: intervals", jobs(table, streams), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
@@ -200,9 +199,8 @@ class AttributeInference(Attack):
             (*measured, blind.estimate),
             tuple(counts(everything, lost, values.reasons, table)),
             blind.diagnostics,
-            categories=tuple(sorted({*table.category.tolist()} & {*CATEGORIES})),
             confounded=blind.confounded,
-            checks=(*blind.checks, *kinds.check()),
+            checks=(*blind.checks, *check_kinds(table, streams)),
             controls=reference_controls(table, methods, blind, streams)
             + blind_controls(blind, (), chain(*methods.values())),
             methods=methods | counted_methods(table),
@@ -216,7 +214,7 @@ class AttributeInference(Attack):
         kept = [trial for trial, outcome in zip(trials, outcomes, strict=True) if _usable(outcome)]
         units = np.array([trial.id for trial in kept], object)
         documents = np.array([hidden.document.id for hidden in asked], object)
-        rows = {"all": np.ones(len(asked), bool), "unique": table.unique, "repeated": ~table.unique}
+        rows = {"all": np.ones(len(asked), bool), "unique": table.unique}
         return {
             named(f"{EXCESS}.{group}", method): UnitScores(
                 units[own].tolist(),

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from audit.arrays import Floats
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.names import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, PUBLIC, named
+from audit.attacks.attributes.names import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, named
 from audit.attacks.attributes.table import AttributeTable
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
@@ -22,7 +21,7 @@ from audit.attacks.given_away import Excess, KindsCheck, count_documents, count_
 from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
-from audit.measurements import ALPHAS, Control, Count, Coverage, Measurement, Unresolved
+from audit.measurements import ALPHAS, Check, Control, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.stats.medians import median_interval
@@ -39,34 +38,30 @@ LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 
 
-def jobs(table: AttributeTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job]:
-    """Every measurement but the blind check, as a call; `kinds` tests the categories."""
-    categories, excess = sorted({*table.category.tolist()} & {*CATEGORIES}), cast("Excess", excess_mean)
+def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
+    """Yield every measurement but the blind check, as a call."""
+    excess = cast("Excess", excess_mean)
     for group, method in product(GROUPS, METHODS):
-        if group in ("unique", "all") or len(table.group(group)):
-            name = named(f"{EXCESS}.{group}", method)
-            yield partial(_excess, name, table.group(group), method, streams[name])
-    for category, method in product(categories, METHODS):
-        name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
-        yield partial(kinds.measure, name, words, table.group(category).tried(method), excess, "values", streams[name])
+        name = named(f"{EXCESS}.{group}", method)
+        yield partial(_excess, name, table.group(group), method, streams[name])
     for method in METHODS:
         unique, name = table.group("unique").tried(method), named(VALUES, method)
         yield partial(count_values, name, unique, excess, streams[name])
         yield partial(count_documents, named(DOCUMENTS, method), unique)
-    for split, method in product(AUDITED, METHODS):
-        rows, name = table.split(split), named(f"{CHOSEN}.{split}", method)
-        yield partial(_share, name, rows, rows.chosen[method], rows.public, streams[name])
     for split in AUDITED:
-        rows, name = table.split(split), f"{PUBLIC}.{split}"
-        yield partial(_share, name, rows, rows.public, None, streams[name])
-        for group in (*GROUPS[:2], *categories):
-            own = rows.group(group)
-            if len(own):
-                name, public = (f"{what}.{split}.{group}" for what in (CHOSEN, PUBLIC))
-                yield partial(_share, name, own, own.chosen[LOSS], own.public, streams[name])
-                yield partial(_share, public, own, own.public, None, streams[public])
+        yield partial(_share, f"{CHOSEN}.{split}", table.split(split), streams[f"{CHOSEN}.{split}"])
     yield partial(_listed, table.split("member"))
     yield partial(_power, table.split("heldout"), streams[POWER])
+
+
+def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
+    """Test whether the values of any one category are known, by any method."""
+    kinds = KindsCheck(ALLOWED)
+    for category, method in product(sorted({*table.category.tolist()} & {*CATEGORIES}), METHODS):
+        name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
+        tried = table.where(table.category == category).tried(method)
+        kinds.measure(name, words, tried, cast("Excess", excess_mean), "values", streams[name])
+    return kinds.check()
 
 
 def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
@@ -176,14 +171,12 @@ def _difference(name: str, columns: Sequence[npt.NDArray[Any]], rng: Generator) 
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "values", 0.0, "held-out")
 
 
-def _share(name: str, rows: AttributeTable, values: Floats, public: Floats | None, rng: Generator) -> Measurement:
-    """Share of values that are chosen; null: without the model, and without that by lot."""
+def _share(name: str, rows: AttributeTable, rng: Generator) -> Measurement:
+    """Measure the share of values that are chosen by the loss; null: without the model."""
     if rows.n_documents < LEAST:
         return Unresolved(name, "fewer than two documents with such values", rows.n_documents, NEEDED)
-    null = (
-        (float((1 / rows.n_candidates).mean()), "chance") if public is None else (float(public.mean()), "public model")
-    )
-    return estimate(name, mean(values, rows.cluster, rng, alphas=ALPHAS), "values", *null)
+    found = mean(rows.chosen[LOSS], rows.cluster, rng, alphas=ALPHAS)
+    return estimate(name, found, "values", float(rows.public.mean()), "public model")
 
 
 def _listed(rows: AttributeTable) -> Measurement:

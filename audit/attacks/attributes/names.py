@@ -4,8 +4,8 @@ from __future__ import annotations
 
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
-GROUPS = ("unique", "repeated", "all")
-EXCESS, CHOSEN, PUBLIC, LISTED, POWER = "excess", "chosen", "public", "candidates", "planted_choice"
+GROUPS = ("unique", "all")
+EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
 
 
 def named(name: str, method: str) -> str:

@@ -39,7 +39,7 @@ def most_units(corpus: Corpus) -> tuple[Units, ...]:
     """Documents with such a value, at most: a tokenizer, or the proof that an answer is gone, may leave some out."""
     documents: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for document, _, unique in _offered(corpus):
-        for group in ("all", "unique" if unique else "repeated"):
+        for group in GROUPS if unique else ("all",):
             documents[group].add((document.split, document.id))
     units = []
     for group in GROUPS:

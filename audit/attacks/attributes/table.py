@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.names import CALIBRATED, GROUPS, LOSS
+from audit.attacks.attributes.names import CALIBRATED, LOSS
 from audit.attacks.candidate_weights import (
     MEAN,
     TARGET_WEIGHT,
@@ -55,12 +55,8 @@ class AttributeTable(DocumentColumns):
     planted: dict[str, Floats]
 
     def group(self, name: str) -> AttributeTable:
-        """The rows whose value is "unique", "repeated", or "all"; or those of a category."""
-        if name == "all":
-            return self
-        if name in GROUPS:
-            return self.where(self.unique if name == "unique" else ~self.unique)
-        return self.where(self.category == name)
+        """Return the rows whose value is "unique" to a document, or all."""
+        return self if name == "all" else self.where(self.unique)
 
     def tried(self, method: str) -> TriedValues:
         """The values as a method picks them or not."""

@@ -16,10 +16,10 @@ from audit.attacks.blind_baseline import Blind
 from audit.attacks.controls import reference_control
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import DOCUMENTS, Streams
-from audit.attacks.membership.names import LIMITED, METRICS, POWER, SCORES
+from audit.attacks.membership.names import LIMITED, SCORES
 from audit.attacks.membership.reference import reference_power
 from audit.attacks.membership.scores import PRIMARIES, RATIO, ScoredDocuments
-from audit.attacks.score_figures import LOW, RATES, ScoreComparison, draw_roc
+from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.blind import MIN_UNITS
@@ -48,23 +48,17 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
         found[f"auc.{score}"] = _auc(f"auc.{score}", scored, score)
         found[f"{LOW}.{score}"], rates[score] = _low(f"{LOW}.{score}", scored, score)
         found[f"{DOCUMENTS}.{score}"] = _certain(f"{DOCUMENTS}.{score}", scored, score)
-        for rate in RATES:
-            name = f"tpr_at_fpr_{rate}"
-            tpr, fpr = _tpr(f"{name}.{score}", scored, score, rate, streams[f"{name}.{score}"])
-            found[f"{name}.{score}"] = tpr
-            if score == scored.primary:
-                found[name], found[f"fpr_at_{rate}"] = replace(tpr, name=name), fpr
-        if score == scored.primary:
-            found.update({name: replace(found[f"{name}.{score}"], name=name) for name in LIMITED})
         progress.advance()
-    found[POWER] = reference_power(scored)
+    primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
+    missing = _unresolved(TPR, scored, scored.primary)
+    tpr = missing or _DOCUMENTS.measure_tpr(scored.split(scored.primary), streams[f"{TPR}.{scored.primary}"])
     calibrated = Diagnostic(
         "calibrated",
         float(scored.primary == "calibrated"),
         f"1: the primary score is the {PRIMARIES['calibrated']}; 0: without such a model, the {PRIMARIES['loss']}",
     )
     return Findings(
-        tuple(found[name] for name in METRICS),
+        (*primary, tpr, reference_power(scored), *found.values()),
         diagnostics=(calibrated, *_low_rates(rates, scored.primary), *scored.diagnostics),
         histograms=_histogram(scored),
         curves=_curves(scored),
@@ -145,14 +139,6 @@ def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnos
         Diagnostic("low_fpr", own, meaning),
         *(Diagnostic(f"low_fpr.{score}", rate, meaning) for score, rate in others.items() if rate is not None),
     )
-
-
-def _tpr(name: str, scored: ScoredDocuments, score: str, rate: str, rng: Generator) -> tuple[Measurement, Measurement]:
-    fpr_name = f"fpr_at_{rate}"
-    missing = _unresolved(name, scored, score)
-    if missing is not None:
-        return missing, replace(missing, name=fpr_name)
-    return _DOCUMENTS.measure_rates(name, fpr_name, scored.split(score), RATES[rate], rng)
 
 
 def _histogram(scored: ScoredDocuments) -> tuple[Histogram, ...]:

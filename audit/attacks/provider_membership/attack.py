@@ -38,7 +38,6 @@ from audit.attacks.provider_membership.queries import (
     missing_reference,
     reference_of,
 )
-from audit.attacks.provider_membership.scores import CHANGES
 from audit.attacks.provider_membership.summary import count_providers, entries
 from audit.attacks.score_figures import LOW
 from audit.attacks.usable import loss_kind
@@ -257,7 +256,7 @@ def _tried(providers: Sequence[Provider], trials: Sequence[Trial]) -> list[Provi
 
 def _weaknesses(lacking: str | None, unnamed: str | None, starved: str | None, table: ProviderTable) -> tuple[str, ...]:
     """That there is no model to compare with, or that it said nothing; that it is not known who is in; a deep cut."""
-    compared = table.user is not None or any(name in table.features for name in CHANGES)
+    compared = table.user is not None or any(name in table.features for name in ("loss_change", "confidence_change"))
     silent = None if compared else NO_NUMBER
     return tuple(words for words in (lacking or silent, unnamed, starved) if words is not None)
 

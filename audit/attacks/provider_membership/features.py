@@ -62,10 +62,6 @@ class ProviderTable:
         """The number of providers."""
         return len(self.names)
 
-    def at_least(self, questions: int) -> ProviderTable:
-        """The providers with at least so many questions, in the same order."""
-        return self.take(np.flatnonzero(self.n_questions >= questions))
-
     def take(self, rows: Ints) -> ProviderTable:
         """These rows, in this order."""
         return ProviderTable(

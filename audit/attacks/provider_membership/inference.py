@@ -51,13 +51,11 @@ class Inference:
             shape (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
         probabilities: of being a member, by forest, NaN where it was trained on the provider, shape (n_seeds, n); None
             without forests.
-        importance: by feature, the mean over forests.
         lacks: by method, why there are no calls.
     """
 
     calls: Mapping[str, Floats]
     probabilities: Floats | None
-    importance: Mapping[str, float]
     lacks: Mapping[str, Lack]
 
     @property
@@ -77,8 +75,8 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
     """
     lacks = {method: lack for method in METHODS if (lack := lacking(table, method)) is not None}
     calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
-    probabilities, importances = [], []
-    names, columns = forest_features(table)
+    probabilities: list[Floats] = []
+    columns = forest_features(table)
     clustered = min(n_seeds, CLUSTERED)
     memory = [memory_calls(table, seed) for seed in range(clustered)]
 
@@ -92,14 +90,12 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
         if "azk" in calls and seed < clustered:
             add("azk", zero_knowledge(table.features["accuracy"], table.features["similarity"], seed), seed)
         if "apk" in calls:
-            judged = partial_knowledge(columns, table.member, share, seed)
-            probabilities.append(judged.probability)
-            importances.append(judged.importance)
-            add("apk", judged.calls, seed)
+            probability = partial_knowledge(columns, table.member, share, seed)
+            probabilities.append(probability)
+            add("apk", np.where(np.isnan(probability), np.nan, probability > 0.5), seed)
         progress.advance()
-    importance = dict(zip(names, np.mean(importances, axis=0).tolist(), strict=True)) if importances else {}
     forests = np.stack(probabilities) if probabilities else None
-    return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, importance, lacks)
+    return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
 
 
 def lacking(table: ProviderTable, method: str) -> Lack | None:
@@ -117,10 +113,10 @@ def lacking(table: ProviderTable, method: str) -> Lack | None:
     return None
 
 
-def forest_features(table: ProviderTable) -> tuple[tuple[str, ...], Floats]:
-    """Return the features of APK: the names, and the columns, shape (n, n_features)."""
-    names = tuple(name for name in FEATURES if name in table.features)
-    return names, np.column_stack([table.features[name] for name in names]) if names else np.empty((len(table), 0))
+def forest_features(table: ProviderTable) -> Floats:
+    """Return the features of APK, shape (n, n_features)."""
+    columns = [table.features[name] for name in FEATURES if name in table.features]
+    return np.column_stack(columns) if columns else np.empty((len(table), 0))
 
 
 def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 from numpy.random import Generator
@@ -28,10 +27,7 @@ from audit.attacks.provider_membership.inference import (
 from audit.attacks.provider_membership.names import (
     CERTAIN_METRICS,
     METHODS,
-    METRICS,
     POWER,
-    QUESTIONS,
-    SUFFIXES,
 )
 from audit.attacks.provider_membership.scores import (
     collect_scores,
@@ -41,9 +37,9 @@ from audit.attacks.provider_membership.scores import (
     measure_certain,
     measure_tpr,
 )
-from audit.attacks.provider_membership.summary import compare_with_null, describe_importance, describe_memory_tests
+from audit.attacks.provider_membership.summary import compare_with_null, describe_memory_tests
 from audit.attacks.provider_membership.uncertainty import measure_accuracy, measure_forest_area, permute_labels
-from audit.attacks.score_figures import LOW, RATES
+from audit.attacks.score_figures import LOW, TPR
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats.medians import median_interval
@@ -75,7 +71,7 @@ class Measured:
     """What was measured on a table.
 
     Attributes:
-        findings: measurements in the order of `METRICS`, diagnostics, curves and histogram.
+        findings: measurements, diagnostics, curves and histogram.
         primary: the method of "balanced_accuracy".
         scores: by name, larger = more like a member, shape (n,), NaN where unknown: those of `QUANTITIES` that exist.
         score: the name of the one that ranks providers; None where there is none.
@@ -105,9 +101,7 @@ def measure_table(
     share: float,
     missing_reference: str | None = None,
 ) -> Measured:
-    """Everything that a table of providers gives, one measurement for each of `METRICS`.
-
-    Permutations are run on all providers (s = 0) only, and the features' importance is theirs.
+    """Measure everything that a table of providers gives.
 
     Args:
         table: of the providers.
@@ -119,33 +113,28 @@ def measure_table(
         missing_reference: why there is no model to compare the target with (`asking.missing_reference`); None where
             there is.
     """
-    progress.stage("provider membership: inference", n_seeds * len(QUESTIONS))
-    tables = {questions: table.at_least(questions) for questions in QUESTIONS}
-    inferences = {questions: infer(part, progress, n_seeds=n_seeds, share=share) for questions, part in tables.items()}
-    inference, primary = inferences[0], primary_method(missing_reference)
+    progress.stage("provider membership: inference", n_seeds)
+    inference, primary = infer(table, progress, n_seeds=n_seeds, share=share), primary_method(missing_reference)
     streams = Streams(rng)
     found: dict[str, Measurement] = {}
-    for (questions, suffix), method in product(SUFFIXES.items(), METHODS):
-        name = f"balanced_accuracy.{method}{suffix}"
-        found[name] = _accuracy(name, tables[questions], inferences[questions], method, questions, streams[name])
+    for method in METHODS:
+        name = f"balanced_accuracy.{method}"
+        found[name] = _accuracy(name, table, inference, method, streams[name])
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
     scores = collect_scores(table, inference)
     found |= measure_areas(table, scores, missing_reference or NO_NUMBER)
     found["auc.apk"] = _forest_area("auc.apk", table, inference)
-    for rate in RATES:
-        name = f"tpr_at_fpr_{rate}"
-        found[name] = measure_tpr(table, rate, streams[name], missing_reference or NO_NUMBER)
+    found[TPR] = measure_tpr(table, streams[TPR], missing_reference or NO_NUMBER)
     sure = measure_certain(table, streams["certain providers"], missing_reference or NO_NUMBER)
     found |= {item.name: item for item in sure.measurements} | {POWER: _power(table)}
     progress.stage("provider membership: permutations", n_permutations)
     null = permute_labels(inference, table.member, streams["permutations"], progress, n_permutations=n_permutations)
     score = next(iter(scores), None)
     findings = Findings(
-        tuple(found[name] for name in METRICS),
+        tuple(found.values()),
         diagnostics=(
             *compare_with_null(table, inference, null),
             *describe_memory_tests(table),
-            *describe_importance(inference),
             *sure.diagnostics,
         ),
         histograms=() if score is None else draw_histogram(table, scores[score], QUANTITIES[score]),
@@ -159,12 +148,8 @@ def measure_table(
     return Measured(findings, primary, scores, score, surest)
 
 
-def _accuracy(
-    name: str, table: ProviderTable, inference: Inference, method: str, questions: int, rng: Generator
-) -> Measurement:
-    """The balanced accuracy of a method over providers; null: 0.5."""
-    if questions and not len(table):
-        return Unresolved(name, f"no provider has {questions} questions or more", 0)
+def _accuracy(name: str, table: ProviderTable, inference: Inference, method: str, rng: Generator) -> Measurement:
+    """Measure the balanced accuracy of a method over providers; null: 0.5."""
     lack = inference.lacks.get(method)
     if lack is None and says_nothing(inference.calls[method]):
         lack = Lack(f"every provider is called the same: {method} tells nobody from anybody", len(table))
@@ -174,8 +159,7 @@ def _accuracy(
             return estimate(name, found, "providers", 0.5, "chance")
         lack = Lack(f"fewer than {MIN_JUDGED} providers of a side could be judged", len(table), 2 * NEEDED)
     assert lack is not None
-    among = f", of those with at least {questions} questions" if questions and lack.n else ""
-    return Unresolved(name, lack.reason + among, lack.n, lack.needed)
+    return Unresolved(name, lack.reason, lack.n, lack.needed)
 
 
 def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measurement:

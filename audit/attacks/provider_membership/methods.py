@@ -6,12 +6,9 @@ provider that was not judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
 
@@ -104,32 +101,13 @@ N_TREES = 50
 N_CHECKED_TREES = 8
 """Trees of the forest, and of one that only compares settings (ours; the paper prints none)."""
 LEAVES: tuple[float, ...] = (0.1, 1)
-"""Providers a leaf holds at least, as a share of those trained on or as a number, one that was drawn twice counting
-twice: the setting that cross-validation chooses (ours). At equal accuracy the first."""
+"""Providers that a leaf holds at least, as a share of those trained on or as a number: the setting that
+cross-validation chooses (chosen here). At equal accuracy the first."""
 N_FOLDS = 2
 """Folds of the cross-validation (ours)."""
 N_GROUPS = 20
 """Groups that providers are drawn in, at most (ours): what the attack reaches without a group is what the forests reach
 that were trained on nobody of it (`jackknife`), so that intervals cost no further forest."""
-
-
-@dataclass(frozen=True, eq=False)
-class ForestVotes:
-    """What one forest says.
-
-    Attributes:
-        probability: that the provider is a member, shape (n,); NaN for those that the forest was trained on.
-        importance: of each feature, its part in the drop of impurity, shape (n_features,); sums to 1, or to 0 where no
-            tree has a branch.
-    """
-
-    probability: Floats
-    importance: Floats
-
-    @property
-    def calls(self) -> Floats:
-        """1 for member, 0 for not, NaN for those that the forest was trained on, shape (n,)."""
-        return np.where(np.isnan(self.probability), np.nan, (self.probability > 0.5).astype(np.float64))
 
 
 def groups_of(member: Bools) -> Ints:
@@ -179,8 +157,8 @@ def training_share(member: Bools, share: float, rng: np.random.Generator) -> Int
     return np.sort(np.concatenate([side[:n_each] for side in sides])).astype(np.int64)
 
 
-def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) -> ForestVotes:
-    """APK with one training share.
+def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) -> Floats:
+    """Run APK with one training share.
 
     How large leaves must be is chosen by cross-validation inside the training share. A provider without a feature gets
     the median of the training share; a feature that nobody there has is left out.
@@ -191,79 +169,53 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         share: of the providers, whose membership is known.
         seed: of the training share and of the forest.
 
+    Returns:
+        The probability of being a member, shape (n,); NaN for those that the forest was trained on.
+
     Raises:
         ValueError: as `training_share`.
     """
-    from sklearn import config_context
-
     rng = np.random.default_rng(seed)
     known = training_share(member, share, rng)
     rest = np.setdiff1d(np.arange(member.size), known)
     usable = ~np.isnan(features[known]).all(axis=0)
-    probability, importance = np.full(member.size, np.nan), np.zeros(features.shape[1])
+    probability = np.full(member.size, np.nan)
     probability[rest] = 0.5
     if usable.any():
         columns = features[:, usable]
-        filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns).astype(np.float32)
-        # What would be checked was checked already; most of a small tree's time goes into such checks.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            forest = _fit(filled[known], member[known], _best_leaf(filled[known], member[known], rng), N_TREES, rng)
-            probability[rest] = forest.probability(filled[rest])
-            importance[usable] = forest.importance
-    return ForestVotes(probability, importance)
+        filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns)
+        leaf = _best_leaf(filled[known], member[known], rng)
+        probability[rest] = _fit(filled[known], member[known], leaf, N_TREES, rng).predict_proba(filled[rest])[:, 1]
+    return probability
 
 
-def _best_leaf(features: npt.NDArray[np.float32], member: Bools, rng: np.random.Generator) -> float:
-    """The smallest leaf that gives the highest accuracy in cross-validation; both sides are equally large here."""
+def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> float:
+    """Return the smallest leaf of the highest accuracy in cross-validation; both sides are equally large here."""
     from sklearn.model_selection import StratifiedKFold
 
     folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_state(rng)).split(features, member))
     right = [
         sum(
-            int(((forest.probability(features[test]) > 0.5) == member[test]).sum())
+            int(
+                (
+                    _fit(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(features[test])
+                    == member[test]
+                ).sum()
+            )
             for train, test in folds
-            for forest in [_fit(features[train], member[train], leaf, N_CHECKED_TREES, rng)]
         )
         for leaf in LEAVES
     ]
     return LEAVES[int(np.argmax(right))]
 
 
-@dataclass(frozen=True, eq=False)
-class _Forest:
-    """Trees of scikit-learn, each grown on a bootstrap of the providers.
+def _fit(features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
 
-    A forest of scikit-learn itself checks its input again for every tree: on some twenty providers that takes nine
-    tenths of the time. A regression tree on 0 and 1 splits as one by the Gini impurity does, for the variance of a leaf
-    is half of that.
-    """
-
-    trees: Sequence[Any]
-
-    def probability(self, features: npt.NDArray[np.float32]) -> Floats:
-        """Of being a member, shape (n,): the mean over the trees."""
-        return np.asarray(np.mean([tree.tree_.predict(features)[:, 0] for tree in self.trees], axis=0), np.float64)
-
-    @property
-    def importance(self) -> Floats:
-        """See `ForestVotes`; the mean over the trees that have a branch."""
-        shares = np.asarray(np.sum([tree.feature_importances_ for tree in self.trees], axis=0), np.float64)
-        return shares / (shares.sum() or 1.0)
-
-
-def _fit(
-    features: npt.NDArray[np.float32], member: Bools, leaf: float, trees: int, rng: np.random.Generator
-) -> _Forest:
-    from sklearn.tree import DecisionTreeRegressor
-
-    state = np.random.RandomState(_state(rng))  # what scikit-learn takes; making one for each tree would be slow
-    n = len(member)
-    wanted = member.astype(np.float64)[:, None]
-    grown = []
-    for drawn in rng.integers(n, size=(trees, n)):
-        tree = DecisionTreeRegressor(min_samples_leaf=leaf, max_features="sqrt", random_state=state)
-        grown.append(tree.fit(features[drawn], wanted[drawn], check_input=False))
-    return _Forest(grown)
+    forest = RandomForestClassifier(
+        trees, min_samples_leaf=leaf, max_features="sqrt", n_jobs=1, random_state=_state(rng)
+    )
+    return forest.fit(features, member)
 
 
 def _state(rng: np.random.Generator) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
-
-from audit.attacks.score_figures import LOW, RATES
+from audit.attacks.score_figures import LOW
 
 FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
 """What the paper's unsupervised attack (the first two) and its supervised one (all) look at
@@ -13,9 +11,6 @@ MEMORY = ("memory_similarity", "memory_change")
 """The paper's two memorisation tests: NLS_mem (M1) and dNLS_mem (M2)."""
 METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
 """The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
-QUESTIONS = (0, 5, 10)
-"""The paper's s: providers with at least so many questions (table A6)."""
-SUFFIXES = {questions: f".s{questions}" if questions else "" for questions in QUESTIONS}
 POWER = "questions_a_provider"
 """The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
 ten, and both sides are cut to match."""
@@ -23,15 +18,4 @@ CERTAIN_SCORES = {"user": LOW, "loss": f"{LOW}.loss", "memory_similarity": f"{LO
 """The scores that rank providers on their own: user inference, the loss, the first memorisation test (ours). Forests
 are left out, which are trained on some of the providers that set the threshold."""
 CERTAIN_METRICS = tuple(CERTAIN_SCORES.values())
-METRICS = (
-    "balanced_accuracy",
-    *(f"balanced_accuracy.{method}{suffix}" for method, suffix in product(METHODS, SUFFIXES.values())),
-    "auc",
-    *(f"tpr_at_fpr_{rate}" for rate in RATES),
-    *CERTAIN_METRICS,
-    "auc.apk",
-    *(f"auc.{name}" for name in (*FEATURES, *MEMORY)),
-    POWER,
-)
-"""What a table gives. "balanced_accuracy" is that of the primary method; "auc" and the rates are of user inference."""
 ABSENT_KEY = "absent_key"

@@ -16,16 +16,14 @@ from audit.arrays import Floats
 from audit.attacks.measuring import Streams
 from audit.attacks.provider_membership.features import ProviderTable
 from audit.attacks.provider_membership.inference import MIN_JUDGED, NEEDED, Inference, smaller_side
-from audit.attacks.provider_membership.names import CERTAIN_SCORES, FEATURES, MEMORY
-from audit.attacks.score_figures import LOW, RATES, ScoreComparison, TwoSides, draw_roc
+from audit.attacks.provider_membership.names import CERTAIN_SCORES
+from audit.attacks.score_figures import LOW, TPR, ScoreComparison, TwoSides, draw_roc
 from audit.measurements import Check, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.stats.advantage import lowest_resolved
 
 CONSTANT = "every provider has the same value, which tells nobody from anybody"
 LOWER = ("loss", "memory_change")
 """Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
-CHANGES = ("loss_change", "confidence_change")
-"""Features that there are with a reference only."""
 NOT_MEASURED = "no provider has it"
 _PROVIDERS = ScoreComparison("provider", "providers out of training", ("providers in", "providers out"))
 
@@ -70,22 +68,20 @@ def split_scores(table: ProviderTable, column: Floats | None) -> TwoSides:
 
 
 def measure_areas(table: ProviderTable, scores: Mapping[str, Floats], uncompared: str) -> dict[str, Measurement]:
-    """Measure the chance that a member scores higher than a provider that is out, by score and feature; null: 0.5."""
+    """Measure the chance that a member scores higher than a provider that is out, by score; null: 0.5."""
     columns = {"auc": scores.get("user")}
-    columns |= {f"auc.{name}": orient_feature(table, name) for name in (*FEATURES, *MEMORY)}
-    compared = {"auc", *(f"auc.{change}" for change in CHANGES)}
+    columns |= {f"auc.{name}": orient_feature(table, name) for name in ("loss", "memory_similarity")}
     return {
-        name: unscored(name, table, column, uncompared if name in compared else NOT_MEASURED)
+        name: unscored(name, table, column, uncompared if name == "auc" else NOT_MEASURED)
         or _PROVIDERS.measure_auc(name, split_scores(table, column))
         for name, column in columns.items()
     }
 
 
-def measure_tpr(table: ProviderTable, rate: str, rng: Generator, uncompared: str) -> Measurement:
-    """Measure the share of members that user inference finds at a false-positive rate; null: the rate itself."""
-    name = f"tpr_at_fpr_{rate}"
-    missing = unscored(name, table, table.user, uncompared)
-    return missing or _PROVIDERS.measure_rates(name, name, split_scores(table, table.user), RATES[rate], rng)[0]
+def measure_tpr(table: ProviderTable, rng: Generator, uncompared: str) -> Measurement:
+    """Measure the share of members that user inference finds at few false alarms."""
+    missing = unscored(TPR, table, table.user, uncompared)
+    return missing or _PROVIDERS.measure_tpr(split_scores(table, table.user), rng)
 
 
 @dataclass(frozen=True)

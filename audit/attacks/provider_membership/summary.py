@@ -66,12 +66,6 @@ def describe_memory_tests(table: ProviderTable) -> list[Diagnostic]:
     ]
 
 
-def describe_importance(inference: Inference) -> list[Diagnostic]:
-    """Describe which features APK's forests use."""
-    meaning = "part of the feature in what APK's forests go by, mean over seeds"
-    return [Diagnostic(f"importance.{name}", value, meaning) for name, value in inference.importance.items()]
-
-
 def entries(
     table: ProviderTable,
     providers: Sequence[Provider],
