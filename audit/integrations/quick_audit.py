@@ -1,4 +1,7 @@
-"""A quick audit of a checkpoint in a process of its own: always the same sample, seed and parameters."""
+"""Audit a checkpoint in a process of its own: always the same sample, seed and parameters.
+
+As a program it is that other process: it reads options as JSON from stdin and writes a record; nothing is drawn.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,23 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from audit import policy as policies
-from audit.errors import EngineError, UsageError
+from audit import record as records
+from audit.engine.interface import SILENT
+from audit.errors import DocauditError, EngineError, UsageError
 from audit.files import EVIDENCE, write_atomically
-from audit.policy import Policy, Verdict
+from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import read as read_record
-from audit.workflows.folders import protect
-from audit.workflows.options import ScanOptions
+from audit.report import numbers
+from audit.report.labels import report_of
+from audit.report.tables import decision_row
+from audit.workflows.folders import claim_folder, protect
+from audit.workflows.gate import load_policy
+from audit.workflows.options import ScanOptions, check_work
 
 OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 """How options reach the other process, as JSON."""
+PREFIX = "docaudit/"
+"""Of the names of logged numbers."""
 REFERENCES = "references"
 """The folder, in the evidence of all audits, of references that the first of them trains and the others read."""
 _TOGETHER = re.compile(
@@ -55,7 +66,7 @@ class QuickAudit:
     timeout: float = 1200.0
 
     def options(self, model: Path, name: str) -> ScanOptions:
-        """The options of the audit of a checkpoint; only the model and the folder differ from audit to audit."""
+        """Return the options of an audit; only the model and the folder differ from audit to audit."""
         return ScanOptions(
             model_dir=model,
             data_dir=self.data,
@@ -85,7 +96,7 @@ class QuickAudit:
         """
         options = self.options(model, name)
         # -P: a folder called audit, where the training was started, is not this package.
-        command = [sys.executable, "-P", "-m", "audit.integrations.worker", self.policy]
+        command = [sys.executable, "-P", "-m", "audit.integrations.quick_audit", self.policy]
         try:
             done = subprocess.run(
                 command,
@@ -128,7 +139,6 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
     Raises:
         UsageError: no data set is there, or an option names nothing.
     """
-    from audit.workflows.options import check_work
     from audit.workflows.setup import choose_attacks
 
     if not (audit.data / "manifest.toml").is_file():
@@ -138,3 +148,76 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
     choose_attacks(options, None)
     references = {name: [path.absolute() for path in paths] for name, paths in audit.references.items()}
     return replace(audit, data=audit.data.absolute(), root=audit.root.absolute(), references=references)
+
+
+def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
+    """Return what a log gets of an audit: the numbers that limits were held against, and the verdict.
+
+    A number that could not be measured is left out, for there is none.
+    """
+    counts = verdict.counts
+    logged: dict[str, float] = {
+        "audit_failed": 0,
+        "exit_code": verdict.exit_code,
+        "limits_met": counts.met,
+        "limits_violated": counts.violated,
+        "limits_undecided": counts.undecided,
+        "seconds": round(seconds, 1),
+    }
+    for decision in verdict.decisions:
+        if (measured := decision.measured) is not None:
+            name = f"{decision.limit.attack}_{decision.limit.metric}"
+            logged |= {name: measured.value, f"{name}_low": measured.low, f"{name}_high": measured.high}
+    return {f"{PREFIX}{name}": value for name, value in logged.items()}
+
+
+def is_violated(verdict: Verdict) -> bool:
+    """Test whether a gate would refuse: a limit is violated, and nobody answers for it."""
+    return verdict.exit_code == EXIT_CODES["violated"]
+
+
+def sentence(verdict: Verdict) -> str:
+    """State the verdict, and why: the violated limits with their numbers, else the counts."""
+    why = [verdict.contradicted] if verdict.contradicted else []
+    for decision in verdict.decisions:
+        if decision.outcome == "violated":
+            row, limit = decision_row(decision, report_of(decision.limit.attack)), decision.limit
+            why.append(
+                f"{limit.attack} {limit.metric} is {row.measured} ({row.between}), confirmed beyond the limit of "
+                f"{row.limit}"
+            )
+    return f"{verdict.stamp}: {'; '.join(why or [verdict.reason])}".replace(numbers.NBSP, " ")
+
+
+def write_record(options: ScanOptions, policy: str) -> None:
+    """Scan a checkpoint and write its record, last of all.
+
+    Raises:
+        DocauditError: the audit could not start, or could not go on.
+    """
+    # Load torch and the attacks, which the training process need not.
+    from audit.workflows.scan import run_scan
+    from audit.workflows.setup import open_scan
+
+    declared = load_policy(policy)
+    opened = open_scan(options)
+    if options.cache is not None:
+        # Models trained on the data set, which is why it is as private as what an audit finds.
+        options.cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        protect(options.cache.parent)
+    with claim_folder(options.out, options.evidence):
+        records.write(run_scan(opened, SILENT, policy=declared), options.out / "record.json")
+
+
+def main() -> int:
+    """Return 0 where a record was written, else the exit code of the error, whose lines go to stderr."""
+    try:
+        write_record(OPTIONS.validate_json(sys.stdin.buffer.read()), sys.argv[1])
+    except DocauditError as error:
+        sys.stderr.write("\n".join(error.lines) + "\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

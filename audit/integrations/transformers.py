@@ -16,14 +16,13 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from audit.corpus import manifest
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.integrations.canary_loss import CanaryCallback
-from audit.integrations.quick_audit import QuickAudit, check_audit
-from audit.integrations.said import failed_metrics, is_violated, metrics, sentence
+from audit.integrations.quick_audit import PREFIX, QuickAudit, check_audit, is_violated, metrics, sentence
 from audit.policy import Verdict
 from audit.workflows.gate import load_policy
 
 LOG = logging.getLogger("docaudit")
 DOCUMENTS = 100
-"""Units that an audit tries unless it is told another number (ours): it confirms a large leak, and passes nothing."""
+"""Units that an audit tries unless it is told another number: it confirms a large leak, and passes nothing."""
 SCRATCH = "audited-now"
 """The folder, below that of all audits, of a checkpoint that is saved for its audit and removed again."""
 
@@ -243,7 +242,8 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         why = f"{type(error).__name__}: {error}{hint}"
         self.failures[step] = why
         self._tell(f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}", logging.ERROR)
-        return _Outcome(failed_metrics(), error=why)
+        # Never the numbers of an earlier audit, never those of a pass.
+        return _Outcome({f"{PREFIX}audit_failed": 1, f"{PREFIX}exit_code": EngineError.exit_code}, error=why)
 
     def _sum_up(self) -> None:
         n_audits = len(self.audits) + len(self.failures)

@@ -19,8 +19,8 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import docaudit.integrations.transformers as public
 from audit.errors import EngineError, PolicyError, UsageError
+from audit.integrations import quick_audit
 from audit.integrations import transformers as callbacks
-from audit.integrations import worker
 from audit.integrations.quick_audit import OPTIONS, QuickAudit, alone
 from audit.integrations.transformers import LeakCallback
 from audit.workflows.gate import load_policy
@@ -250,8 +250,8 @@ def test_the_process_of_an_audit_ends_with_the_code_of_its_error(
 ) -> None:
     options = QuickAudit(tiny_corpus, "default", tmp_path).options(tmp_path / "no-model", "step-1")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OPTIONS.dump_json(options))))
-    monkeypatch.setattr("sys.argv", ["worker", "default"])
-    assert worker.main() == 2
+    monkeypatch.setattr("sys.argv", ["quick_audit", "default"])
+    assert quick_audit.main() == 2
     assert "no-model" in capsys.readouterr().err
     assert not (tmp_path / "step-1").exists()
 
