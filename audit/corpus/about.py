@@ -19,7 +19,7 @@ from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, text_problem
 from audit.errors import UsageError
 from audit.files import read_file, read_toml
-from audit.visible import holds_unseen
+from audit.printable import holds_unseen
 
 KEY = "audit"
 LONGEST = 160

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from audit.errors import EngineError, UsageError
-from audit.underway import mark_underway, remove_abandoned
+from audit.files import mark_underway, remove_abandoned
 
 
 def check_destination(dst: Path) -> None:

@@ -16,8 +16,8 @@ from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError
 from audit.files import read_file, read_toml
 from audit.policy.limits import Limit, Origin, Policy, Waiver
+from audit.printable import holds_unseen, letters, shown
 from audit.resources import folder
-from audit.visible import holds_unseen, letters, shown
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""

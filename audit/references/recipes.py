@@ -19,7 +19,7 @@ import torch
 from safetensors import SafetensorError
 
 from audit.errors import EngineError
-from audit.underway import mark_underway, remove_abandoned
+from audit.files import mark_underway, remove_abandoned
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
+from audit.printable import shown
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackMacros, ResultIndex
 from audit.report.labels import report_of
 from audit.report.leaks import findings_outside
-from audit.visible import shown
 
 NOT_STATED = "not stated"
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")

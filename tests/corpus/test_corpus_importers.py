@@ -16,9 +16,9 @@ from audit.corpus import manifest as manifests
 from audit.corpus import publishing
 from audit.corpus.documents import Category, Split, TaskKind
 from audit.errors import EngineError, ManifestError, UsageError
+from audit.files import mark_underway
 from audit.importers.locate import MIN_SCORE, Location, NotLocated, locate, quality_of
 from audit.importers.registry import FORMATS
-from audit.underway import mark_underway
 
 funsd = FORMATS["funsd"]
 sroie = FORMATS["sroie"]

@@ -21,7 +21,7 @@ from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hypothesis import strategies as st
 
-from audit.visible import holds_unseen
+from audit.printable import holds_unseen
 
 USUAL = frozenset({0, 2})
 VERDICTS = frozenset({0, 2, 10, 11})
@@ -227,13 +227,13 @@ SURFACES: tuple[Surface, ...] = (
         "policy",
         seeds.policy,
         ("policy.toml",),
-        (("gate", "record.json", "--policy", "policy.toml", "-v"),),
+        (("gate", "record.json", "--policy", "policy.toml"),),
         90,
         VERDICTS,
     ),
-    _record("record gated", seeds.record, 60, "gate", "record.json", "-v"),
-    _record("record of answers gated", seeds.answering_record, 30, "gate", "record.json", "-v", *_ASKED),
-    _record("record of canaries gated", seeds.canaried_record, 20, "gate", "record.json", "-v", *_ASKED),
+    _record("record gated", seeds.record, 60, "gate", "record.json"),
+    _record("record of answers gated", seeds.answering_record, 30, "gate", "record.json", *_ASKED),
+    _record("record of canaries gated", seeds.canaried_record, 20, "gate", "record.json", *_ASKED),
     Surface("record in other formats", seeds.record, ("record.json",), _FORMS, 20, VERDICTS),
     _record("record compared", seeds.record, 30, "diff", "record.json", "other.json"),
     _record("record as a model card", seeds.answering_record, 20, "report", "record.json", "--model-card", *_ASKED),

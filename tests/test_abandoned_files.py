@@ -14,9 +14,8 @@ import pytest
 
 from audit.corpus.publishing import draft_of
 from audit.errors import EngineError
-from audit.files import write_atomically
+from audit.files import mark_underway, remove_abandoned, write_atomically
 from audit.references.recipes import made_once
-from audit.underway import mark_underway, remove_abandoned
 
 FILLS = """
 import sys, time
