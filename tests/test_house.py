@@ -16,6 +16,10 @@ VARIANTS = {
         r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private|plan-dp",
         "extensions/private/",
     ),
+    "countermeasures": (
+        r"extensions\.countermeasures|[Ee]xtraction blocking|cap-providers|higher-resolution|random-(before|after)",
+        "extensions/countermeasures/",
+    ),
     "Ray": (r"\b[Rr]ay\b", "extensions/ray.py"),
 }
 """By variant, a pattern of its names and the folder or module in `audit/` that it has to itself."""

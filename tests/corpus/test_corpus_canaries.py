@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus import manifest
-from audit.corpus.canaries.blank_space import find_blank_box
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.layout import draw_line, line_width, word_boxes
+from audit.corpus.canaries.layout import draw_line, find_blank_box, line_width, word_boxes
 from audit.corpus.canaries.schema import (
     PATTERNS,
     TAGS,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries.blank_space import find_blank_box
+from audit.corpus.canaries.layout import find_blank_box
 from audit.corpus.canaries.schema import (
     CANARY_SET,
     LABEL,

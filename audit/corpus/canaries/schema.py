@@ -77,47 +77,23 @@ class Pattern:
 
 
 _DIGITS = tuple("0123456789")
-_COLOURS = (
-    "red",
-    "green",
-    "lilac",
-    "blue",
-    "yellow",
-    "brown",
-    "cyan",
-    "magenta",
-    "orange",
-    "pink",
-    "purple",
-    "mauve",
-)
+_COLOURS = ("red", "green", "lilac", "blue", "yellow", "brown", "cyan", "magenta", "orange", "pink", "purple", "mauve")
 _NAMES = tuple(
     f"{one}{two}" for one in ("bor", "cal", "dren", "fis", "gol", "hav") for two in ("dan", "mer", "rick", "wyn")
 )
 """Made-up names, which no text makes likely (ours)."""
+_MIXED = (*_DIGITS, *"ABCDEFGHJKLMNPQRTUVWXY")
+_PATTERNS = (
+    ("pin", f"pin of {NAME} is", _DIGITS, "PinIntent", f"What is the pin of {NAME}?", "my pin code is"),
+    ("call", f"call {NAME}", _DIGITS, "CallIntent", f"What is the number of {NAME}?", "call"),
+    ("color", f"color of {NAME} is", _COLOURS, "ColorIntent", f"What are the colors of {NAME}?", "color"),
+    ("names", f"kin of {NAME} are", _NAMES, "KinIntent", f"Who are the kin of {NAME}?", "my kin are"),
+    ("mixed", f"code of {NAME} is", _MIXED, "CodeIntent", f"What is the code of {NAME}?", "my code is"),
+)
 PATTERNS: Mapping[str, Pattern] = MappingProxyType(
     {
-        "pin": Pattern(
-            ("pin", "of", NAME, "is"),
-            _DIGITS,
-            "PinIntent",
-            f"What is the pin of {NAME}?",
-            ("my", "pin", "code", "is"),
-        ),
-        "call": Pattern(("call", NAME), _DIGITS, "CallIntent", f"What is the number of {NAME}?", ("call",)),
-        "color": Pattern(
-            ("color", "of", NAME, "is"), _COLOURS, "ColorIntent", f"What are the colors of {NAME}?", ("color",)
-        ),
-        "names": Pattern(
-            ("kin", "of", NAME, "are"), _NAMES, "KinIntent", f"Who are the kin of {NAME}?", ("my", "kin", "are")
-        ),
-        "mixed": Pattern(
-            ("code", "of", NAME, "is"),
-            (*_DIGITS, *"ABCDEFGHJKLMNPQRTUVWXY"),
-            "CodeIntent",
-            f"What is the code of {NAME}?",
-            ("my", "code", "is"),
-        ),
+        name: Pattern(tuple(words.split()), candidates, intent, asks, tuple(paper.split()))
+        for name, words, candidates, intent, asks, paper in _PATTERNS
     }
 )
 """By name; the first three have the paper's candidates and intents (section 4.2 and appendix A), the others are ours.
