@@ -54,17 +54,6 @@ def refuse_boundless(path: Path) -> None:
         raise OSError(errno.EFBIG, f"larger than {most} MiB, the most that is read of such a file")
 
 
-def refuse_pipes(folder: Path) -> None:
-    """Refuse a folder, or a path, with a pipe, a socket or a device, which whoever reads it would wait for.
-
-    Raises:
-        UsageError: it has one.
-    """
-    for path in (folder, *folder.rglob("*")):
-        if is_endless(path):
-            raise UsageError(f"{path}: not a regular file", "take it away: it might never end")
-
-
 def is_endless(path: Path) -> bool:
     """True for a pipe, a socket or a device: what reads it may wait for ever."""
     return path.exists() and not (path.is_file() or path.is_dir())

@@ -129,34 +129,19 @@ def _show_summary(summary: Summary) -> None:
 def _show_fields(summary: Summary) -> None:
     from audit.corpus.documents import SPLITS
 
-    categories = summary.categories.items()
-    console.show_table(
-        "Fields marked for attack, of all",
-        ("category", *SPLITS),
-        [
-            (name, *(f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS))
-            for name, counts in categories
-        ],
-    )
-    console.show_table(
-        "Values of all fields",
-        ("category", "distinct", "unique", "repeated in split", "in another split"),
-        [
-            (
-                name,
-                counts.values,
-                counts.unique,
-                sum(counts.repeated_within.values()),
-                sum(counts.repeated_across.values()),
-            )
-            for name, counts in categories
-        ],
-    )
-    console.show_table(
-        "Lengths of all fields (least to greatest, median)",
-        ("category", "words", "characters"),
-        [(name, _range(counts.words), _range(counts.characters)) for name, counts in categories],
-    )
+    rows = [
+        (
+            name,
+            *(f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS),
+            counts.values,
+            counts.unique,
+            sum(counts.repeated_across.values()),
+            _range(counts.words),
+        )
+        for name, counts in summary.categories.items()
+    ]
+    columns = ("category", *SPLITS, "values", "unique", "in another split", "words each")
+    console.show_table("Fields marked for attack, of all", columns, rows)
 
 
 def _range(quartiles: Quartiles) -> str:

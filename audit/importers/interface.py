@@ -16,7 +16,6 @@ from audit.corpus.documents import SPLITS, Assignment, Document, Manifest, Membe
 from audit.corpus.folding import fold
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
-from audit.files import refuse_pipes
 from audit.importers.assemble import TASKS, Assembly, choose_task
 from audit.importers.divide import (
     WITHOUT_NAMES,
@@ -145,7 +144,6 @@ class Importer(ABC):
     def _read(self, source: Source) -> list[Page]:
         """Read all pages; values nested so deeply that Python gives up are the source's fault."""
         observer().stage("reading the source")
-        refuse_pipes(source.path)
         pages: list[Page] = []
         try:
             with source.problems.catch():

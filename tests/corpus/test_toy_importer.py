@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,14 +98,6 @@ def test_other_options_are_refused(arguments: tuple[str, ...], message: str, src
     assert code == 2
     assert message in output.replace("│ ", "").replace(" │", "")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_pipe_in_the_source_is_refused_at_once(src: Path, tmp_path: Path) -> None:
-    (src / "below").mkdir()
-    os.mkfifo(src / "below" / "letters.txt")
-    output, code = docaudit("toy", src, tmp_path / "out", "--task", "mlm")
-    assert (code, (tmp_path / "out").exists()) == (2, False)
-    assert "letters.txt: not a regular file" in output
 
 
 def test_a_division_it_has_nothing_for_is_refused_by_the_library_too(src: Path, tmp_path: Path) -> None:
