@@ -259,9 +259,9 @@ def test_a_corpus_that_it_cannot_read_is_refused(target: NluTarget) -> None:
     target.check(nlu_models.corpus(good))
     with pytest.raises(TargetError, match="token-classification"):
         target.check(nlu_models.corpus(good, kind="token-classification"))
-    with pytest.raises(TargetError, match="no intent Sing"):
+    with pytest.raises(TargetError, match="no tag or intent Sing"):
         target.check(nlu_models.corpus([replace(good[0], intent="Sing")]))
-    with pytest.raises(TargetError, match="no tag B-canary"):
+    with pytest.raises(TargetError, match="no tag or intent B-canary"):
         target.check(nlu_models.corpus([replace(good[-1], tags=("O", "O", "O", "B-canary", "O", "O", "O"))]))
     strange = [replace(document, words=tuple(Word(word.text.upper()) for word in document.words)) for document in good]
     with pytest.raises(TargetError, match="vocabulary lacks"):

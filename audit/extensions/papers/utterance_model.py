@@ -14,7 +14,6 @@ Annotations stay objects here (no `from __future__ import annotations`): transfo
 """
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -262,10 +261,6 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         """The table of word vectors."""
         return self.words
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another table of word vectors in place."""
-        self.words = cast("nn.Embedding", value)
-
     def input_table(self) -> torch.Tensor:
         """Input of the first BiLSTM for each word of the vocabulary: (vocab_size, input_size), word vector first."""
         if self.characters is None:
@@ -282,7 +277,7 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
 
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
+        input_ids: torch.Tensor,
         labels: torch.Tensor | None = None,
         intents: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
@@ -291,20 +286,12 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
 
         Args:
             input_ids: (n, n_tokens) ids of words.
-            labels: (n, n_tokens) the true tags.
+            labels: (n, n_tokens) the true tags; with intents, or neither.
             intents: (n,) the true intents.
             inputs_embeds: (n, n_tokens, input_size) what goes into the first BiLSTM, in place of `input_ids`.
-
-        Raises:
-            ValueError: neither words nor inputs, or only one of tags and intents.
         """
-        if inputs_embeds is None:
-            if input_ids is None:
-                raise ValueError("give input_ids or inputs_embeds")
-            inputs_embeds = self.inputs_of(input_ids)
-        if (labels is None) != (intents is None):
-            raise ValueError("the loss reads tags and intents: give both")
-        states, (last, _) = self.lstm(self.input_dropout(inputs_embeds))
+        inputs = self.inputs_of(input_ids) if inputs_embeds is None else inputs_embeds
+        states, (last, _) = self.lstm(self.input_dropout(inputs))
         return self.apply_heads(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
 
     def apply_heads(

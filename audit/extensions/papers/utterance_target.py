@@ -144,8 +144,12 @@ class NluTarget:
                 f'give a data set with [task] kind = "{self.card.task}"',
             )
         documents = corpus.of("member") or corpus.documents
-        if len(self.unknown_names(documents)) == len(documents):
-            self._refuse_names(documents)
+        unknown_names = self.unknown_names(documents)
+        if documents and len(unknown_names) == len(documents):
+            raise TargetError(
+                f"the model has no tag or intent {', '.join(sorted(frozenset().union(*unknown_names.values())))}",
+                f"it has {', '.join((*self.labels, *self.intents))}; use these names",
+            )
         words = Counter(word.text for document in documents for word in document.words)
         ids = self.vocabulary.ids_of(words)
         unknown = sum(count for count, index in zip(words.values(), ids, strict=True) if index == UNKNOWN_ID)
@@ -160,16 +164,6 @@ class NluTarget:
         known = {*self.labels}, {*self.intents, None}
         found = {one.id: frozenset({*(one.tags or ())} - known[0] | {one.intent} - known[1]) for one in documents}
         return {name: frozenset(map(str, own)) for name, own in found.items() if own}
-
-    def _refuse_names(self, documents: Sequence[Document]) -> None:
-        tags = {tag for document in documents for tag in document.tags or ()}
-        intents = {document.intent for document in documents if document.intent is not None}
-        for kind, used, known in (("tag", tags, self.labels), ("intent", intents, self.intents)):
-            missing = sorted(used - {*known})
-            if missing:
-                raise TargetError(
-                    f"the model has no {kind} {', '.join(missing)}", f"it has {', '.join(known)}; use these names"
-                )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`.
