@@ -16,8 +16,9 @@ from audit.defenses.registry import DEFENSES
 from audit.errors import UsageError
 from audit.measurements import Estimate
 from audit.policy import Decision, Limit, Verdict, evaluate
-from audit.report.answer import first_action, headline
+from audit.report.answer import headline
 from audit.report.html import decision_html
+from audit.report.recommend import first_action
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
 LABELS = [text.label(metric) for text in TEXTS.values() for metric in text.names]

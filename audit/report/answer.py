@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from audit.attacks import TEXTS
 from audit.attacks.text import sentence_case
@@ -19,47 +16,6 @@ from audit.policy.reasons import ALL, MORE, over_limit
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.numbers import between, interval, reached, show
-
-
-@dataclass(frozen=True)
-class Action:
-    """Something to do, with the command for it where there is one."""
-
-    text: str
-    command: str = ""
-
-
-PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml")
-"""Names in commands that stand for paths of the machine."""
-
-
-def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None) -> Action | None:
-    """Find what to do first: what decides most where the verdict is open, else the first of the report's plan.
-
-    Args:
-        record: the scan.
-        verdict: on it.
-        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only, never for a report.
-    """
-    from audit.report.recommend import recommend, scan_again
-
-    step = decides_most(record, verdict) if decided(verdict) == "undecided" else ""
-    if step:
-        more = any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided")
-        return _filled(Action(step, scan_again(record, verdict, "standard") if more else ""), paths or {})
-    planned = recommend(record, verdict)
-    return _filled(Action(f"{planned[0].remedy.name}.", planned[0].command), paths or {}) if planned else None
-
-
-def _filled(action: Action, paths: Mapping[str, str]) -> Action:
-    """Put paths in place of the names that stand for them, and name what is left to be put in."""
-    text, command = action.text, action.command
-    for name, path in paths.items():
-        quoted = shlex.quote(path).replace("\\", r"\\")
-        text, command = (re.sub(rf"\b{re.escape(name)}\b", quoted, one) for one in (text, command))
-    left = [name for name in PARTS if re.search(rf"\b{re.escape(name)}\b", command) and name not in paths]
-    hint = f" Put your own paths in place of {' and '.join(left)}." if left else ""
-    return Action(f"{text}{hint}", command)
 
 
 def decided(verdict: Verdict) -> Overall:

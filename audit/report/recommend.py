@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
@@ -17,8 +19,10 @@ from audit.errors import RenderError
 from audit.measurements import STRICT, Estimate
 from audit.policy.guarantee import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
+from audit.policy.reasons import ALL
 from audit.record import AuditRecord, Completed
 from audit.report import numbers
+from audit.report.answer import decided, decides_most
 from audit.report.labels import UTILITY, report_of
 from audit.report.leaks import unlimited, untested, within
 from audit.report.prospects import RANKS, expect
@@ -255,3 +259,42 @@ def _above(answer: AnsweredFinding, record: AuditRecord) -> list[Finding]:
         for item in result.measurements
         if isinstance(item, Estimate) and fnmatchcase(item.name, answer.metric) and item.low > answer.above
     ]
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to do, with the command for it where there is one."""
+
+    text: str
+    command: str = ""
+
+
+PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml")
+"""Names in commands that stand for paths of the machine."""
+
+
+def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None) -> Action | None:
+    """Find what to do first: what decides most where the verdict is open, else the first of the report's plan.
+
+    Args:
+        record: the scan.
+        verdict: on it.
+        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only, never for a report.
+    """
+    step = decides_most(record, verdict) if decided(verdict) == "undecided" else ""
+    if step:
+        more = any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided")
+        return _filled(Action(step, scan_again(record, verdict, "standard") if more else ""), paths or {})
+    planned = recommend(record, verdict)
+    return _filled(Action(f"{planned[0].remedy.name}.", planned[0].command), paths or {}) if planned else None
+
+
+def _filled(action: Action, paths: Mapping[str, str]) -> Action:
+    """Put paths in place of the names that stand for them, and name what is left to be put in."""
+    text, command = action.text, action.command
+    for name, path in paths.items():
+        quoted = shlex.quote(path).replace("\\", r"\\")
+        text, command = (re.sub(rf"\b{re.escape(name)}\b", quoted, one) for one in (text, command))
+    left = [name for name in PARTS if re.search(rf"\b{re.escape(name)}\b", command) and name not in paths]
+    hint = f" Put your own paths in place of {' and '.join(left)}." if left else ""
+    return Action(f"{text}{hint}", command)

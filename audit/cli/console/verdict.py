@@ -97,7 +97,8 @@ def _show_answer(
         )
     if record is None:
         return
-    from audit.report.answer import explanation, first_action, headline
+    from audit.report.answer import explanation, headline
+    from audit.report.recommend import first_action
 
     print_line(f"{headline(record, verdict)} {explanation(record, verdict)}")
     step = first_action(record, verdict, paths)
