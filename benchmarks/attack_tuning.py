@@ -14,9 +14,9 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.fields import field_of
 from audit.attacks.interface import ask_all
+from audit.attacks.measuring import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.reconstruction.attack import Reconstruction
 from audit.attacks.reconstruction.cdmi import Proposals
 from audit.attacks.reconstruction.methods import nucleus, temperature_at

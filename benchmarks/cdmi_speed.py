@@ -37,8 +37,8 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import LayoutLMConfig, PreTrainedTokenizerFast
 
 from audit.attacks.budget import sample
-from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.fields import field_of
+from audit.attacks.measuring import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import Rule, Sampling, draw, nucleus, temperature_at
 from audit.attacks.reconstruction.names import DEFAULT

@@ -33,8 +33,7 @@ import numpy.typing as npt
 from audit.arrays import Floats
 from audit.attacks.measuring import DOCUMENTS as COUNT
 from audit.attacks.membership.attack import N_ADAPTED
-from audit.attacks.membership.names import LIMITED
-from audit.attacks.membership.scores import FLOOR, cluster, counted_scores
+from audit.attacks.membership.scores import FLOOR, LIMITED, cluster, counted_scores
 from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import ALPHAS, Estimate, Measurement

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from audit.attacks import TEXTS
 from audit.attacks.provider_membership import ProviderMembership
+from audit.attacks.provider_membership.features import POWER
 from audit.attacks.provider_membership.measures import Measured
-from audit.attacks.provider_membership.names import POWER
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate
 from audit.policy import Outcome, Overall, evaluate, load

@@ -10,8 +10,7 @@ from scipy import stats
 from test_policy import completed, judge, limit, normal
 from test_policy_passes import area
 
-from audit.attacks.blind_baseline import Blind
-from audit.attacks.controls import blind_controls, reference_control
+from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
 from audit.measurements import ALPHAS, Check, Control, Estimate, Unresolved
 from audit.policy import Decision
 from audit.record import Completed

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.columns import DocumentColumns
-from audit.attacks.measuring import RETRAIN
+from audit.attacks.measuring import RETRAIN, DocumentColumns
 from audit.attacks.splits import AUDITED, LABELS
 from audit.measurements import ALPHAS, Check, Estimate, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -13,6 +13,7 @@ from audit.attacks.blind_baseline import Blind
 from audit.attacks.usable import usable
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.near_copies import Copies
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import (
     Check,
@@ -252,3 +253,46 @@ def ask_all(target: Target, queries: Sequence[Query[A]]) -> Generator[Request, A
         return []
     answers = yield Request(target, tuple(queries))
     return cast("list[A]", answers)
+
+
+COMPARED = ("documents", "providers")
+"""Units that lie in held-out documents where they are not members'."""
+
+
+def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str | None:
+    """Why nothing can be decided on what this attack measures, whatever it is; None when it can.
+
+    Args:
+        copies: what was found in the data set.
+        attack: one that compares members with held-out documents, or the model with others, or neither.
+        corpus: the data set.
+    """
+    compares = any(unit.others and unit.unit in COMPARED for unit in attack.units(corpus))
+    if compares and copies.heldout_confounded is not None:
+        return copies.heldout_confounded
+    return copies.public_confounded if attack.needs or attack.uses else None
+
+
+AnyAttack = TypeVar("AnyAttack", bound=Attack)
+
+
+def weaker(attack: AnyAttack, *, more: Iterable[str] = (), kept: Iterable[str] = ()) -> tuple[str, ...]:
+    """Describe how parameters that somebody set weaken the attack; empty when none does.
+
+    Args:
+        attack: with the parameters as they are.
+        more: names of the parameters of which less makes a weaker attacker than the smallest budget's.
+        kept: names of those that blind the attack when they are far from the shipped ones: any change counts.
+    """
+    usual = type(attack).preset("quick")
+    found = [
+        f"{name} {getattr(attack, name):g}, less than the {getattr(usual, name):g} of the smallest budget"
+        for name in more
+        if getattr(attack, name) < getattr(usual, name)
+    ]
+    found += [
+        f"{name} {getattr(attack, name)} instead of {getattr(usual, name)}"
+        for name in kept
+        if getattr(attack, name) != getattr(usual, name)
+    ]
+    return tuple(found)

@@ -7,13 +7,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from audit.attacks.pii import CLASS_OF, NOT_PII, UNCLASSIFIED
 from audit.attacks.splits import AUDITED
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Category, Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
+
+CLASS_OF: Mapping[Category, str] = {
+    "location": "place",
+    "person": "person",
+    "datetime": "temporal",
+    "contact": "contact",
+    "demographic": "nrp",
+    "url": "url",
+    "code": "other_id",
+}
+"""NRP: nationality, religion, politics."""
+IDENTIFYING = ("person", "place", "contact", "url", "other_id")
+"""Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
+4(1)). A date or a nationality alone does not (ours)."""
+NOT_PII, UNCLASSIFIED = "not_pii", "unclassified"
+PII_CLASSES = tuple(CLASS_OF.values())
+CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
+
 
 _JOINT = "\x1f"
 """Between the ids of document and question in a trial's id: control characters are refused in both."""

@@ -18,8 +18,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
-from audit.attacks.copies import confounded_by_copies
-from audit.attacks.interface import Attack, why_inapplicable
+from audit.attacks.interface import Attack, confounded_by_copies, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import DeclaredPolicy
 from audit.case import Case

@@ -18,8 +18,7 @@ from scipy.stats import norm
 from audit.attacks import TEXTS
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import first_by_name
-from audit.attacks.membership.names import SCORES
-from audit.attacks.membership.scores import cluster
+from audit.attacks.membership.scores import SCORES, cluster
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
 from audit.corpus.documents import Membership as Assignment

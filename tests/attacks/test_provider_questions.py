@@ -13,8 +13,7 @@ from planted import card
 
 from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.features import table_of
-from audit.attacks.provider_membership.names import FEATURES
+from audit.attacks.provider_membership.features import FEATURES, table_of
 from audit.attacks.provider_membership.providers import answers_of, provider_of
 from audit.attacks.provider_membership.queries import NO_QUESTION, QuestionScores, reference_of
 from audit.attacks.provider_membership.queries import ask_about as ask_about_it

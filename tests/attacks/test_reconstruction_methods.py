@@ -11,8 +11,8 @@ import pytest
 from test_reconstruction_planted import measured, run, verdict
 
 from audit.attacks import TEXTS
-from audit.attacks.candidate_weights import memory_of
 from audit.attacks.fields import all_fields, withheld
+from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction import attack as attacking
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import log_softmax as scipy_log_softmax
 
-from audit.attacks.candidate_weights import combine, log_likelihood_of_losses, log_softmax
+from audit.attacks.measuring import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.reconstruction.methods import draw, nucleus, temperature_at
 
 scores = arrays(np.float64, st.integers(1, 40), elements=st.floats(-50, 50))

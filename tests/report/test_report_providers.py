@@ -53,7 +53,7 @@ def section(page: str) -> str:
 
 
 def test_the_tables_leave_no_method_or_feature_out() -> None:
-    from audit.attacks.provider_membership.names import METHODS
+    from audit.attacks.provider_membership.features import METHODS
 
     asked = cells(*TEXTS["provider_membership"].parts)
     assert {f"balanced_accuracy.{name}" for name in METHODS} < asked
@@ -62,9 +62,8 @@ def test_the_tables_leave_no_method_or_feature_out() -> None:
 
 
 def test_the_series_of_the_figures_are_those_that_the_attack_draws() -> None:
-    from audit.attacks.provider_membership.features import ProviderTable
+    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
     from audit.attacks.provider_membership.measures import measure_table
-    from audit.attacks.provider_membership.names import FEATURES
     from audit.engine.interface import SILENT
 
     rng = np.random.default_rng(3)
@@ -147,10 +146,9 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
 
 
 def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
-    from audit.attacks.provider_membership.features import ProviderTable
-    from audit.attacks.provider_membership.names import FEATURES
+    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
+    from audit.attacks.provider_membership.measures import entries
     from audit.attacks.provider_membership.providers import providers_of
-    from audit.attacks.provider_membership.summary import entries
     from audit.corpus import documents
 
     names = [f"Firm {number}" for number in range(40)]

@@ -15,8 +15,7 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.attributes.fields import Fields, loss_query
-from audit.attacks.attributes.hidden import MIN_CANDIDATES, Hidden, HiddenValues
+from audit.attacks.attributes.hidden import MIN_CANDIDATES, Fields, Hidden, HiddenValues, loss_query
 from audit.attacks.attributes.measures import (
     Kind,
     check_kinds,
@@ -27,16 +26,13 @@ from audit.attacks.attributes.measures import (
     jobs,
     reference_controls,
 )
-from audit.attacks.attributes.names import EXCESS, METHODS, named
-from audit.attacks.attributes.offered import holding, lacking, most_trials, most_units
-from audit.attacks.attributes.questions import Questions
-from audit.attacks.attributes.table import AttributeTable, build_table
-from audit.attacks.controls import blind_controls
+from audit.attacks.attributes.questions import Questions, holding, lacking, most_trials, most_units
+from audit.attacks.attributes.table import EXCESS, METHODS, AttributeTable, build_table, named
+from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.fields import withheld
-from audit.attacks.interface import Attack, Findings, Sides, Units
+from audit.attacks.interface import Attack, Findings, Sides, Units, weaker
 from audit.attacks.measuring import Streams, run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
-from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
 
+import numpy as np
 from numpy.random import Generator as Rng
 
-from audit.arrays import Floats
-from audit.corpus.documents import Document
-from audit.corpus.folding import fold
+from audit.arrays import Floats, Ints
+from audit.attacks.fields import REASONS, Field, all_fields, field_of
+from audit.attacks.interface import ask
+from audit.case import Case
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Request, Trial
-from audit.targets.interface import Target
+from audit.targets.interface import CompletionLoss, MaskedCompletionLoss, Target, TokenTarget
 
 MIN_CANDIDATES = 4
 """Values, the true one among them, without which a choice says nothing (ours)."""
@@ -114,3 +121,141 @@ def draw_others(others: Sequence[C], n_candidates: int, rng: Rng) -> list[C]:
     """As many of these as stand beside the true value."""
     chosen = rng.permutation(len(others))[: n_candidates - 1]
     return [others[index] for index in chosen]
+
+
+_ANY = (1, 10**9)
+"""Least and most tokens of a field: fields of any length, whole."""
+Tokens = tuple[int, ...]
+TokenPool = Mapping[tuple[str, int], Mapping[str, Tokens]]
+LossQuery = type[CompletionLoss] | type[MaskedCompletionLoss]
+
+
+@dataclass(frozen=True, eq=False)
+class FieldFacts:
+    """What a data set holds, as one target reads it.
+
+    Attributes:
+        corpus: the data set.
+        pool: tokens of the values of public documents, by category and number of tokens, then by folded value.
+        seen: where values stand.
+    """
+
+    corpus: Corpus
+    pool: TokenPool
+    seen: Mapping[str, Occurrence]
+
+
+_KNOWN: WeakKeyDictionary[Target, FieldFacts] = WeakKeyDictionary()
+
+
+def facts_of(case: Case) -> FieldFacts:
+    """The facts of a case, gathered once for a target and a data set."""
+    known = _KNOWN.get(case.target)
+    if known is None or known.corpus is not case.corpus:
+        known = _KNOWN[case.target] = FieldFacts(case.corpus, _pool(case), occurrences(case.corpus))
+    return known
+
+
+def _pool(case: Case) -> TokenPool:
+    found: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
+    for document in case.corpus.of("public"):
+        for entity in document.entities:
+            page = case.token_target.encode(document, entity.words)
+            if page is None:
+                continue
+            tokens = tuple(page.ids[list(page.positions_of(entity.words))].tolist())
+            if tokens and page.unknown_id not in tokens:
+                found[entity.category, len(tokens)].setdefault(fold(document.text_of(entity)), tokens)
+    return found
+
+
+def loss_query(model: Target) -> LossQuery | None:
+    """Return the query that asks a model about a hidden field; None where there is nothing to ask."""
+    kinds: tuple[LossQuery, ...] = (CompletionLoss, MaskedCompletionLoss)
+    return next((kind for kind in kinds if kind in model.answers), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Fields, hidden as for reconstruction: label and number of tokens are known, copies on the page are hidden too.
+
+    A tagger's loss is that of the page's labels, a masked language model's the mean over the value's tokens.
+    """
+
+    case: Case
+
+    @cached_property
+    def facts(self) -> FieldFacts:
+        """See `facts_of`."""
+        return facts_of(self.case)
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """See `Values.reasons`."""
+        few = f"fields with fewer than {MIN_CANDIDATES - 1} public values of their category and number of tokens"
+        return {**REASONS, FEW: few}
+
+    def all(self) -> Iterator[Hidden]:
+        """See `Values.all`."""
+        return (self._hidden(field) for field in all_fields(self.case, *_ANY))
+
+    def of(self, trial: Trial) -> Hidden:
+        """See `Values.of`."""
+        return self._hidden(field_of(self.case, trial, *_ANY))
+
+    def _hidden(self, field: Field) -> Hidden:
+        text = field.document.text_of(field.entity)
+        value = fold(text)
+        left_out = field.left_out
+        if left_out is None and len(self._others(field)) < MIN_CANDIDATES - 1:
+            left_out = FEW
+        return Hidden(
+            field.document,
+            field.entity.id,
+            field.entity.category,
+            text,
+            frozenset({value}),
+            self.facts.seen[value].unique,
+            field.trial,
+            left_out,
+        )
+
+    def _others(self, field: Field) -> list[Tokens]:
+        pool = self.facts.pool.get((field.entity.category, len(field.positions)), {})
+        page = (word.text for word in field.document.words)
+        return select_plausible(pool, {fold(field.document.text_of(field.entity))}, page)
+
+    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[Tokens]]:
+        """See `Values.lay_out`; the page is laid before each model as that one reads it."""
+        field = field_of(self.case, hidden.trial, *_ANY)
+        assert field.page is not None
+        truth = tuple(field.page.ids[list(field.positions)].tolist())
+        yield from ()
+        return LaidPage(field, (truth, *draw_others(self._others(field), n_candidates, rng)))
+
+    def comparable(self, models: Sequence[Target]) -> list[Target]:
+        """See `Values.comparable`."""
+        return sorted(filter(loss_query, models), key=lambda model: not self.alike(model))
+
+    def alike(self, model: Target) -> bool:
+        """See `Values.alike`."""
+        return loss_query(model) is loss_query(self.case.target)
+
+    def losses(
+        self, model: Target, hidden: Hidden, lay_out: LaidPage[Tokens]
+    ) -> Generator[Request, Any, Floats | None]:
+        """See `Values.losses`."""
+        kind, field = loss_query(model), self._read_by(model, hidden, lay_out.page)
+        if kind is None or field is None:
+            return None
+        completions: Ints = np.array(lay_out.candidates, np.int64)
+        return (yield from ask(model, kind(field.scrubbed(), field.positions, completions)))
+
+    def _read_by(self, model: Target, hidden: Hidden, field: Field) -> Field | None:
+        """The field as this model reads it: labels are its own; None where it reads other tokens."""
+        if not hasattr(model, "encode"):
+            return field
+        own = field_of(replace(self.case, target=cast("TokenTarget", model)), hidden.trial, *_ANY)
+        if own.page is None or field.page is None or not np.array_equal(own.page.ids, field.page.ids):
+            return None
+        return own

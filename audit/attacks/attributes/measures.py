@@ -13,10 +13,8 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.names import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, named
-from audit.attacks.attributes.table import AttributeTable
-from audit.attacks.blind_baseline import Blind
-from audit.attacks.controls import reference_control
+from audit.attacks.attributes.table import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, AttributeTable, named
+from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.given_away import Excess, KindsCheck, count_documents, count_values
 from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS

@@ -10,19 +10,28 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.attributes.names import CALIBRATED, LOSS
-from audit.attacks.candidate_weights import (
+from audit.attacks.given_away import TriedValues
+from audit.attacks.measuring import (
     MEAN,
     TARGET_WEIGHT,
     TEMPERATURE,
+    DocumentColumns,
     combine,
     log_likelihood_of_losses,
     log_softmax,
     memory_of,
 )
-from audit.attacks.columns import DocumentColumns
-from audit.attacks.given_away import TriedValues
 from audit.engine.interface import Json
+
+LOSS, CALIBRATED = "loss", "calibrated"
+METHODS = (LOSS, CALIBRATED)
+GROUPS = ("unique", "all")
+EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
+
+
+def named(name: str, method: str) -> str:
+    """A metric by a method; those by the loss bear the bare name."""
+    return name if method == LOSS else f"{name}.{method}"
 
 
 @dataclass(frozen=True, eq=False)

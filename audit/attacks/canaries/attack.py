@@ -13,10 +13,9 @@ from pydantic import Field
 from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.extraction import Effort, query_style
 from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import DECOY, UNIT, histograms, measure_table
+from audit.attacks.canaries.measures import DECOY, UNIT, histograms, measure_table, paired_by_canary
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
-from audit.attacks.canaries.paired import paired_by_canary
 from audit.attacks.canaries.summary import (
     checks_of,
     counts_of,
@@ -26,10 +25,9 @@ from audit.attacks.canaries.summary import (
     weaknesses_of,
 )
 from audit.attacks.canaries.white_box import Inversion
-from audit.attacks.interface import Attack, Findings, Sides, Units
+from audit.attacks.interface import Attack, Findings, Sides, Units, weaker
 from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTING, POINTS, points
-from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus, TaskKind

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
-from audit.attacks.canaries.outcomes import CanaryTable
+from audit.attacks.canaries.outcomes import CanaryTable, Outcome, table_of
 from audit.attacks.measuring import Streams
+from audit.corpus.canaries.schema import Canary
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import shares
 from audit.stats.intervals import Interval, proportion
+from audit.stats.paired import UnitScores
 from audit.stats.rates import excess_mean, excess_rate
 from audit.stats.welch import widen_to_welch
 from audit.targets import utility
@@ -207,3 +209,29 @@ def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
         if rows.any()
     }
     return (Histogram("exposure", "bits of exposure", tuple(float(edge) for edge in edges), counts),)
+
+
+def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Mapping[str, UnitScores]:
+    """Extraction, rank among the first and exposure of each canary; those left out by their coin are the others.
+
+    Args:
+        canaries: those that were tried.
+        outcomes: of each, in the same order.
+    """
+    asked = [canary.id for canary, outcome in zip(canaries, outcomes, strict=True) if outcome.left_out is None]
+    if not asked:
+        return {}
+    table = table_of(canaries, outcomes)
+    names, ranked = np.array(asked, object), np.isfinite(table.bits)
+    columns = {"excess": (np.ones(len(asked), bool), table.hits.astype(float), 1.0)}
+    if table.tried_decoys.any():
+        columns[f"excess.{DECOY}"] = table.tried_decoys, table.decoy_hits.astype(float), 1.0
+    if ranked.any():
+        columns["excess_top3"] = ranked, table.early.astype(float), 1.0
+        columns["excess_exposure"] = ranked, table.bits, float(table.most_bits[ranked].max()) or 1.0
+    return {
+        metric: UnitScores(
+            names[rows].tolist(), names[rows].tolist(), table.included[rows], values[rows], limits=(0.0, most)
+        )
+        for metric, (rows, values, most) in columns.items()
+    }

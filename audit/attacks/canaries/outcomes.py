@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pydantic import ConfigDict, TypeAdapter
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.columns import Columns
+from audit.attacks.measuring import Columns
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.engine.interface import Json
 from audit.measurements import STRICT

@@ -11,8 +11,8 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.controls import blind_controls
-from audit.attacks.interface import Attack, Findings, Units
+from audit.attacks.blind_baseline import blind_controls
+from audit.attacks.interface import Attack, Findings, Units, weaker
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS, compare_losses
 from audit.attacks.membership.documents import (
@@ -32,16 +32,22 @@ from audit.attacks.membership.documents import (
 from audit.attacks.membership.measures import (
     check_scores,
     measure_scores,
+    reads_otherwise,
     reference_controls,
     reference_knows_members,
 )
-from audit.attacks.membership.names import LIMITED, SCORES
-from audit.attacks.membership.reference import reads_otherwise
-from audit.attacks.membership.scores import PRIMARIES, counted_scores, enough, gated_scores, score_documents
+from audit.attacks.membership.scores import (
+    LIMITED,
+    PRIMARIES,
+    SCORES,
+    counted_scores,
+    enough,
+    gated_scores,
+    score_documents,
+)
 from audit.attacks.score_figures import LOW, rank_scores
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
-from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.corpus.near_copies import group_copies

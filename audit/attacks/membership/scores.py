@@ -9,14 +9,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.arrays import Bools, Floats
+from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership.documents import adapted_ids, can_adapt, name_uncounted, reference_of
-from audit.attacks.membership.names import SCORES
+from audit.attacks.score_figures import LOW
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.engine.interface import Json, Trial
 from audit.measurements import Diagnostic
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
+
+SCORES = ("loss", "calibrated", "ratio", "min_k", "lira", "rmia", "docmia")
+POWER = "reference_power"
+LIMITED = ("auc", LOW, DOCUMENTS)
+"""What policies limit: held against the strongest of the scores."""
+
 
 PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the document", "loss": "loss"}
 """What the primary score is, in words; the first one that this audit has."""

@@ -22,7 +22,7 @@ from audit.attacks.memorisation.names import (
     PLAYERS,
 )
 from audit.attacks.memorisation.table import QuestionTable
-from audit.attacks.pii import IDENTIFYING
+from audit.attacks.questions import IDENTIFYING
 from audit.attacks.removal import ATTEMPTED
 from audit.attacks.splits import AUDITED
 from audit.engine.interface import Progress

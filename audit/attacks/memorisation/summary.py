@@ -9,8 +9,7 @@ import numpy as np
 
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation.table import QuestionTable
-from audit.attacks.pii import CLASSES, PII_CLASSES
-from audit.attacks.questions import AskedQuestion, all_questions, distinct_answers
+from audit.attacks.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, distinct_answers
 from audit.attacks.removal import STATUSES, UNPROVEN
 from audit.attacks.splits import LABELS
 from audit.corpus.documents import Corpus, Document

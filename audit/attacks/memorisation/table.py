@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.columns import Columns, DocumentColumns
+from audit.attacks.measuring import Columns, DocumentColumns
 from audit.attacks.questions import AskedQuestion, is_unique, question_of, trained_on
 from audit.attacks.removal import ATTEMPTED, PROVEN
 from audit.case import Case, SplitModel

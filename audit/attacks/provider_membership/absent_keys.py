@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.attacks.measuring import estimate_without_null
-from audit.attacks.provider_membership.features import scatter
-from audit.attacks.provider_membership.names import ABSENT_KEY
+from audit.attacks.provider_membership.features import ABSENT_KEY, scatter
 from audit.attacks.provider_membership.providers import answers_of, provider_of, questions_of
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold

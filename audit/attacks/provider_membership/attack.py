@@ -10,14 +10,20 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
+from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.budget import SEED, sample
-from audit.attacks.controls import blind_controls
-from audit.attacks.interface import Attack, Findings, Units
+from audit.attacks.interface import Attack, Findings, Units, weaker
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership import absent_keys
-from audit.attacks.provider_membership.features import IN, OUT, ProviderTable, match_sides, table_of, tabulate
-from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, Measured, measure_table
-from audit.attacks.provider_membership.names import MEMORY
+from audit.attacks.provider_membership.features import IN, MEMORY, OUT, ProviderTable, match_sides, table_of, tabulate
+from audit.attacks.provider_membership.measures import (
+    NO_NUMBER,
+    STRONGEST,
+    Measured,
+    count_providers,
+    entries,
+    measure_table,
+)
 from audit.attacks.provider_membership.providers import (
     Provider,
     askable,
@@ -38,10 +44,8 @@ from audit.attacks.provider_membership.queries import (
     missing_reference,
     reference_of,
 )
-from audit.attacks.provider_membership.summary import count_providers, entries
 from audit.attacks.score_figures import LOW
 from audit.attacks.usable import loss_kind
-from audit.attacks.weakening import weaker
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Trial

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats
-from audit.attacks.provider_membership.features import ProviderTable
+from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, ProviderTable
 from audit.attacks.provider_membership.methods import (
     MIN_SIDE,
     call_remembered,
@@ -20,7 +20,6 @@ from audit.attacks.provider_membership.methods import (
     partial_knowledge,
     zero_knowledge,
 )
-from audit.attacks.provider_membership.names import FEATURES, MEMORY, METHODS
 from audit.engine.interface import Progress
 
 MIN_JUDGED = 2

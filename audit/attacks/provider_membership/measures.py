@@ -5,8 +5,9 @@ Method: methods.md#provider-membership and #statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -14,36 +15,173 @@ from numpy.random import Generator
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Streams, estimate_without_null
-from audit.attacks.provider_membership.features import ProviderTable
+from audit.attacks.provider_membership.absent_keys import AbsentKeyReply
+from audit.attacks.provider_membership.features import (
+    CERTAIN_METRICS,
+    CERTAIN_SCORES,
+    IN,
+    MEMORY,
+    METHODS,
+    OUT,
+    POWER,
+    Matched,
+    ProviderTable,
+)
 from audit.attacks.provider_membership.inference import (
     MIN_JUDGED,
     NEEDED,
+    UNLABELLED,
     Inference,
     Lack,
+    balanced,
     infer,
     mean_known,
+    memory_calls,
     says_nothing,
+    smaller_side,
 )
-from audit.attacks.provider_membership.names import (
-    CERTAIN_METRICS,
-    METHODS,
-    POWER,
+from audit.attacks.provider_membership.providers import REASONS, Provider, provider_of
+from audit.attacks.provider_membership.uncertainty import (
+    JOINT,
+    Permuted,
+    measure_accuracy,
+    measure_forest_area,
+    permute_labels,
 )
-from audit.attacks.provider_membership.scores import (
-    collect_scores,
-    draw_curves,
-    draw_histogram,
-    measure_areas,
-    measure_certain,
-    measure_tpr,
-)
-from audit.attacks.provider_membership.summary import compare_with_null, describe_memory_tests
-from audit.attacks.provider_membership.uncertainty import measure_accuracy, measure_forest_area, permute_labels
-from audit.attacks.score_figures import LOW, TPR
-from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
+from audit.attacks.score_figures import LOW, TPR, ScoreComparison, TwoSides, draw_roc, rank_scores
+from audit.corpus.documents import Corpus
+from audit.corpus.providers import unnamed_members
+from audit.engine.interface import SILENT, Progress
+from audit.measurements import ALPHAS, Check, Count, Curve, Diagnostic, Estimate, Histogram, Measurement, Unresolved
+from audit.stats.advantage import lowest_resolved
 from audit.stats.medians import median_interval
 from audit.targets.utility import estimate
+
+CONSTANT = "every provider has the same value, which tells nobody from anybody"
+LOWER = ("loss", "memory_change")
+"""Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
+NOT_MEASURED = "no provider has it"
+_PROVIDERS = ScoreComparison("provider", "providers out of training", ("providers in", "providers out"))
+
+
+def collect_scores(table: ProviderTable, inference: Inference) -> dict[str, Floats]:
+    """Return the scores that may rank providers, the preferred one first, each of shape (n,), NaN where unknown."""
+    found = {"apk": inference.probability, "user": table.user, "accuracy": table.features.get("accuracy")}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def orient_feature(table: ProviderTable, name: str) -> Floats | None:
+    """Return a feature so that more speaks for membership, shape (n,); None where no provider has it."""
+    column = table.features.get(name)
+    return -column if column is not None and name in LOWER else column
+
+
+def unscored(name: str, table: ProviderTable, column: Floats | None, missing: str = NOT_MEASURED) -> Unresolved | None:
+    """Return why a score says nothing; None when it does.
+
+    Args:
+        name: of the measurement.
+        table: of the providers.
+        column: the score, shape (n,), NaN where unknown; None where there is none.
+        missing: why, where there is none.
+    """
+    if column is None:
+        return Unresolved(name, missing, 0)
+    known = ~np.isnan(column)
+    if smaller_side(table.member[known]) < MIN_JUDGED:
+        reason = f"fewer than {MIN_JUDGED} providers in training, or out of it, have it"
+        return Unresolved(name, reason, int(known.sum()), 2 * NEEDED)
+    if (column[known] == column[known][0]).all():
+        return Unresolved(name, CONSTANT, int(known.sum()))
+    return None
+
+
+def split_scores(table: ProviderTable, column: Floats | None) -> TwoSides:
+    """Return the scores of members and of the others, where known."""
+    assert column is not None
+    known = ~np.isnan(column)
+    return column[known & table.member], column[known & ~table.member]
+
+
+def measure_areas(table: ProviderTable, scores: Mapping[str, Floats], uncompared: str) -> dict[str, Measurement]:
+    """Measure the chance that a member scores higher than a provider that is out, by score; null: 0.5."""
+    columns = {"auc": scores.get("user")}
+    columns |= {f"auc.{name}": orient_feature(table, name) for name in ("loss", "memory_similarity")}
+    return {
+        name: unscored(name, table, column, uncompared if name == "auc" else NOT_MEASURED)
+        or _PROVIDERS.measure_auc(name, split_scores(table, column))
+        for name, column in columns.items()
+    }
+
+
+def measure_tpr(table: ProviderTable, rng: Generator, uncompared: str) -> Measurement:
+    """Measure the share of members that user inference finds at few false alarms."""
+    missing = unscored(TPR, table, table.user, uncompared)
+    return missing or _PROVIDERS.measure_tpr(split_scores(table, table.user), rng)
+
+
+@dataclass(frozen=True)
+class Certain:
+    """The advantages, in the order of `CERTAIN_METRICS`; the rate at which they were taken; what speaks for a leak."""
+
+    measurements: tuple[Measurement, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    checks: tuple[Check, ...]
+
+
+def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> Certain:
+    """Measure the advantage of each score at the lowest false-positive rate that providers out resolve; null: 0.
+
+    Args:
+        table: of the providers.
+        rng: the order of providers that have the same score, such as all whom nothing is remembered of: the attacker
+            tosses a coin, which reaches every false-positive rate exactly.
+        uncompared: why there is no user inference, where there is none.
+    """
+    streams = Streams(rng)
+    columns = [table.user if score == "user" else orient_feature(table, score) for score in CERTAIN_SCORES]
+    named = list(zip(CERTAIN_SCORES.items(), columns, strict=True))
+    found = [
+        _advantage(name, table, column, streams[name], uncompared if score == "user" else NOT_MEASURED)
+        for (score, name), column in named
+    ]
+    sides = [split_scores(table, column) for (_, name), column in named if unscored(name, table, column) is None]
+    rate = lowest_resolved(int((~table.member).sum()))
+    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that providers out resolve"
+    checks = _PROVIDERS.check_certain(sides, found)
+    return Certain(tuple(found), () if rate is None else (Diagnostic("low_fpr", rate, meaning),), checks)
+
+
+def _advantage(name: str, table: ProviderTable, column: Floats | None, rng: Generator, missing: str) -> Measurement:
+    nothing = unscored(name, table, column, missing)
+    return nothing or _PROVIDERS.measure_advantage(name, split_scores(table, _break_ties(column, rng)))[0]
+
+
+def _break_ties(column: Floats | None, rng: Generator) -> Floats:
+    """Ranks, ties in random order, shape (n,); NaN where unknown."""
+    assert column is not None
+    ranks = np.full(column.size, np.nan)
+    known = np.flatnonzero(~np.isnan(column))
+    ranks[known[np.lexsort((rng.random(known.size), column[known]))]] = np.arange(known.size)
+    return ranks
+
+
+def draw_histogram(table: ProviderTable, column: Floats, quantity: str) -> tuple[Histogram, ...]:
+    """The distribution of a score on either side; none where no number of it is finite."""
+    scores = split_scores(table, np.where(np.isfinite(column), column, np.nan))
+    return _PROVIDERS.histogram(quantity, scores) if scores[0].size + scores[1].size else ()
+
+
+def draw_curves(table: ProviderTable, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
+    """The ROC curves of user inference and of APK, as far as they say anything."""
+    series = {
+        label: draw_roc(split_scores(table, scores[name]))
+        for name, label in (("user", "user inference"), ("apk", "APK"))
+        if name in scores and unscored("roc", table, scores[name]) is None
+    }
+    axis, quantity = "share of providers out called members", "share of providers in called members"
+    return (Curve("roc", axis, quantity, series),) if series else ()
+
 
 STRONGEST = {
     "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in METHODS),
@@ -192,3 +330,125 @@ def _surest(table: ProviderTable, inference: Inference, primary: str, score: Flo
     called = score if primary == "apk" else mean_known(inference.calls[primary])
     named = np.flatnonzero(table.member & (called > 0.5) & ~np.isnan(score))
     return named[np.argsort(-score[named], kind="stable")][:N_EXPOSED].astype(np.int64)
+
+
+def compare_with_null(table: ProviderTable, inference: Inference, null: Mapping[str, Permuted]) -> list[Diagnostic]:
+    """Compare each method with permuted labels, and describe its calls and how its seeds differ."""
+    found = []
+    for method, calls in inference.calls.items():
+        called = mean_known(calls)
+        judged = called[~np.isnan(called)]
+        spread = float(np.std([balanced(row, table.member) for row in calls], ddof=1)) if len(calls) > 1 else 0.0
+        words = f"balanced accuracy of {method}"
+        if method in null:
+            one = null[method]
+            forests = min(len(calls), JOINT)
+            unknown = f" among the {one.n} providers that none of {forests} forests was trained on"
+            among = "" if method in UNLABELLED else unknown
+            found += [
+                Diagnostic(
+                    f"permutation_p.{method}",
+                    one.p_value,
+                    f"share of {one.values.size} permutations of the labels that reach the {words}{among}",
+                ),
+                Diagnostic(f"permuted.{method}", float(one.values.mean()), f"mean {words} over permuted labels{among}"),
+            ]
+        found += [
+            Diagnostic(
+                f"called.{method}",
+                float(judged.mean()) if judged.size else 0.0,
+                f"share of the providers judged that {method} calls members",
+            ),
+            Diagnostic(f"seed_spread.{method}", spread, f"standard deviation of the {words} over {len(calls)} seeds"),
+        ]
+    return found
+
+
+def describe_memory_tests(table: ProviderTable) -> list[Diagnostic]:
+    """Describe the calls of the memorisation tests: one that calls all the same adds nothing to an ensemble."""
+    calls = memory_calls(table, 0)
+    if calls is None:
+        return []
+    return [
+        Diagnostic(f"called.{name}", float(known.mean()), f"share of the providers judged that {words} calls members")
+        for name, words, one in zip(MEMORY, ("M1", "M2"), calls, strict=True)
+        if (known := one[~np.isnan(one)]).size
+    ]
+
+
+def entries(
+    table: ProviderTable,
+    providers: Sequence[Provider],
+    replies: Sequence[AbsentKeyReply],
+    *,
+    n_seeds: int,
+    share: float,
+) -> Iterator[dict[str, Any]]:
+    """One object a provider: number, name, in or out, features, scores, ranks (1 = most like a member).
+
+    Args:
+        table: of the providers that were asked about.
+        providers: all of the data set.
+        replies: to questions about missing keys; the values of training among them are given.
+        n_seeds: as in the measurement, so that scores are the same.
+        share: likewise.
+    """
+    known = {provider.name: provider for provider in providers}
+    scores = collect_scores(table, infer(table, SILENT, n_seeds=n_seeds, share=share))
+    ranks = {name: rank_scores(-column if name in LOWER else column) for name, column in table.features.items()}
+    ranks |= {_score(name): rank_scores(column) for name, column in scores.items()}
+    for row, name in enumerate(table.names):
+        provider = known[name]
+        yield {
+            "provider": provider.number,
+            "name": provider.spellings[0],
+            "spellings": [*provider.spellings],
+            "training": IN if provider.member else OUT,
+            "documents": int(table.n_documents[row]),
+            "questions": int(table.n_questions[row]),
+            "features": _known(table.features, row),
+            "scores": _known({_score(score): column for score, column in scores.items()}, row),
+            "ranks": {score: int(rank) for score, rank in _known(ranks, row).items()},
+            "absent_key": [
+                {"document": reply.document, "key": reply.key, "answer": reply.text}
+                for reply in replies
+                if reply.trained and reply.provider == name
+            ],
+        }
+
+
+def _score(name: str) -> str:
+    return f"score.{name}"
+
+
+def _known(columns: Mapping[str, Floats], row: int) -> dict[str, float]:
+    return {name: float(column[row]) for name, column in columns.items() if np.isfinite(column[row])}
+
+
+def count_providers(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:
+    """Count providers, documents and questions that are compared, and those left out, by reason."""
+    members, others = (sum(trial.stratum == side for trial in compared.trials) for side in (IN, OUT))
+    documents = [document for outcome in compared.outcomes for document in outcome["documents"]]
+    losses = [question["loss"] for document in documents for question in document["questions"]]
+    nameless = sum(not provider_of(document) for document in corpus.of("heldout"))
+    merged = sum(len(provider.spellings) - 1 for provider in providers)
+    return (
+        Count("providers in", members, "providers that training saw, and that were asked about"),
+        Count(
+            "providers out",
+            others,
+            "providers that training never saw, and that were asked about",
+        ),
+        Count("documents", len(documents), "kept-aside documents of these providers"),
+        Count("questions", len(losses), "questions about these documents; a page of a token classifier is one"),
+        Count("cut to match", compared.cut, "other questions about them: of both sides as many are looked at"),
+        *(
+            Count(f"left out: {reason}", sum(one.left_out == reason for one in providers), meaning)
+            for reason, meaning in REASONS.items()
+        ),
+        Count("left out: nothing asked", compared.dropped, "providers of whom nothing was asked"),
+        Count("in training: no provider", unnamed_members(corpus), "documents of training that name no provider"),
+        Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
+        Count("no finite loss", losses.count(None), "questions whose loss is no finite number: without that feature"),
+        Count("merged spellings", merged, "names that differ from another by case or spacing only: one provider"),
+    )

@@ -11,10 +11,10 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.candidate_weights import Mean
 from audit.attacks.fields import LENGTHS, all_fields, field_of
 from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import Attack, Findings, Sides, Units
+from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction.cdmi import (
     Alone,
     JudgedCandidates,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats
-from audit.attacks.candidate_weights import memory_of
 from audit.attacks.interface import ask_all
+from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction.methods import SHIPPED, Node, PrefixKnowledge, Rule, Shot, most_likely
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding

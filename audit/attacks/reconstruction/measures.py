@@ -14,8 +14,7 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.blind_baseline import Blind
-from audit.attacks.controls import blind_controls, reference_control
+from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
 from audit.attacks.interface import Findings

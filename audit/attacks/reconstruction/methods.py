@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.candidate_weights import (
+from audit.attacks.measuring import (
     MEAN,
     TARGET_WEIGHT,
     TEMPERATURE,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.columns import DocumentColumns
 from audit.attacks.fields import Field
 from audit.attacks.given_away import TriedValues
+from audit.attacks.measuring import DocumentColumns
 from audit.attacks.reconstruction.methods import best, read_shots
 from audit.attacks.reconstruction.names import DEFAULT, PLAYERS, named
 from audit.corpus.folding import Occurrence, fold

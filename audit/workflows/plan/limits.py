@@ -14,8 +14,7 @@ from typing import Literal
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.copies import confounded_by_copies
-from audit.attacks.interface import Units
+from audit.attacks.interface import Units, confounded_by_copies
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.measurements import ALPHAS
