@@ -6,7 +6,6 @@ import importlib.util
 import logging
 import math
 import os
-import re
 import secrets
 import signal
 import socket
@@ -18,7 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from audit.engine.driver import drive
 from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, Work, WorkSource
@@ -64,20 +65,20 @@ def make_engine(settings: EngineSettings) -> RayEngine:
     lacking = [name for name in ("ray", "tblib") if importlib.util.find_spec(name) is None]
     if lacking:
         raise UsageError(f"the engine Ray needs {' and '.join(lacking)}: not installed", "pip install 'docaudit[ray]'")
-    options = dict(settings.options)
-    address, workers = options.pop("address", None), options.pop("workers", None)
-    if options:
-        raise UsageError(f"--engine ray has no option {min(options)!r}", "address=HOST:PORT and workers=N")
-    if address is not None and not re.fullmatch(r"auto|[^/]+:\d+", address):
+    try:
+        options = _Options.model_validate(settings.options)
+    except ValidationError as error:
+        problems = [f"--engine ray: {item['loc'][0]}={item['input']}: {item['msg']}" for item in error.errors()]
         # Ray Client (ray://) cannot stream outcomes.
-        raise UsageError(
-            f"--engine ray: address {address!r} is not HOST:PORT",
-            "scan on a machine of the cluster, with address=auto or the head's HOST:PORT",
-        )
-    if workers is not None and not re.fullmatch(r"[1-9]\d{0,5}", workers):
-        raise UsageError(f"--engine ray: workers {workers!r} is no number above 0", "as workers=4")
-    count = None if workers is None else int(workers)
-    return RayEngine(address, count, settings.width, settings.threads, settings.gpu)
+        hint = "address=HOST:PORT and workers=N, as workers=4; on a machine of the cluster address=auto"
+        raise UsageError(problems, hint) from None
+    return RayEngine(options.address, options.workers, settings.width, settings.threads, settings.gpu)
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    address: Annotated[str, Field(pattern=r"^(auto|[^/]+:\d+)$")] | None = None
+    workers: Annotated[int, Field(ge=1)] | None = None
 
 
 @dataclass(frozen=True)

@@ -86,13 +86,13 @@ class Ledger:
         """
         if not last and time.monotonic() - self._kept < self.every:
             return
-        tensors = {f"parameter/{name}": _own(value) for name, value in parameters.items()}
-        if optimizer is not None:
-            for name, parameter in parameters.items():
-                own = {key: torch.as_tensor(value) for key, value in optimizer.state[parameter].items()}
-                tensors |= {f"optimizer/{key}/{name}": _own(value) for key, value in own.items() if _is_number(value)}
+        tensors: dict[str, torch.Tensor] = {f"parameter/{name}": value for name, value in parameters.items()}
+        for name, parameter in parameters.items():
+            state = {} if optimizer is None else optimizer.state[parameter]
+            tensors |= {f"optimizer/{key}/{name}": torch.as_tensor(value) for key, value in state.items()}
         tensors[_KEPT] = torch.tensor([self.spent])
-        write_atomically(self.folder / STATE, save(tensors), mode=0o600)
+        own = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in tensors.items()}
+        write_atomically(self.folder / STATE, save(own), mode=0o600)
         self._kept = time.monotonic()
 
     def restore(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None) -> int:
@@ -129,14 +129,6 @@ def _state_of(name: str, tensors: dict[str, torch.Tensor], parameter: torch.Tens
         if part == "optimizer" and owner == name:
             found[field] = value.to(parameter.device) if value.shape == parameter.shape and value.dim() else value
     return found
-
-
-def _own(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to("cpu", copy=True).contiguous()
-
-
-def _is_number(tensor: torch.Tensor) -> bool:
-    return tensor.dtype != torch.bool
 
 
 def _sync_folder(folder: Path) -> None:

@@ -96,7 +96,9 @@ def run_mechanism(
     Raises:
         TrainingError: a contribution is not finite.
     """
-    optimizer = _optimizer(parameters, card)
+    kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+    kind = kinds.get(card.optimizer)
+    optimizer = None if kind is None else kind(list(parameters.values()), lr=card.learning_rate)
     progress.stage("private training, steps", card.steps)
     spent = ledger.restore(parameters, optimizer)
     progress.advance(spent)
@@ -156,13 +158,6 @@ def _apply(parameters: Parameters, mean: Mapping[str, torch.Tensor], optimizer: 
     if optimizer is not None:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-
-
-def _optimizer(parameters: Parameters, card: PrivacyCard) -> torch.optim.Optimizer | None:
-    if card.optimizer == "add":
-        return None
-    kind = torch.optim.Adam if card.optimizer == "adam" else torch.optim.SGD
-    return kind(list(parameters.values()), lr=card.learning_rate)
 
 
 def _uniform(n: int) -> Floats:

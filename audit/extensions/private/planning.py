@@ -17,7 +17,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
 from audit.errors import UsageError
 from audit.extensions.private.options import DpOptions, UnitKind, settle
-from audit.policy import Limit, Policy
+from audit.policy import Policy
 from audit.stats.dp_bounds import Guarantee, auc, balanced_accuracy
 
 
@@ -114,7 +114,7 @@ def plan_private(corpus: Corpus, policy: Policy, epsilons: Sequence[float], unit
 
 
 def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest: int) -> PrivateTraining:
-    from audit.attacks.privacy_bounds import provable
+    from audit.attacks.privacy_bounds import bound, group_of, provable
     from audit.stats.dp_accounting import privacy_curve
 
     card = settle(DpOptions(unit=kind, epsilon=epsilon), kind, n_units)
@@ -124,19 +124,11 @@ def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest
     for limit in policy.limits:
         declared = provable(limit.attack, limit.metric)
         if limit.max is not None and declared is not None and declared.of != "canary":
-            met[_proves(promised, limit, kind, largest)].append((limit.attack, limit.metric))
+            # A guarantee of single documents is stretched over the largest provider.
+            group = group_of(declared.of, kind) or largest
+            proved = group > 0 and bound(declared, promised.of_group(group)) <= limit.max
+            met[proved].append((limit.attack, limit.metric))
     return PrivateTraining(epsilon, card, promised, tuple(met[True]), tuple(met[False]))
-
-
-def _proves(promised: Guarantee, limit: Limit, kind: UnitKind, largest: int) -> bool:
-    """Test whether the guarantee alone meets a limit; of single documents, for the largest provider."""
-    from audit.attacks.privacy_bounds import bound, group_of, provable
-
-    declared = provable(limit.attack, limit.metric)
-    assert declared is not None
-    assert limit.max is not None
-    group = group_of(declared.of, kind) or largest
-    return group > 0 and bound(declared, promised.of_group(group)) <= limit.max
 
 
 def _row(training: PrivateTraining) -> tuple[str, ...]:

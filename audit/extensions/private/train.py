@@ -18,7 +18,7 @@ from audit.corpus.documents import Corpus
 from audit.engine.interface import SILENT, Progress
 from audit.engine.journal import exclusive
 from audit.errors import TargetError, UsageError
-from audit.extensions.private.adapters import Trained, choose_trained, merge_adapters
+from audit.extensions.private.adapters import choose_trained, merge_adapters
 from audit.extensions.private.clients import read_clients
 from audit.extensions.private.gradients import Contribute, gradient_of, local_change
 from audit.extensions.private.learners import open_learner
@@ -149,35 +149,8 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
         held=prepared.start.weight_names,
     )
     learner.model.eval()
-    card = _with_model(prepared.card, options, trained)
-    named = {unit.name: unit for unit in units}
-    groups = [named] if prepared.clients is None else prepared.clients.values()
-    clients = [[named[name] for name in own] for own in groups]
-    random = SeededRandom(options.seed) if options.reproducible else SystemRandom()
-    contribute = _contribute(learner, trained, options, card)
-    run_mechanism(trained.parameters, clients, draw, contribute, card, random, ledger, progress)
-    merge_adapters(learner.model)
-    with quiet():
-        learner.save(folder)
-    write_atomically(folder / PRIVACY_FILE, dump_privacy(replace(card, weights=weights_sha256(folder))))
-
-
-def _contribute(learner: Learner, trained: Trained, options: DpOptions, card: PrivacyCard) -> Contribute:
-    if card.local_steps:
-        return lambda unit: local_change(
-            learner, trained.parameters, unit, options.rows, card.local_steps, card.learning_rate
-        )
-    return lambda unit: gradient_of(learner, trained.parameters, unit, options.rows)
-
-
-def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
-    return draw_samples(learner, unit, step, seed)
-
-
-def _with_model(card: PrivacyCard, options: DpOptions, trained: Trained) -> PrivacyCard:
-    """Add to a card what is known once the model is open."""
-    return replace(
-        card,
+    card = replace(
+        prepared.card,
         learning_rate=learning_rate(options, trained.code),
         trained=trained.code,
         embeddings=trained.embeddings,
@@ -185,3 +158,26 @@ def _with_model(card: PrivacyCard, options: DpOptions, trained: Trained) -> Priv
         trained_parameters=trained.count,
         frozen_parameters=trained.frozen,
     )
+    named = {unit.name: unit for unit in units}
+    groups = [named] if prepared.clients is None else prepared.clients.values()
+    clients = [[named[name] for name in own] for own in groups]
+    random = SeededRandom(options.seed) if options.reproducible else SystemRandom()
+    contribute: Contribute = partial(gradient_of, learner, trained.parameters, rows=options.rows)
+    if card.local_steps:
+        contribute = partial(
+            local_change,
+            learner,
+            trained.parameters,
+            rows=options.rows,
+            passes=card.local_steps,
+            learning_rate=card.learning_rate,
+        )
+    run_mechanism(trained.parameters, clients, draw, contribute, card, random, ledger, progress)
+    merge_adapters(learner.model)
+    with quiet():
+        learner.save(folder)
+    write_atomically(folder / PRIVACY_FILE, dump_privacy(replace(card, weights=weights_sha256(folder))))
+
+
+def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
+    return draw_samples(learner, unit, step, seed)

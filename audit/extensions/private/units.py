@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,15 +168,14 @@ def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUni
 def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
     """Refuse documents that name no provider, or several: no one unit would protect them."""
     counts = [len(list(filter(None, map(fold, _LISTED.split(document.provider or ""))))) for document in documents]
-    reasons: tuple[tuple[Callable[[int], bool], str, str], ...] = (
-        (lambda n: n == 0, "name no provider: they would be protected by nobody's unit", "name the provider of each"),
-        (lambda n: n > 1, "name several providers: they would belong to more than one unit", "name one for each"),
-    )
-    for applies, problem, advice in reasons:
-        if wrong := sum(map(applies, counts)):
+    for wrong, problem in (
+        (counts.count(0), "name no provider: they would be protected by nobody's unit"),
+        (sum(count > 1 for count in counts), "name several providers: they would belong to more than one unit"),
+    ):
+        if wrong:
             raise ManifestError(
                 f"{wrong} member documents {problem}",
-                f"{advice}, leave them out of the members, or protect documents: --unit document",
+                "name one provider for each, leave them out of the members, or protect documents: --unit document",
             )
 
 
