@@ -169,8 +169,10 @@ def rewrite_and_measure(
     recommended, sentence = verdict(attacked, cost, defense)
     embedding = "tfidf" if embedder is None else "embedder"
     found = Evaluation(mask, CLASSIFIER, embedding, N_FOLDS, seed, attacked, cost, recommended, sentence)
-    defense.write(corpus, out / DATA)
+    out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / COMPARISON, (json.dumps(dataclasses.asdict(found), indent=1) + "\n").encode())
+    # Last: where it is, nothing is left to do, and a run that was killed before goes on.
+    defense.write(corpus, out / DATA)
     return found
 
 
