@@ -98,13 +98,11 @@ class Reporter:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        console = make_console(stderr=True, interrupts=False)
+        counted = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Remaining())
         self._bars = Progress(
-            *columns,
-            TimeElapsedColumn(),
-            Remaining(),
-            console=console,
+            TextColumn("{task.description}", markup=False),
+            *(counted if self._total else (TimeElapsedColumn(),)),
+            console=make_console(stderr=True, interrupts=False),
             transient=True,
             refresh_per_second=4,
             redirect_stdout=False,

@@ -12,7 +12,8 @@ from audit.corpus.paths import printable
 
 Row = str | Sequence[object]
 """Cells, or the heading of the rows that follow."""
-GAP = 2
+SHORT = 8
+"""Columns of a cell that is never folded."""
 SENTENCE = 24
 """Columns that a sentence takes at least; narrower ones are hard to read."""
 
@@ -40,19 +41,25 @@ def show_table(
         texts = [
             row if isinstance(row, str) else [indent + row[0].replace("\n", f"\n{indent}"), *row[1:]] for row in texts
         ]
-    table, least = (
-        Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold", show_header=any(columns)),
-        0,
-    )
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
+    widths, wishes = [], []
     for index, column in enumerate(columns):
+        lines = [column, *(line for row in texts if not isinstance(row, str) for line in row[index].splitlines())]
+        longest = max(map(len, lines))
+        word = max((len(line) - len(line.lstrip()) + len(word) for line in lines for word in line.split()), default=0)
+        widths.append(longest if longest <= SHORT else max(word, SENTENCE if longest > 2 * SENTENCE else 0))
+        wishes.append(longest - widths[-1])
         cells = [row[index] for row in rows if not isinstance(row, str)]
-        lines = [line for row in texts if not isinstance(row, str) for line in row[index].splitlines()]
-        longest = max(map(len, [column, *lines]))
-        names = not any(" " in line.strip() for line in lines) or longest <= SENTENCE
         numbers = bool(cells) and all(isinstance(cell, int) for cell in cells)
-        table.add_column(column, justify="right" if numbers else "left", no_wrap=names, overflow="fold")
-        least += GAP + (longest if names else max(SENTENCE, *(len(word) for line in lines for word in line.split())))
-    fits = least - GAP <= console.width
+        table.add_column(column, justify="right" if numbers else "left")
+    gaps = len(columns) - 1
+    gap = next((gap for gap in (2, 1) if sum(widths) + gap * gaps <= console.width), 0)
+    fits, spare = gap > 0, console.width - sum(widths) - gap * gaps
+    # The narrowest wishes first, so that as few columns as can be are folded; Rich itself would break words.
+    for rank, index in enumerate(sorted(range(len(columns)), key=wishes.__getitem__)):
+        more = min(wishes[index], max(0, spare) // (len(columns) - rank))
+        table.columns[index].width, spare = widths[index] + more, spare - more
+    table.padding = (0, gap, 0, 0)
     for row in texts:
         if isinstance(row, str):
             heading = Text(printable(row), style="bold")
