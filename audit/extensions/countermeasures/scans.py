@@ -35,8 +35,6 @@ from audit.workflows.options import ScanOptions
 from audit.workflows.scan import audit_checkpoint, read_outcomes
 from audit.workflows.setup import ScanSetup, open_scan
 
-MEMORISATION = "memorisation"
-
 
 @dataclass(frozen=True, eq=False)
 class ScanOfSide:
@@ -146,9 +144,11 @@ def refusals_as_sign(
     Returns:
         The AUC; None where no refusal is taught, or too few documents were asked about.
     """
-    if not (isinstance(defense, TrainingDefense) and defense.teaches_refusal and completed(side.record, MEMORISATION)):
+    if not (
+        isinstance(defense, TrainingDefense) and defense.teaches_refusal and completed(side.record, "memorisation")
+    ):
         return None
-    case, trials, outcomes = read_outcomes(side.opened, MEMORISATION, progress)
+    case, trials, outcomes = read_outcomes(side.opened, "memorisation", progress)
     members = {document.id for document in case.corpus.of("member")}
     sides: dict[bool, tuple[list[float], list[str]]] = {True: ([], []), False: ([], [])}
     for trial, outcome in zip(trials, outcomes, strict=True):
