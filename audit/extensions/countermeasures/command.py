@@ -238,8 +238,7 @@ def _show_evaluation(evaluation: Evaluation, out: Path) -> None:
         )
         for one in evaluation.attacked
     ]
-    setting = f"mask {evaluation.mask}, {evaluation.classifier} on {evaluation.embedding}"
-    title = f"What redactions give away ({setting})"
+    title = f"What redactions give away (mask {evaluation.mask}, {evaluation.classifier} on {evaluation.embedding})"
     console.show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
     cost = evaluation.cost
     if cost.answers:

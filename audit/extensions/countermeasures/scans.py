@@ -183,8 +183,7 @@ def refuse_contradicted_guarantee(record: AuditRecord) -> None:
     Raises:
         TrainingError: the bound that one run measured lies above the proved epsilon.
     """
-    found = contradiction(record)
-    if found is not None:
+    if (found := contradiction(record)) is not None:
         raise TrainingError(found, "the guarantee does not hold: do not use this model")
 
 
