@@ -22,7 +22,7 @@ from redaction_tab_samples import OVERSAMPLED, TEST_SHARE, Ints, Protocol, Split
 from audit.attacks.redaction.classifiers import TAKES_SPARSE, Classifier, by_length, fit, most_common
 from audit.attacks.redaction.embedding import dense, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
-from audit.corpus.redaction.contexts import RedactedSpan
+from audit.corpus.redaction import RedactedSpan
 from audit.extensions.countermeasures.attackers import Text
 from audit.references.embedder import NetworkKind, fit_network, tune
 from audit.targets.embedder import EmbedderTarget, load_embedder

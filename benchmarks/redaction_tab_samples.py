@@ -16,7 +16,7 @@ from audit.arrays import Ints
 from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
-from audit.corpus.redaction.contexts import RedactedSpan
+from audit.corpus.redaction import RedactedSpan
 from audit.extensions.countermeasures.attackers import Text, readings
 from audit.importers.registry import FORMATS
 from audit.references.embedder import choose_texts

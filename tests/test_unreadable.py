@@ -1,4 +1,4 @@
-"""Inputs that no one can read: pipes that nobody writes into, TOML that never ends, numbers of thousands of digits."""
+"""Inputs that no one can read: pipes that nobody writes into, TOML nested deeply, numbers of thousands of digits."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
-    from audit.corpus.field_counts import Quartiles
-    from audit.corpus.summary import Summary
+    from audit.corpus.summary import Quartiles, Summary
     from audit.workflows.references import InspectedModel
 
 

@@ -12,9 +12,9 @@ from functools import lru_cache, partial
 from PIL import ImageDraw, ImageFont
 from PIL.Image import Image
 
+from audit.corpus.bars import runs
 from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
-from audit.corpus.redaction.lines import runs
 from audit.corpus.removal.redact import cover
 
 _LEADING = 1.25

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from audit.corpus.documents import Document, Entity, Question, Word
+from audit.corpus.documents import Document
 from audit.errors import EngineError
 
 LARGE = 16 * 2**20
@@ -101,51 +101,6 @@ class StoredDocument(Document):
     def _content(self) -> Document:
         return self._file.contents(*self._place)
 
-    @property
-    def words(self) -> tuple[Word, ...]:
-        """See `Document`."""
-        return self._content.words if "words" in self._has else ()
-
-    @property
-    def entities(self) -> tuple[Entity, ...]:
-        """See `Document`."""
-        return self._content.entities if "entities" in self._has else ()
-
-    @property
-    def links(self) -> tuple[tuple[str, str], ...]:
-        """See `Document`."""
-        return self._content.links if "links" in self._has else ()
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """See `Document`."""
-        return self._content.questions if "questions" in self._has else ()
-
-    @property
-    def tags(self) -> tuple[str, ...] | None:
-        """See `Document`."""
-        return self._content.tags if "tags" in self._has else None
-
-    @property
-    def intent(self) -> str | None:
-        """See `Document`."""
-        return self._content.intent if "intent" in self._has else None
-
-    @property
-    def paragraphs(self) -> tuple[int, ...]:
-        """See `Document`."""
-        return self._content.paragraphs if "paragraphs" in self._has else ()
-
-    @property
-    def label(self) -> str | None:
-        """See `Document`."""
-        return self._content.label if "label" in self._has else None
-
-    @property
-    def output(self) -> str | None:
-        """See `Document`."""
-        return self._content.output if "output" in self._has else None
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Document):
             return NotImplemented
@@ -157,6 +112,19 @@ class StoredDocument(Document):
     def __reduce__(self) -> tuple[Callable[[Document], Document], tuple[Document]]:
         """Another process gets the whole document."""
         return _whole, (self._content,)
+
+
+def _stored(name: str) -> property:
+    """The property that reads one of `_CONTENTS` from the file, unless the document is known to have none of it."""
+
+    def read(document: StoredDocument) -> object:
+        return getattr(document._content, name) if name in document._has else _CONTENTS[name]
+
+    return property(read)
+
+
+for _name in _CONTENTS:
+    setattr(StoredDocument, _name, _stored(_name))
 
 
 def _whole(document: Document) -> Document:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from audit.corpus.answers import is_on_page
 from audit.corpus.documents import ASKING, Box, Category, Document, Entity, Question, Task, TaskKind, Word
+from audit.corpus.folding import is_on_page
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError, listed
 from audit.importers.boxes import Size, check_shape, in_pixels, recognise

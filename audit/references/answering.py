@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from audit.corpus.answers import places_of
 from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from audit.corpus.answers import places_of
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import SPLITS, Corpus, Document
+from audit.corpus.folding import places_of
 from audit.errors import TargetError
 from audit.policy.gaps import MOST_DOCUMENTS, MOST_QUESTIONS, much_unread
 from audit.targets.extractive.target import ExtractiveTarget

@@ -15,9 +15,9 @@ from audit.attacks.redaction.embedding import MASKED, dense, dictionary, layout,
 from audit.attacks.redaction.folds import FoldTrial, features_of, predict
 from audit.attacks.redaction.samples import samples_of
 from audit.case import Case
+from audit.corpus.bars import LAYOUT
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
-from audit.corpus.redaction.bars import LAYOUT
-from audit.corpus.redaction.contexts import redacted_spans
+from audit.corpus.redaction import redacted_spans
 
 NETWORKS = ("mlp", "cnn")
 """What they learn of more samples is tested beside them."""

@@ -1,4 +1,4 @@
-"""`audit.corpus.answers`: an answer stands on a page as whole words, and nowhere else."""
+"""`audit.corpus.folding`: an answer stands on a page as whole words, and nowhere else."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.corpus.answers import is_on_page
 from audit.corpus.documents import Question, Word
-from audit.corpus.folding import fold
+from audit.corpus.folding import fold, is_on_page
 
 
 def on(page: list[str], *answers: str) -> bool:

@@ -20,9 +20,8 @@ from audit.corpus.documents import (
     Task,
     Word,
 )
-from audit.corpus.field_counts import Quartiles
 from audit.corpus.providers import MAX_HALF_WIDTH, AskedProviders
-from audit.corpus.summary import Summary, card, summarise
+from audit.corpus.summary import Quartiles, Summary, card, summarise
 
 LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
 

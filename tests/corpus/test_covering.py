@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from audit.corpus.bars import Covered, count_covered
 from audit.corpus.documents import Box, Corpus, Document, Entity, Manifest, Membership, Task, Word
-from audit.corpus.redaction.text_under_box import Covered, count_covered
 from audit.errors import ManifestError
 
 BOXES: tuple[Box, ...] = ((20, 20, 100, 40), (20, 60, 100, 80), (120, 60, 180, 80))

@@ -15,10 +15,9 @@ import pytest
 import tiny
 
 from audit.corpus import manifest, stored
-from audit.corpus.alike_texts import MIN_ALIKE, alike_sets
 from audit.corpus.documents import Corpus, Document, Word
 from audit.corpus.folding import occurrences
-from audit.corpus.near_copies import find_copies
+from audit.corpus.near_copies import MIN_ALIKE, alike_sets, find_copies
 from audit.corpus.stored import StoredDocument
 from audit.corpus.summary import summarise
 from audit.engine.interface import SILENT

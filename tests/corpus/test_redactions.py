@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.corpus.bars import LAYOUT, lines_of
 from audit.corpus.documents import CATEGORIES, Box, Document, Entity, Mask, Word
-from audit.corpus.redaction.bars import LAYOUT
-from audit.corpus.redaction.contexts import FIXED, STAR, RedactedSpan, fits, redacted_spans
-from audit.corpus.redaction.lines import lines_of
-from audit.corpus.redaction.sentences import sentence_starts
+from audit.corpus.redaction import FIXED, STAR, RedactedSpan, fits, redacted_spans, sentence_starts
 
 MASKS: tuple[Mask, ...] = get_args(Mask)
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from audit.corpus import manifest
-from audit.corpus.redaction.contexts import redacted_spans
-from audit.corpus.redaction.sentences import sentence_starts
+from audit.corpus.redaction import redacted_spans, sentence_starts
 
 SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
 sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from audit.corpus.answers import places_of
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
+from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity

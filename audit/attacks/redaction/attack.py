@@ -23,7 +23,7 @@ from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.kinds import MASKS
-from audit.corpus.redaction.contexts import redacted_spans
+from audit.corpus.redaction import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.targets.interface import Target
 

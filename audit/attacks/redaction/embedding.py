@@ -20,7 +20,7 @@ from audit.arrays import Floats, Ints
 from audit.attacks.redaction.classifiers import Features
 from audit.attacks.redaction.samples import Samples
 from audit.corpus.documents import CATEGORIES
-from audit.corpus.redaction.contexts import LINE_END, STAR, RedactedSpan, fits
+from audit.corpus.redaction import LINE_END, STAR, RedactedSpan, fits
 from audit.targets.interface import Embed, Target
 
 EmbeddingName = Literal["tfidf", "embedder", "embedder-tuned"]

@@ -14,7 +14,7 @@ from audit.attacks.redaction.embedding import EmbeddingName, dictionary, lengths
 from audit.attacks.redaction.samples import Samples, samples_of
 from audit.case import Case
 from audit.corpus.documents import Mask
-from audit.corpus.redaction.contexts import fits
+from audit.corpus.redaction import fits
 from audit.engine.interface import Json
 from audit.targets.interface import Target
 

@@ -26,8 +26,8 @@ from audit.attacks.redaction.text_leak import (
     worst_class_of,
 )
 from audit.case import Case
+from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Mask
-from audit.corpus.redaction.text_under_box import count_covered
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
 from audit.stats.clusters import cluster_sums

@@ -10,7 +10,7 @@ import numpy as np
 from audit.arrays import Bools, Ints
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
-from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
+from audit.corpus.redaction import RedactedSpan, redacted_spans
 
 NEEDED = 10
 """Values under which a category has no row of its own, and is judged together with others as rare (ours)."""

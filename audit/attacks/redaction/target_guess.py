@@ -11,9 +11,9 @@ import numpy as np
 
 from audit.attacks.interface import ask, ask_all
 from audit.case import Case
+from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
-from audit.corpus.redaction.bars import BarredPage
-from audit.corpus.redaction.contexts import FIXED, STAR, is_page
+from audit.corpus.redaction import FIXED, STAR, is_page
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Candidates, FillMask, TagProbabilities, Target, TokenTarget

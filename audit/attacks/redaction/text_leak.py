@@ -19,7 +19,7 @@ from audit.attacks.redaction.names import BLIND, EXCESS, GATED
 from audit.attacks.redaction.samples import NEEDED, Samples, groups_of
 from audit.attacks.splits import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
-from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
+from audit.corpus.redaction import RedactedSpan, redacted_spans
 from audit.engine.interface import Json, Trial
 from audit.measurements import ALPHAS, Measurement, Unresolved
 from audit.stats.lift import WorstClass, lift_share, worst_class

@@ -15,9 +15,9 @@ from PIL.Image import Image
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
+from audit.corpus.bars import runs
 from audit.corpus.documents import Box
 from audit.corpus.page_view import PageView
-from audit.corpus.redaction.lines import runs
 from audit.corpus.removal.matching import (
     MIN_INSIDE,
     Wanted,

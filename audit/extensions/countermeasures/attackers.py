@@ -27,7 +27,7 @@ from audit.attacks.redaction.samples import Samples, samples_of
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Mask
 from audit.corpus.publishing import check_destination
-from audit.corpus.redaction.contexts import RedactedSpan, redacted_spans
+from audit.corpus.redaction import RedactedSpan, redacted_spans
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError
 from audit.extensions.countermeasures.evasion import EVASION_DEFENSE

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from audit.corpus.answers import is_on_page
 from audit.corpus.documents import Corpus, Document
+from audit.corpus.folding import is_on_page
 from audit.corpus.publishing import check_destination, draft_of
 from audit.errors import ManifestError
 from audit.extensions.countermeasures.changed_data import write_changed

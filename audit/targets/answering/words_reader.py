@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
+from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
-from audit.corpus.redaction.lines import lines_of
 from audit.errors import TargetError
 from audit.targets.answering.generation import generation_of, ids_of
 from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of

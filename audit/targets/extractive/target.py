@@ -12,8 +12,8 @@ import torch
 
 from audit.arrays import Floats
 from audit.cards import TargetCard
-from audit.corpus.answers import places_of
 from audit.corpus.documents import Corpus, Document
+from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError
 from audit.stats.distances import similarity

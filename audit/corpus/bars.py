@@ -1,4 +1,4 @@
-"""Hidden values on a page: the lines around them, and what their bars show (methods.md#redaction-context).
+"""The lines of a page, the bars over its hidden values, and text left under a bar (methods.md#redaction-context).
 
 A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing that depends on the
 length of a value may show: how many lines it fills, where it ends, or where one begins that is set flush right.
@@ -6,12 +6,59 @@ length of a value may show: how many lines it fills, where it ends, or where one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import ceil, floor
+from statistics import median
 
-from audit.corpus.documents import Box, Document, Entity, Mask
-from audit.corpus.redaction.lines import extent, lines_of, runs
+import numpy as np
+from PIL.Image import Image
+
+from audit.corpus.documents import Box, Corpus, Document, Entity, Mask, Word
+from audit.corpus.images import open_image
+from audit.corpus.removal.redact import SAME_LINE
+
+
+def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
+    """The indices of the words of every line: lines from top to bottom, their words from left to right.
+
+    From top to bottom a word joins the first line whose median word it shares `SAME_LINE` of the lower one's height
+    with. Words without a box are in no line.
+    """
+    boxes = {index: word.box for index, word in enumerate(words) if word.box is not None}
+    lines: list[list[int]] = []
+    for index in sorted(boxes, key=lambda index: (boxes[index][1] + boxes[index][3], boxes[index][0], index)):
+        line = next((line for line in reversed(lines) if _beside(boxes[index], [boxes[other] for other in line])), None)
+        if line is None:
+            lines.append([index])
+        else:
+            line.append(index)
+    return tuple(tuple(sorted(line, key=lambda index: (boxes[index][0], index))) for line in lines)
+
+
+def extent(words: Sequence[Word], line: Sequence[int]) -> tuple[float, float]:
+    """Top and bottom of a line's type, pixels: medians over its words."""
+    boxes = [box for index in line if (box := words[index].box) is not None]
+    return median(box[1] for box in boxes), median(box[3] for box in boxes)
+
+
+def runs(indices: Iterable[int]) -> list[list[int]]:
+    """Ascending indices in runs without a gap."""
+    runs: list[list[int]] = []
+    for index in sorted(indices):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
+
+
+def _beside(box: Box, line: Sequence[Box]) -> bool:
+    top, bottom = median(other[1] for other in line), median(other[3] for other in line)
+    shared = min(box[3], bottom) - max(box[1], top)
+    return shared > 0 and shared >= SAME_LINE * min(box[3] - box[1], bottom - top)
+
 
 BLOCK = 2.0
 """Lines whose gap is at most so many heights of the hidden value's line are one block (ours)."""
@@ -111,3 +158,60 @@ class BarredPage:
         indices = rest or [index for line in self.lines for index in line if index not in entity.words]
         width = sum(box[2] - box[0] for box in self._boxes(indices))
         return max(width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0)
+
+
+MARGIN = 0.15
+"""Share of a box's height that is left out on every side (ours): a painted box may be smaller than its word's."""
+NOISE = 24
+"""Greys, of 256, by which a painted box may differ within itself (ours): what JPEG makes of one colour; print differs
+from its paper by far more."""
+
+
+@dataclass(frozen=True)
+class Covered:
+    """How many values were looked at on their page's image, and how many of them are painted over in one colour."""
+
+    seen: int
+    painted: int
+
+
+def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) -> Covered:
+    """Count the values that may be attacked whose text is still in the data set although their page hides it.
+
+    A value counts as painted over when all of its words are, each in one colour. Images are opened one at a time.
+
+    Args:
+        corpus: the data set; documents without an image or without boxes are passed over.
+        advance: called after each document.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+    """
+    seen = painted = 0
+    for document in corpus.documents:
+        values = [boxes for entity in document.entities if (boxes := _boxes(document, entity))]
+        if values and document.image is not None:
+            page = open_image(corpus, document)
+            seen += len(values)
+            painted += sum(all(_painted(page, box) for box in boxes) for boxes in values)
+        advance()
+    return Covered(seen, painted)
+
+
+def _boxes(document: Document, entity: Entity) -> Sequence[Box]:
+    """The boxes of a value that may be attacked and has text; none where a word lacks one."""
+    if not entity.attack or not document.text_of(entity).strip():
+        return ()
+    boxes = [document.words[index].box for index in entity.words]
+    return [box for box in boxes if box is not None] if None not in boxes else ()
+
+
+def _painted(page: Image, box: Box) -> bool:
+    """Whether the inner part of a box is of one colour; of a box without one, no."""
+    margin = MARGIN * (box[3] - box[1])
+    x0, y0, x1, y1 = ceil(box[0] + margin), ceil(box[1] + margin), floor(box[2] - margin), floor(box[3] - margin)
+    x0, y0, x1, y1 = max(x0, 0), max(y0, 0), min(x1, page.width), min(y1, page.height)
+    if x0 >= x1 or y0 >= y1:
+        return False
+    colours = np.asarray(page.crop((x0, y0, x1, y1)), np.int16).reshape(-1, 3)
+    return bool((np.ptp(colours, axis=0) <= NOISE).all())

@@ -1,11 +1,13 @@
 """Redacted values and what stays around them (methods.md#redaction-context; Beltrame et al. 2024, section 4.2).
 
 Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines.
-The other values around it stay readable, unless the mask is "all".
+The other values around it stay readable, unless the mask is "all". Sentences are divided by a small rule for texts as
+courts write them: what it gets wrong makes a context longer or shorter, never a span another one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,10 +15,59 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from audit.corpus.bars import BarredPage, RedactionBar, runs
 from audit.corpus.documents import Category, Document, Entity, Mask
-from audit.corpus.redaction.bars import BarredPage, RedactionBar
-from audit.corpus.redaction.lines import runs
-from audit.corpus.redaction.sentences import sentence_starts
+
+ABBREVIATION = re.compile(
+    r"(?:adv|apps?|arts?|ca|cap|cf|ch|cl|co|col|corp|dept|dr|eds?|esq|et|fig|gen|gov|hon|inc|jr|ltd?|messrs|mrs?|ms|mt"
+    r"|nos?|nr|p|paras?|pp|prof|pt|reg|rep|rev|sect?|sen|sgt|sr|ste?|subs|v|viz|vols?|vs"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.",
+    re.IGNORECASE,
+)
+"""Words that do not end a sentence with their full stop (ours)."""
+_OPENING = "\"'“”‘’«([{"
+_ENDS = re.compile(r"[.!?…]+[\"'”’»)\]}]*$")
+_LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)+$")
+_NUMBERING = re.compile(r"\(?(?:\d+|[a-z]|[ivxlc]+)[.)]+$", re.IGNORECASE)
+
+
+def sentence_starts(
+    words: Sequence[str], paragraphs: Collection[int] = (), whole: Collection[int] = ()
+) -> tuple[int, ...]:
+    """The index of the first word of every sentence, ascending; the first is 0.
+
+    A word ends a sentence when it closes with ".", "!" or "?" and the next word begins with a capital or a digit,
+    unless it is an `ABBREVIATION`, an initial ("J.", "U.K."), or the number of a paragraph that begins with it.
+
+    Args:
+        words: of the text, in reading order.
+        paragraphs: indices of words before which a sentence ends whatever the words are.
+        whole: indices of words that belong to the same value as the word before: no sentence begins with them.
+    """
+    if not words:
+        return ()
+    starts = [0]
+    for index in range(1, len(words)):
+        if index in whole:
+            continue
+        if index in paragraphs or (_ends(words[index - 1], first=starts[-1] == index - 1) and _begins(words[index])):
+            starts.append(index)
+    return tuple(starts)
+
+
+def _ends(word: str, *, first: bool) -> bool:
+    if not _ENDS.search(word):
+        return False
+    if first and _NUMBERING.match(word):
+        return False
+    bare = word.lstrip(_OPENING)
+    return not ABBREVIATION.fullmatch(bare) and not _LETTERS_WITH_STOPS.match(bare)
+
+
+def _begins(word: str) -> bool:
+    bare = word.lstrip(_OPENING)
+    return not bare or bare[0].isupper() or bare[0].isdigit()
+
 
 STAR = "*"
 """Stands for a hidden character (paper, table 1)."""

@@ -1,1 +1,0 @@
-"""Redacted values: their contexts, their bars, and text left under a bar (methods.md#redaction-context)."""
