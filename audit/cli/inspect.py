@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, named_paths
+from audit.cli.options import DataDir, References, named_paths
 from audit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def inspect(
         Path | None,
         typer.Option(help="A checkpoint, to check it as a scan does, and to count what each attack can try."),
     ] = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="With --model: a reference, such as pretrained=BASE of an adapter."),
-    ] = None,
+    reference: References = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""

@@ -15,6 +15,7 @@ from audit.cli.options import (
     Documents,
     Dtype,
     PolicyName,
+    References,
     Time,
     named_paths,
     seconds_of,
@@ -28,9 +29,7 @@ def plan(
     model: Annotated[
         Path | None, typer.Option(help="A checkpoint, to count what its tokens leave and to time a few trials.")
     ] = None,
-    reference: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=PATH", help="With --model: a reference model; see scan.")
-    ] = None,
+    reference: References = None,
     device: Device = "auto",
     dtype: Dtype = "auto",
     documents: Documents = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Device, named_paths
+from audit.cli.options import DataDir, Device, References, named_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,7 @@ def references(
     model_dir: Annotated[
         Path, typer.Argument(metavar="MODEL_DIR", help="The checkpoint to be audited.", show_default=False)
     ],
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="A reference that the scan will be given; may be repeated."),
-    ] = None,
+    reference: References = None,
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
