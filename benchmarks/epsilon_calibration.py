@@ -24,8 +24,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from audit.arrays import Bools, Floats
-from audit.stats.epsilon import CONFIDENCE, epsilon_bound
-from audit.stats.trade_off import gaussian_delta
+from audit.stats.epsilon import CONFIDENCE, epsilon_bound, gaussian_delta
 
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.stats.intervals import Interval, make_interval, tail_levels
-from audit.stats.rank_order import MIN_DIFFERING_DOCUMENTS, Ranking, interval_of_area, rank_fields
+from audit.stats.ranking import MIN_DIFFERING_DOCUMENTS, Ranking, interval_of_area, rank_fields
 from audit.stats.resampling import bootstrap
 
 

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.measurements import ALPHAS, Estimate
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval
+from audit.stats.intervals import Interval, cluster_sums
+from audit.stats.rates import net, rate, scaled
 from audit.stats.resampling import sign_flip
-from audit.stats.shares import net, rate, scaled
 from audit.targets.utility import estimate
 
 UNIT = "questions"

@@ -23,7 +23,7 @@ from simulated_audits import decisions_of, fewer_resamples, worst
 from audit.attacks.interface import Findings
 from audit.measurements import ALPHAS, Estimate
 from audit.policy import Limit, Policy, load
-from audit.stats.balanced import balanced_accuracy
+from audit.stats.advantage import balanced_accuracy
 from audit.stats.rates import excess_rate
 from audit.targets.utility import estimate
 

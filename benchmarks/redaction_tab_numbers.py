@@ -14,10 +14,9 @@ from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 from audit.attacks.redaction.measures import macro_f1
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.extensions.countermeasures.attackers import Text
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, proportion
+from audit.stats.intervals import Interval, cluster_sums, proportion
+from audit.stats.rates import net
 from audit.stats.resampling import sign_flip
-from audit.stats.shares import net
 
 TRAINING = "training"
 """As a test text: the training samples, which the public notebook for networks tests on."""

@@ -33,7 +33,7 @@ from audit.stats.rates import excess_rate
 LIMIT = 0.05
 KNOWN = 0.1
 """Share of fields that the attack, and the baseline, finds without memory in cells "known"."""
-COUNTED = [f"audit.stats.{name}.effective_number" for name in ("intervals", "jackknife", "rates")]
+COUNTED = [f"audit.stats.{name}.effective_number" for name in ("intervals", "resampling", "rates")]
 # Forms of FUNSD by how many answers they hold: (answers, forms), counted over all 149 training forms that hold any.
 FUNSD = (
     (2, 4), (3, 4), (4, 1), (5, 3), (6, 5), (7, 5), (8, 11), (9, 8), (10, 2), (11, 10), (12, 11), (13, 7), (14, 1),

@@ -32,8 +32,7 @@ from vqa_sroie_report import write_report
 from audit import record as records
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.contexts import WHOLE
-from audit.attacks.memorisation.names import CONTEXTS, Context
+from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context
 from audit.attacks.memorisation.table import build_table
 from audit.cli.console import Reporter
 from audit.corpus import manifest

@@ -16,7 +16,7 @@ from audit import record as records
 from audit.attacks.measuring import Streams, estimate_without_null
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
-from audit.stats.shares import net, rate
+from audit.stats.rates import net, rate
 
 QUESTION_CHANGED = ("paraphrased", "shuffled")
 PAGE_CHANGED = ("rotation_", "shift_", "brightness_")

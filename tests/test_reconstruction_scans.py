@@ -13,7 +13,7 @@ from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, ma
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit.attacks.reconstruction.reasons import NO_TOKENS, REWORDED
+from audit.attacks.reconstruction.units import NO_TOKENS, REWORDED
 from audit.case import Case
 from audit.cli import app
 from audit.corpus.documents import ReferencePaths

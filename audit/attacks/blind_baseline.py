@@ -25,7 +25,7 @@ from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.measurements import ALPHAS, Bound, Check, Control, Diagnostic, Estimate, Measurement, Unresolved
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
-from audit.stats.clusters import join_groups
+from audit.stats.intervals import join_groups
 from audit.targets.utility import estimate
 
 Unit = Literal["document", "provider"]

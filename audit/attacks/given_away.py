@@ -17,12 +17,10 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.measuring import RETRAIN, DocumentColumns
 from audit.attacks.splits import AUDITED, LABELS
 from audit.measurements import ALPHAS, Check, Estimate, Measurement, Unresolved
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval
-from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
+from audit.stats.intervals import Interval, cluster_sums
+from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
+from audit.stats.rates import scaled
 from audit.stats.roc import FEW
-from audit.stats.shares import scaled
-from audit.stats.small_groups import excess_p
 from audit.targets.utility import estimate
 
 NEEDED_DOCUMENTS = 72

@@ -26,7 +26,7 @@ from audit.errors import ManifestError, UsageError
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Part
 from audit.progress import steps
-from audit.stats.clusters import join_groups
+from audit.stats.intervals import join_groups
 
 Shares = Mapping[Split, float]
 Groups = Iterable[Collection[str]]

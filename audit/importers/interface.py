@@ -35,7 +35,7 @@ from audit.importers.report import ImportReport
 from audit.importers.source import Options, Source
 from audit.private import PrivateFolder
 from audit.progress import observer, steps
-from audit.stats.clusters import join_groups
+from audit.stats.intervals import join_groups
 
 DEFAULT_TASK: TaskKind = "token-classification"
 REPORT_NAME = "import-report.json"

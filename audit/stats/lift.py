@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, make_interval, proportion, tail_levels
-from audit.stats.mover import squared_reach
-from audit.stats.rates import MIN_DIFFERING_CLUSTERS
+from audit.stats.intervals import Interval, cluster_sums, make_interval, proportion, tail_levels
+from audit.stats.rates import MIN_DIFFERING_CLUSTERS, squared_reach
 
 
 def lift_share(
@@ -33,7 +31,7 @@ def lift_share(
     The interval is the outer one of two: MOVER (Zou & Donner 2008) on the `proportion` intervals of both shares, which
     holds where hits are rare, at the observed odds, their correlation over clusters used where it is negative; and
     cluster-t on the linearised ratio, which knows that the odds were estimated as well. Where nothing is lost and 20
-    clusters or more differ, losses that were not seen are not reckoned with, as in `audit.stats.shares.net`.
+    clusters or more differ, losses that were not seen are not reckoned with, as in `audit.stats.rates.net`.
 
     Args:
         right: where the attacker is right, 0/1, shape (n,).

@@ -13,13 +13,10 @@ import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
 from audit.measurements import ALPHAS, Estimate
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, make_interval, tail_levels
-from audit.stats.mover import squared_reach
-from audit.stats.rates import excess_mean, excess_rate
+from audit.stats.intervals import Interval, cluster_sums, make_interval, tail_levels
+from audit.stats.rates import excess_mean, excess_rate, net, scaled, squared_reach
 from audit.stats.resampling import bootstrap, sign_flip
 from audit.stats.roc import auc, placements
-from audit.stats.shares import net, scaled
 
 MIN_DIFFERING = 10
 """With fewer units of a side whose placement changes, a paired AUC is taken from both intervals instead (ours)."""

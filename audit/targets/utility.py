@@ -15,9 +15,8 @@ from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
 from audit.corpus.tagging import scheme_of
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
-from audit.stats.clusters import cluster_sums
 from audit.stats.distances import anls
-from audit.stats.intervals import Interval, agreement_interval, proportion
+from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
 from audit.stats.means import mean
 from audit.stats.paired import Ratios
 from audit.stats.resampling import bootstrap

@@ -38,7 +38,7 @@ from audit.corpus.documents import Task
 from audit.engine.interface import Trial
 from audit.measurements import Estimate, Unresolved
 from audit.record import Completed
-from audit.stats.exposure import chance_exposure
+from audit.stats.likelihood_ratio import chance_exposure
 from audit.targets.interface import (
     BestLinks,
     CompletionLoss,

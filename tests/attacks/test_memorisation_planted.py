@@ -15,8 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.decoys import decoy_pages, most_frequent
-from audit.attacks.memorisation.names import CONTEXTS
+from audit.attacks.memorisation.contexts import CONTEXTS, decoy_pages, most_frequent
 from audit.attacks.memorisation.table import build_table
 from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References, SplitModel

@@ -16,7 +16,7 @@ from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction import attack as attacking
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
-from audit.attacks.reconstruction.offered import FieldKind, coverage
+from audit.attacks.reconstruction.units import FieldKind, coverage
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.corpus.folding import occurrences
 from audit.engine.interface import SILENT

@@ -9,8 +9,8 @@ import pytest
 import redacted
 
 from audit.attacks.redaction import RedactionContext
-from audit.attacks.redaction.target_guess import ELSE, categories_of_tags
-from audit.attacks.redaction.target_guess import redacted as hide
+from audit.attacks.redaction.target_gain import ELSE, categories_of_tags
+from audit.attacks.redaction.target_gain import redacted as hide
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.engine.driver import drive

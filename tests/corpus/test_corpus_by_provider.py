@@ -23,7 +23,7 @@ from audit.corpus.folding import fold
 from audit.corpus.providers import asked_providers
 from audit.errors import UsageError
 from audit.importers.divide import ByProvider, divide_by_provider
-from audit.stats.clusters import join_groups
+from audit.stats.intervals import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
 Sources = tuple[tuple[tuple[str, ...], ...], dict[str, str | None]]

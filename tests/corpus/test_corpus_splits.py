@@ -18,7 +18,7 @@ from audit.corpus.documents import SPLITS, Split
 from audit.errors import UsageError
 from audit.importers.divide import assign, copies_of_trained, divide, equal_images
 from audit.importers.pages import Part
-from audit.stats.clusters import join_groups
+from audit.stats.intervals import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 

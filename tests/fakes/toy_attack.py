@@ -20,7 +20,7 @@ from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Estimate
 from audit.stats.intervals import Interval
-from audit.stats.welch import welch_reach
+from audit.stats.means import welch_reach
 from audit.targets.interface import TrainingLoss
 from audit.targets.utility import estimate
 

@@ -45,8 +45,7 @@ def overlap_figure() -> OverlapFigure:
 
 
 def test_every_context_with_a_number_has_its_row() -> None:
-    from audit.attacks.memorisation.contexts import METHODS
-    from audit.attacks.memorisation.names import CONTEXTS_SHOWN
+    from audit.attacks.memorisation.contexts import CONTEXTS_SHOWN, METHODS
 
     report = TEXTS["memorisation"]
     contexts, groups = suffixes(report).values()

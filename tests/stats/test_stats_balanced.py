@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from audit.stats.balanced import balanced_accuracy
+from audit.stats.advantage import balanced_accuracy
 from audit.stats.intervals import clopper_pearson
 
 ALPHAS = (0.05, 0.001)

@@ -14,9 +14,17 @@ from scipy.optimize import linprog
 from scipy.special import expit, logit
 from scipy.stats import binom, norm
 
-from audit.stats.epsilon import epsilon_bound, lower_bound, needed_canaries, p_value
+from audit.stats.epsilon import (
+    epsilon_bound,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    lower_bound,
+    needed_canaries,
+    p_value,
+    rules_out,
+)
 from audit.stats.intervals import clopper_pearson
-from audit.stats.trade_off import gaussian_delta, gaussian_epsilon, gaussian_mu, rules_out
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
 COUNTS = st.integers(1, 80).flatmap(

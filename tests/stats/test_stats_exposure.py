@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.stats.exposure import chance_exposure, exposure
+from audit.stats.likelihood_ratio import chance_exposure, exposure
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from audit.stats.group_jackknife import group_jackknife, widen_to
 from audit.stats.intervals import clopper_pearson
+from audit.stats.means import group_jackknife, widen_to
 
 ALPHAS = (0.05, 0.01)
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import clopper_pearson, korn_graubard, proportion
+from audit.stats.intervals import clopper_pearson, cluster_sums, korn_graubard, proportion
 
 ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
 deterministic = settings(max_examples=60, deadline=None, derandomize=True)

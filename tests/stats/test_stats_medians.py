@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from audit.stats.medians import median_interval
+from audit.stats.intervals import median_interval
 
 
 def test_bounds_are_the_order_statistics_that_the_sign_test_does_not_refuse():

@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from audit.stats.advantage import low_advantage, lowest_resolved
-from audit.stats.balanced import balanced_accuracy
+from audit.stats.advantage import balanced_accuracy, low_advantage, lowest_resolved
 from audit.stats.power import CHANCE, DIFFERING, MAX_UNITS, certified, needed, pass_power, power
-from audit.stats.rates import excess_rate
+from audit.stats.rates import excess_rate, net
 from audit.stats.roc import auc_interval
-from audit.stats.shares import net
 
 KINDS = tuple(CHANCE)
 ALPHAS = (0.05, 0.01)

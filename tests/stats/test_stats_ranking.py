@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from audit.stats.intervals import clopper_pearson, proportion
 from audit.stats.means import mean
-from audit.stats.rank_order import depth, rank_fields
-from audit.stats.ranking import area, area_interval, at, at_interval, curve, curve_points
+from audit.stats.ranking import area, area_interval, at, at_interval, curve, curve_points, depth, rank_fields
 from benchmarks.excess_area import excess_area
 
 ALPHAS = (0.25, 0.05, 0.01, 0.001)

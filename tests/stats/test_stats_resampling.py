@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.stats import resampling
-from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
+from audit.stats.intervals import cluster_sums
 from audit.stats.resampling import bootstrap, sign_flip
 
 ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from audit.stats.intervals import proportion
 from audit.stats.means import mean
-from audit.stats.shares import net, rate, scaled
+from audit.stats.rates import net, rate, scaled
 
 ALPHAS = (0.05, 0.001)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.stats.small_groups import excess_p
+from audit.stats.outranking import excess_p
 
 
 @pytest.mark.parametrize(("found", "others"), [(8, 0), (5, 2), (3, 6), (0, 8)])

@@ -10,18 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from audit.stats.clusters import effective_number
-from audit.stats.intervals import agreement_interval, korn_graubard, proportion
-from audit.stats.jackknife import from_influences, from_unequal
+from audit.stats.intervals import agreement_interval, effective_number, korn_graubard, proportion
 from audit.stats.means import mean
 from audit.stats.ranking import area_interval
-from audit.stats.rates import excess_mean, excess_rate
-from audit.stats.resampling import bootstrap
-from audit.stats.shares import net, rate
+from audit.stats.rates import excess_mean, excess_rate, net, rate
+from audit.stats.resampling import bootstrap, from_influences, from_unequal
 
 ALPHAS = (0.25, 0.05, 0.01, 0.001)
 LIMIT = 0.05
-USERS = [f"audit.stats.{name}.effective_number" for name in ("intervals", "jackknife", "means", "rates", "shares")]
+USERS = [f"audit.stats.{name}.effective_number" for name in ("intervals", "resampling", "means", "rates")]
 FEW_HOLD_MOST = np.where(np.arange(150) < 8, 60, 1)
 """150 documents of which 8 hold 480 of 622 fields: as good as 13."""
 

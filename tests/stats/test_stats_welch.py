@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import ttest_ind
 
 from audit.measurements import ALPHAS
+from audit.stats.means import welch_reach, widen_to_welch
 from audit.stats.rates import excess_mean
-from audit.stats.welch import welch_reach, widen_to_welch
 
 
 def exponential(n, seed, scale=0.11):

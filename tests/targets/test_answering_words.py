@@ -14,7 +14,7 @@ from text_answering_checkpoints import make_t5
 from text_zoo import ASKED_IN_TURNS, DECODERS, ENCODER_DECODERS, NAMES, PLAIN_PROMPT, prompt_of, write_text_model
 
 from audit.attacks.reconstruction.attack import Reconstruction
-from audit.attacks.reconstruction.reasons import OWN_MARKS
+from audit.attacks.reconstruction.units import OWN_MARKS
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.page_view import PageView

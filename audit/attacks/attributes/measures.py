@@ -20,9 +20,8 @@ from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, estimate_wi
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
 from audit.measurements import ALPHAS, Check, Control, Count, Coverage, Measurement, Unresolved
-from audit.stats.intervals import Interval
+from audit.stats.intervals import Interval, median_interval
 from audit.stats.means import mean
-from audit.stats.medians import median_interval
 from audit.stats.rates import excess_mean
 from audit.targets.utility import estimate
 

@@ -19,9 +19,16 @@ from audit.attacks.canaries.measures import UNIT
 from audit.attacks.canaries.outcomes import Outcome
 from audit.corpus.canaries.schema import Canary, CanarySet
 from audit.measurements import Count, Diagnostic, Estimate, Measurement, Unresolved
-from audit.stats.epsilon import CONFIDENCE, EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
+from audit.stats.epsilon import (
+    CONFIDENCE,
+    EpsilonBound,
+    epsilon_bound,
+    gaussian_epsilon,
+    gaussian_mu,
+    needed_canaries,
+    perhaps_fair,
+)
 from audit.stats.guesses import p_value
-from audit.stats.trade_off import gaussian_epsilon, gaussian_mu
 
 EPSILON, RECORD, GAUSSIAN = "epsilon", "epsilon.record", "epsilon.gaussian"
 NO_COINS = "the canaries were not put in by the toss of a coin (paper design)"

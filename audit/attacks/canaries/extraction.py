@@ -17,7 +17,7 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats, Ints
 from audit.attacks.canaries.outcomes import Outcome, Ranked
 from audit.engine.interface import Request
-from audit.stats.exposure import exposure
+from audit.stats.likelihood_ratio import exposure
 from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
 
 QueryStyle = Literal["pages", "masks", "answers"]

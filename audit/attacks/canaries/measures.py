@@ -14,11 +14,11 @@ from audit.attacks.canaries.outcomes import CanaryTable, Outcome, table_of
 from audit.attacks.measuring import Streams
 from audit.corpus.canaries.schema import Canary
 from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
-from audit.stats import shares
+from audit.stats import rates
 from audit.stats.intervals import Interval, proportion
+from audit.stats.means import widen_to_welch
 from audit.stats.paired import UnitScores
 from audit.stats.rates import excess_mean, excess_rate
-from audit.stats.welch import widen_to_welch
 from audit.targets import utility
 
 UNIT = "canaries"
@@ -112,7 +112,7 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
     pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
     interval = excess_mean(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
-    return _estimate("excess_exposure", shares.scaled(_within_one(interval), most), 0.0, "held-out")
+    return _estimate("excess_exposure", rates.scaled(_within_one(interval), most), 0.0, "held-out")
 
 
 def most_bits_of(table: CanaryTable) -> Measurement:
@@ -173,7 +173,7 @@ def _distance(name: str, rows: CanaryTable, distances: Floats, missing: str, rng
     """The mean Hamming distance per token; null: guessing."""
     if not len(rows):
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
-    interval = shares.rate(distances, np.arange(len(rows)), rng, alphas=ALPHAS, unit="canary")
+    interval = rates.rate(distances, np.arange(len(rows)), rng, alphas=ALPHAS, unit="canary")
     return _estimate(name, interval, float(rows.chance_hdt.mean()), "chance")
 
 
@@ -185,8 +185,8 @@ def exposure_of(name: str, rows: CanaryTable, missing: str, rng: Generator) -> M
     if not len(known) or not known.most_bits.max():
         return Unresolved(name, NO_REFERENCES, len(rows))
     most = float(known.most_bits.max())
-    interval = shares.rate(known.bits / most, np.arange(len(known)), rng, alphas=ALPHAS, unit="canary")
-    return _estimate(name, shares.scaled(interval, most), float(known.chance_bits.mean()), "chance")
+    interval = rates.rate(known.bits / most, np.arange(len(known)), rng, alphas=ALPHAS, unit="canary")
+    return _estimate(name, rates.scaled(interval, most), float(known.chance_bits.mean()), "chance")
 
 
 def _estimate(name: str, interval: Interval, null: float, null_kind: str) -> Estimate:

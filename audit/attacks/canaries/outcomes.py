@@ -17,7 +17,7 @@ from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.engine.interface import Json
 from audit.measurements import STRICT
 from audit.stats.distances import hamming
-from audit.stats.exposure import chance_exposure
+from audit.stats.likelihood_ratio import chance_exposure
 
 TRIES = 3
 """Ranks that count as early (ours): what a keypad allows before it locks."""
@@ -43,7 +43,7 @@ class Ranked:
         rank: 1 + the references that are at least as likely.
         ties: references that are exactly as likely.
         n_references: without the completions of the other canaries of the set, whichever were inserted.
-        bits: of exposure (`audit.stats.exposure`).
+        bits: of exposure (`audit.stats.likelihood_ratio`).
         p_value: of no memory.
     """
 

@@ -14,12 +14,19 @@ from pydantic import Field
 
 from audit.attacks import TEXTS, blind_baseline
 from audit.attacks.interface import Attack, Findings, Sides, Units, ask_all
-from audit.attacks.memorisation.contexts import GATED, METHODS, WHOLE, ContextProbe, Scene
-from audit.attacks.memorisation.decoys import most_frequent
+from audit.attacks.memorisation.contexts import (
+    CONTEXTS,
+    DISCOVERABLE,
+    GATED,
+    METHODS,
+    WHOLE,
+    Context,
+    ContextProbe,
+    Scene,
+    most_frequent,
+)
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
 from audit.attacks.memorisation.measures import measure_questions
-from audit.attacks.memorisation.names import CONTEXTS, DISCOVERABLE, Context
-from audit.attacks.memorisation.paired import paired_by_question
 from audit.attacks.memorisation.summary import (
     commonest_anls,
     counts,
@@ -28,6 +35,7 @@ from audit.attacks.memorisation.summary import (
     drawn_pages,
     histograms,
     page_number,
+    paired_by_question,
 )
 from audit.attacks.memorisation.table import QuestionTable, build_table, discoverable
 from audit.attacks.questions import (

@@ -2,23 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Literal, get_args
 
 from numpy.random import Generator as Rng
 from numpy.random import default_rng
 
-from audit.attacks.memorisation.decoys import decoy_pages
-from audit.attacks.memorisation.names import DISCOVERABLE, Context
+from audit.attacks.attributes.hidden import select_plausible
+from audit.attacks.attributes.questions import AnswerPool, kind_of_answer, pool_of
 from audit.attacks.questions import AskedQuestion, distinct_answers
 from audit.attacks.removal import stands_on, without
 from audit.corpus import perturbations
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
+from audit.corpus.painting import replace_value
 from audit.corpus.paraphrases import paraphrase
+from audit.corpus.removal.derivable import why_derivable
+from audit.corpus.removal.proof import survives
+
+Context = Literal[
+    "exact",
+    "decoy",
+    "no_text",
+    "paraphrased",
+    "shuffled",
+    "image_only",
+    "constant",
+    "rotation_5",
+    "rotation_10",
+    "shift_20",
+    "shift_100",
+    "brightness_50",
+    "brightness_80",
+    "brightness_130",
+    "brightness_200",
+]
+CONTEXTS: tuple[Context, ...] = get_args(Context)
+"""Degrees, pixels and per cent stand in the names."""
+DISCOVERABLE = "discoverable"
+"""Beside the contexts: answers that sampling gives, page and question as in training."""
+PLAYERS = ("target", "baseline")
+IDENTIFIED = "identified"
+"""Distinct personal values, beside a share of all questions: how many people and numbers a model gives away."""
+GAP = "anls_gap.heldout"
+EXTRACTABLE = "extractable_memorisation"
+CONTEXTS_SHOWN: tuple[Context, ...] = ("decoy", "no_text", "paraphrased", "shuffled", "image_only", "brightness_130")
+"""Contexts beside the exact one with a number of their own: those that a limit is held against, and those of an
+attacker who holds the question or the page alone. The journal holds what every context that was tried gave."""
+
+
+_POOL = "decoys"
+
+
+def decoy_pages(
+    corpus: Corpus, asked: AskedQuestion, page: PageView, words: Sequence[int], rng: Rng
+) -> Iterator[tuple[str, PageView]]:
+    """The page with one decoy after another in place of the answer, in random order.
+
+    Decoys are answers and fields of public and held-out documents of the same category, or to the same question. None
+    is a value of this document, and no page is given on which the answer can be read or derived.
+
+    Args:
+        corpus: the data set.
+        asked: the question.
+        page: its page as it is.
+        words: indices of the words that were removed with the answer.
+        rng: of the order.
+
+    Yields:
+        The decoy and its page.
+    """
+    document = asked.document
+    own = {*map(fold, map(document.text_of, document.entities))}
+    own |= {fold(answer) for question in document.questions for answer in question.answers}
+    pool = _pool(corpus).get(kind_of_answer(asked), {})
+    others = select_plausible(pool, asked.values | own, (word.text for word in page.words))
+    for index in rng.permutation(len(others)):
+        view = replace_value(page, words, others[index])
+        if view is None:
+            continue
+        texts = [word.text for word in view.words]
+        if not survives(texts, asked.spellings) and why_derivable(texts, asked.spellings) is None:
+            yield others[index], view
+
+
+def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
+    """The most frequent answer, folded, that does not repeat the decoy of its page; the earliest of equals.
+
+    Args:
+        answers: to one question, each beside its own decoy.
+        decoys: as many.
+
+    Returns:
+        The answer as it was first written; empty where every answer is empty or a decoy.
+    """
+    left = [text for text, decoy in zip(answers, decoys, strict=True) if fold(text) not in ("", fold(decoy))]
+    counted = Counter(map(fold, left))
+    return max(left, key=lambda text: counted[fold(text)], default="")
+
+
+def _pool(corpus: Corpus) -> AnswerPool:
+    if _POOL not in corpus.known:
+        corpus.known[_POOL] = pool_of(corpus, "public", "heldout")
+    found: AnswerPool = corpus.known[_POOL]
+    return found
+
 
 GATED: tuple[Context, ...] = ("exact", "paraphrased", "no_text", "brightness_130", "decoy")
 """Contexts that a limit on net is held against, where they are tried (ours): that of training, and one for each thing

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.memorisation.contexts import METHODS
-from audit.attacks.memorisation.names import GAP
+from audit.attacks.memorisation.contexts import GAP, METHODS
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 MAX_ANLS_GAP = 0.02

@@ -11,23 +11,24 @@ from numpy.random import Generator
 
 from audit.arrays import Floats, Ints
 from audit.attacks.measuring import Job, Streams, estimate_without_null, run_jobs
-from audit.attacks.memorisation.contexts import METHODS, WHOLE
-from audit.attacks.memorisation.fairness import control_contexts
-from audit.attacks.memorisation.names import (
+from audit.attacks.memorisation.contexts import (
     CONTEXTS_SHOWN,
     DISCOVERABLE,
     EXTRACTABLE,
     GAP,
     IDENTIFIED,
+    METHODS,
     PLAYERS,
+    WHOLE,
 )
+from audit.attacks.memorisation.fairness import control_contexts
 from audit.attacks.memorisation.table import QuestionTable
 from audit.attacks.questions import IDENTIFYING
 from audit.attacks.removal import ATTEMPTED
 from audit.attacks.splits import AUDITED
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
-from audit.stats import shares
+from audit.stats import rates
 from audit.stats.intervals import Interval
 from audit.stats.means import mean
 from audit.targets.utility import estimate
@@ -127,7 +128,7 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
         return Unresolved(GAP, reason, rows.n_documents)
     results = rows.results[WHOLE]
     gap = results.target_anls - results.baseline_anls
-    interval = shares.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng, alphas=ALPHAS)
+    interval = rates.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng, alphas=ALPHAS)
     return _estimate(GAP, interval, (0.0, "chance"))
 
 
@@ -158,7 +159,7 @@ def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generato
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results[context]
-    return _estimate(name, shares.net(results.gained, results.lost, rows.cluster, rng, alphas=ALPHAS), null)
+    return _estimate(name, rates.net(results.gained, results.lost, rows.cluster, rng, alphas=ALPHAS), null)
 
 
 def _extracted(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
@@ -166,14 +167,14 @@ def _extracted(name: str, rows: QuestionTable, rng: Generator) -> Measurement:
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results["exact"]
-    found = shares.rate(results.target, rows.cluster, rng, alphas=ALPHAS)
+    found = rates.rate(results.target, rows.cluster, rng, alphas=ALPHAS)
     return estimate(name, found, "questions", float(results.baseline.mean()), "public model")
 
 
 def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measurement:
     if rows.n_documents < 2:
         return _few(name, rows)
-    found = shares.rate(getattr(rows.results["exact"], column), rows.cluster, rng, alphas=ALPHAS)
+    found = rates.rate(getattr(rows.results["exact"], column), rows.cluster, rng, alphas=ALPHAS)
     return estimate_without_null(name, found, "questions")
 
 
@@ -185,7 +186,7 @@ def _extractable_memorisation(name: str, rows: QuestionTable, rng: Generator) ->
     """In-sample minus out-sample extractability (equation 2), in [-1, 1]."""
     if rows.n_documents < 2:
         return _few(name, rows)
-    return _estimate(name, shares.net(rows.inside, rows.outside, rows.cluster, rng, alphas=ALPHAS), (0.0, "chance"))
+    return _estimate(name, rates.net(rows.inside, rows.outside, rows.cluster, rng, alphas=ALPHAS), (0.0, "chance"))
 
 
 def _few(name: str, rows: QuestionTable) -> Unresolved:
@@ -212,8 +213,8 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
         reason = "fewer than two documents with a personal value of their own and a proven removal"
         return Unresolved(IDENTIFIED, reason, rows.n_documents)
     gained, lost, documents = by_value(rows)
-    net = shares.net(gained, lost, documents, rng, alphas=ALPHAS)
-    return estimate(IDENTIFIED, shares.scaled(net, net.n), "values", 0.0, "chance")
+    net = rates.net(gained, lost, documents, rng, alphas=ALPHAS)
+    return estimate(IDENTIFIED, rates.scaled(net, net.n), "values", 0.0, "chance")
 
 
 def identifying(table: QuestionTable) -> QuestionTable:

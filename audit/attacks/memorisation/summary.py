@@ -1,4 +1,4 @@
-"""Counts, coverage, the distribution of scores, and drawn pages of the attack."""
+"""Counts, coverage, the distribution of scores, drawn pages and paired scores of the attack."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from audit.arrays import Bools, Floats
+from audit.attacks.memorisation.contexts import IDENTIFIED, WHOLE
+from audit.attacks.memorisation.measures import by_value, identifying
 from audit.attacks.memorisation.table import QuestionTable
 from audit.attacks.questions import CLASSES, PII_CLASSES, AskedQuestion, all_questions, distinct_answers
 from audit.attacks.removal import STATUSES, UNPROVEN
@@ -19,6 +21,7 @@ from audit.corpus.removal.proof import Reading
 from audit.corpus.removal.redact import remove
 from audit.measurements import Count, Coverage, Diagnostic, DrawnPage, Histogram
 from audit.stats.distances import anls
+from audit.stats.paired import UnitScores
 
 MAX_PAGES = 4
 READINGS: Mapping[Reading, str] = {
@@ -182,3 +185,42 @@ def _drawn(corpus: Corpus, asked: AskedQuestion, *, fuzzy: bool) -> DrawnPage | 
         tuple((x0 / width, y0 / height, x1 / width, y1 / height) for _, (x0, y0, x1, y1) in boxes),
         tuple(index in gone for index, _ in boxes),
     )
+
+
+def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
+    """E - G of each member question in every context, as "net"; and of each personal value, as "identified".
+
+    Args:
+        table: of all trials.
+    """
+    members = table.split("member").proven
+    found = {}
+    for context, results in members.results.items():
+        rows = members.where(results.tried)
+        if context == WHOLE or not len(rows):
+            continue
+        own = rows.results[context]
+        name = "net" if context == "exact" else f"net.{context}"
+        found[name] = _scores(
+            [f"{asked.document.id}/{asked.question.id}" for asked in rows.asked],
+            [asked.document.id for asked in rows.asked],
+            own.gained - own.lost,
+        )
+    return found | _identified(identifying(table))
+
+
+def _identified(rows: QuestionTable) -> dict[str, UnitScores]:
+    """Each personal value times their number, so that the mean is a count."""
+    if not len(rows) or "exact" not in rows.results:
+        return {}
+    document_of = dict(zip(rows.cluster.tolist(), (asked.document.id for asked in rows.asked), strict=True))
+    gained, lost, clusters = by_value(rows)
+    values = list(dict.fromkeys((int(own), asked.values) for own, asked in zip(rows.cluster, rows.asked, strict=True)))
+    documents = [document_of[int(cluster)] for cluster in clusters]
+    names = [f"{name}/{'/'.join(sorted(own))}" for name, (_, own) in zip(documents, values, strict=True)]
+    n = float(len(names))
+    return {IDENTIFIED: _scores(names, documents, (gained - lost) * n, n)}
+
+
+def _scores(units: list[str], documents: list[str], values: Floats, most: float = 1.0) -> UnitScores:
+    return UnitScores(units, documents, np.ones(len(units), bool), values, limits=(-most, most))

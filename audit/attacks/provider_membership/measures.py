@@ -54,7 +54,7 @@ from audit.corpus.providers import unnamed_members
 from audit.engine.interface import SILENT, Progress
 from audit.measurements import ALPHAS, Check, Count, Curve, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.advantage import lowest_resolved
-from audit.stats.medians import median_interval
+from audit.stats.intervals import median_interval
 from audit.targets.utility import estimate
 
 CONSTANT = "every provider has the same value, which tells nobody from anybody"

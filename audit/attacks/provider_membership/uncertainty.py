@@ -36,9 +36,9 @@ from audit.attacks.provider_membership.inference import (
 )
 from audit.attacks.provider_membership.methods import groups_of
 from audit.engine.interface import Progress
-from audit.stats.balanced import balanced_accuracy
-from audit.stats.group_jackknife import group_jackknife, widen_to
+from audit.stats.advantage import balanced_accuracy
 from audit.stats.intervals import Interval
+from audit.stats.means import group_jackknife, widen_to
 from audit.stats.roc import auc, auc_interval
 
 JOINT = 5

@@ -34,9 +34,8 @@ from audit.attacks.reconstruction.names import (
     LOWEST_LOSS,
     TUNED,
 )
-from audit.attacks.reconstruction.offered import lacking, most_trials, most_units, no_public_model, whole_fields
-from audit.attacks.reconstruction.paired import paired_by_field
-from audit.attacks.reconstruction.reasons import (
+from audit.attacks.reconstruction.table import paired_by_field
+from audit.attacks.reconstruction.units import (
     ANSWERING,
     IN_A_PROMPT,
     NO_PAGE_LOSS,
@@ -45,6 +44,11 @@ from audit.attacks.reconstruction.reasons import (
     OWN_VOCABULARY,
     PARSING,
     REWORDED,
+    lacking,
+    most_trials,
+    most_units,
+    no_public_model,
+    whole_fields,
 )
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import POINTING, points

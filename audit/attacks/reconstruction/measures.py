@@ -32,8 +32,8 @@ from audit.attacks.reconstruction.names import (
     SERIES,
     named,
 )
-from audit.attacks.reconstruction.offered import FieldKind, coverage
 from audit.attacks.reconstruction.table import SCORES, FieldTable, build_table, unresolved
+from audit.attacks.reconstruction.units import FieldKind, coverage
 from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
 from audit.corpus.folding import occurrences
@@ -50,13 +50,11 @@ from audit.measurements import (
     Measurement,
     Unresolved,
 )
-from audit.stats.clusters import cluster_sums
 from audit.stats.distances import Distances, improvement_factor
-from audit.stats.intervals import Interval, proportion
+from audit.stats.intervals import Interval, cluster_sums, proportion
 from audit.stats.ranking import area, area_interval, at, at_interval, curve_points
-from audit.stats.rates import excess_mean, excess_rate
+from audit.stats.rates import excess_mean, excess_rate, net
 from audit.stats.resampling import MIN_CLUSTERS, bootstrap
-from audit.stats.shares import net
 from audit.targets.utility import estimate
 
 TRAINED_ON = 0.05

@@ -17,7 +17,7 @@ from audit.attacks.redaction.embedding import EmbeddingName
 from audit.attacks.redaction.folds import FoldTrial, predict
 from audit.attacks.redaction.measures import measure_redaction
 from audit.attacks.redaction.samples import groups_of, samples_of
-from audit.attacks.redaction.target_guess import Guess, alike, can_guess, guess_value
+from audit.attacks.redaction.target_gain import Guess, alike, can_guess, guess_value
 from audit.attacks.redaction.text_leak import units_of
 from audit.attacks.splits import AUDITED
 from audit.case import Case

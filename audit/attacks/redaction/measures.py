@@ -12,8 +12,7 @@ from audit.arrays import Floats, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import Job, Streams, run_jobs
-from audit.attacks.redaction.names import EXCESS
-from audit.attacks.redaction.samples import NEEDED, samples_of
+from audit.attacks.redaction.samples import EXCESS, NEEDED, samples_of
 from audit.attacks.redaction.target_gain import measure_gain
 from audit.attacks.redaction.text_leak import (
     RARE,
@@ -30,11 +29,10 @@ from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import Interval, agreement_interval, proportion
+from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
 from audit.stats.means import mean
+from audit.stats.rates import net
 from audit.stats.resampling import bootstrap
-from audit.stats.shares import net
 from audit.targets.utility import estimate
 
 LEAK = 0.90

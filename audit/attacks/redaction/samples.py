@@ -1,4 +1,4 @@
-"""The hidden values of a data set as samples of a classifier, in folds by document (methods.md#redaction-context)."""
+"""Redacted values of a data set, the folds they are dealt into, and names of metrics."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from audit.arrays import Bools, Ints
+from audit.attacks.splits import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction import RedactedSpan, redacted_spans
+
+BLIND = ("length-only", "prior")
+"""Who sees the values' lengths only, and who knows only how common each category is."""
+GATED = ("lift_share", "worst_class")
+"""The share told of what naming the commonest category leaves untold, and the category that is told best."""
+EXCESS = ("target_gain", "target_gain.uncommon")
+GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
+
 
 NEEDED = 10
 """Values under which a category has no row of its own, and is judged together with others as rare (ours)."""

@@ -15,8 +15,7 @@ from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Units
 from audit.attacks.redaction.folds import FoldTrial
-from audit.attacks.redaction.names import BLIND, EXCESS, GATED
-from audit.attacks.redaction.samples import NEEDED, Samples, groups_of
+from audit.attacks.redaction.samples import BLIND, EXCESS, GATED, NEEDED, Samples, groups_of
 from audit.attacks.splits import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction import RedactedSpan, redacted_spans

@@ -34,10 +34,9 @@ from audit.extensions.countermeasures.evasion import EVASION_DEFENSE
 from audit.extensions.countermeasures.interface import DataDefense, EvasionCost
 from audit.files import write_atomically
 from audit.measurements import ALPHAS, Estimate
-from audit.stats.clusters import cluster_sums
-from audit.stats.intervals import proportion
+from audit.stats.intervals import cluster_sums, proportion
+from audit.stats.rates import net
 from audit.stats.resampling import sign_flip
-from audit.stats.shares import net
 from audit.targets.embedder import load_embedder
 from audit.targets.interface import Target
 from audit.targets.opening import device_named

@@ -1,4 +1,4 @@
-"""Fields that a data set offers the attack, and the share that a scan attacked."""
+"""Fields that a data set offers to reconstruction, what a scan attacked of them, and models it does not apply to."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Trial
 from audit.measurements import Coverage
+
+NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
+ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
+NO_PAGE_LOSS = "the model points at words of the page: the loss of a place hardly depends on the word that stands there"
+IN_A_PROMPT = "the model reads a page in its prompt, and no public masked language model has its tokens"
+OWN_MARKS = "no public masked language model has the model's tokens, so that nothing proposes values for its pages"
+PARSING = "the model writes a page whole: there is no token of the page to put a candidate in place of"
+OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
+REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
+
 
 ALL = "all"
 
