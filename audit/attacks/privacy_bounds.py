@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from audit.attacks import text_of
-from audit.attacks.text import Protected, Provable
+from audit.attacks.threats import Protected, Provable
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy import Limit

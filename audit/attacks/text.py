@@ -13,30 +13,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
+
+from audit.attacks.figure_text import (
+    CategoryFigure,
+    Figure,
+    Figures,
+    Form,
+    OverlapFigure,
+    ReportPart,
+    ResultTableText,
+    StrictModel,
+    TableSpec,
+    TrendSpec,
+)
+from audit.attacks.threats import Provable, Threat
 
 Kind = Literal["share", "points", "auc", "score", "ratio", "bits", "count", "number"]
 """share: a proportion; points: a difference of two; auc: an area, 0.5 is chance; score: 0 to 1; ratio: 1 means no
 difference; count: units found, of which a policy may hold the lower bound alone; bits and number: as they are."""
-Form = Literal["share", "points", "ratio", "number"]
-"""share: printed in percent; points: in hundredths; ratio and number: as they are."""
-Shown = Literal["value", "counted", "count first", "null", "drawn"]
-"""value: with its interval; counted: and the whole number of units behind a share; count first: that number leads;
-null: what the measurement is compared with; drawn: its interval as a drawing."""
-Access = Literal["weights", "scores", "answers", "copies"]
-"""What an attacker has of a model, most first; copies: no model, redacted copies of its documents alone."""
 EvidenceShape = Literal["field", "question", "provider", "values"]
 """What a line of an attack's evidence holds, see `audit.report.revealed`; "values": plain values by name."""
-Protected = Literal["document", "provider", "canary"]
-"""Whoever a metric is about: a canary is all copies of a secret."""
-ACCESS_LABELS: dict[Access, str] = {
-    "weights": "the model’s weights",
-    "scores": "its losses or probabilities",
-    "answers": "its answers alone",
-    "copies": "no model: redacted copies alone",
-}
 SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").read_text(encoding="utf-8"))
 """Parts of texts by name, and labels of categories."""
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
@@ -57,11 +56,7 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-class _Text(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Metric(_Text):
+class Metric(StrictModel):
     """All measurements that share the first part of their name.
 
     Attributes:
@@ -99,250 +94,7 @@ class Metric(_Text):
         return None if self.kind in _UNBOUNDED else 1.0
 
 
-class NamedMetric(_Text):
-    """A measurement by its full name, with its label in a figure or table."""
-
-    label: str
-    metric: str
-
-
-class MetricPanel(_Text):
-    """A diagram with one line or kind of marker for each series; `complement` draws 1 - value."""
-
-    title: str
-    series: tuple[NamedMetric, ...]
-    complement: bool = False
-
-
-class CategoryFigure(_Text):
-    """Dots with intervals by category of value: the category is the last part of each measurement's name."""
-
-    draw: Literal["categories"] = "categories"
-    panels: tuple[MetricPanel, ...]
-    caption: str
-
-
-class HistogramFigure(_Text):
-    """A histogram of the record; `labels` are of its series and their parts, `height` is in inches."""
-
-    draw: Literal["histogram"] = "histogram"
-    histogram: str
-    caption: str
-    labels: dict[str, str] = {}
-    height: float | None = None
-
-
-class CurvePanel(_Text):
-    """A curve of the record; axis and quantity are the record's own where they are None."""
-
-    curve: str
-    title: str = ""
-    axis: str | None = None
-    quantity: str | None = None
-    form: Form = "number"
-    x_scale: float = 1
-    diagonal: bool = False
-
-
-class CurveFigure(_Text):
-    """Curves of the record, a panel each; `series` has their labels in order, `height` of a row is in inches."""
-
-    draw: Literal["curves"] = "curves"
-    panels: tuple[CurvePanel, ...]
-    caption: str
-    series: dict[str, str] = {}
-    height: float | None = None
-
-
-class OverlapRow(_Text):
-    """Names of the measurements that compare what two models answer of the same questions."""
-
-    label: str
-    first: str
-    second: str
-    only_first: str
-    only_second: str
-    net: str
-
-
-class OverlapFigure(_Text):
-    """Diagram of what two models answer; `labels` are of first, second, only_first, both, only_second, neither."""
-
-    draw: Literal["overlap"] = "overlap"
-    rows: tuple[OverlapRow, ...]
-    labels: dict[str, str]
-    caption: str
-
-
-class PagesFigure(_Text):
-    """Attacked pages as boxes, with labels for words that stayed and words that were taken away."""
-
-    draw: Literal["pages"] = "pages"
-    kept: str
-    removed: str
-    caption: str
-
-
-Figure = CategoryFigure | HistogramFigure | CurveFigure | OverlapFigure | PagesFigure
-Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
-
-
-class TableColumn(_Text):
-    """A column of a compact table: a measurement, or a diagnostic.
-
-    Attributes:
-        metric: the measurement's name without the row's suffix; empty in a column of diagnostics.
-        after: the last part of the name, behind the row's suffix.
-        shown: what is printed of the measurement.
-        zero: where the drawing has its line of no difference.
-        n: whether the number of units stands here instead of beside the row's label.
-        diagnostic: the diagnostic's name without the row's suffix, printed in `form`.
-        p: the diagnostic that is printed as p under the number.
-    """
-
-    label: str
-    metric: str = ""
-    after: str = ""
-    shown: Shown = "value"
-    zero: float = 0.0
-    n: bool = False
-    diagnostic: str = ""
-    form: Form = "number"
-    p: str = ""
-
-
-class TableRow(_Text):
-    """A row of a compact table, left out where nothing of it was measured.
-
-    Attributes:
-        suffix: of the names of all columns; empty asks for the metric itself.
-        instead: other measurements by the metric of a column; all other columns are empty then.
-    """
-
-    label: str
-    suffix: str = ""
-    instead: dict[str, str] = {}
-
-    def name(self, base: str, after: str = "") -> str | None:
-        """Return the full name of what a column asks for in this row; None for nothing."""
-        if self.instead or not base:
-            return self.instead.get(base)
-        return ".".join(part for part in (base, self.suffix, after) if part)
-
-
-class TableSpec(_Text):
-    """A few kinds of numbers side by side.
-
-    In a file, `each = "GROUP"` in a row stands for a row for each entry of a group of labels.
-    """
-
-    caption: str
-    columns: tuple[TableColumn, ...]
-    rows: tuple[TableRow, ...]
-
-
-class PartMark(_Text):
-    """A label on a part whose diagnostic is under a threshold, and the reason."""
-
-    diagnostic: str
-    under: float
-    label: str
-    reason: str
-
-
-class ReportPart(_Text):
-    """A part of an attack's section.
-
-    Attributes:
-        text: the macro of its sentences.
-        template: holds that macro; empty: the attack's own.
-        mark: shown where a diagnostic is low.
-    """
-
-    title: str
-    text: str
-    figures: Figures = ()
-    tables: tuple[TableSpec, ...] = ()
-    mark: PartMark | None = None
-    template: str = ""
-
-
-class ResultColumn(_Text):
-    """A column of a result table; a count is printed without decimals."""
-
-    name: str
-    label: str
-    count: bool = False
-
-
-class ResultTableText(_Text):
-    """Labels of a `ResultTable`; `row` is a format of a row's number, `text` the macro of the table's sentences."""
-
-    name: str
-    title: str
-    heading: str = ""
-    columns: tuple[ResultColumn, ...] = ()
-    row: str = "{}"
-    text: str = ""
-
-
-class TrendSpec(_Text):
-    """Several checkpoints side by side.
-
-    Attributes:
-        summary: metrics that sum the attack up, by heading: the columns of a sweep's table on the terminal.
-        columns: of the trend's table; empty: `summary`.
-    """
-
-    panels: tuple[MetricPanel, ...] = ()
-    columns: tuple[NamedMetric, ...] = ()
-    summary: dict[str, str] = {}
-
-    @property
-    def shown(self) -> tuple[NamedMetric, ...]:
-        """The columns of the trend's table."""
-        return self.columns or tuple(NamedMetric(label=label, metric=name) for label, name in self.summary.items())
-
-
-class Threat(_Text):
-    """Threat model, as the attack is run here.
-
-    Attributes:
-        access: what all of the attack needs of the model.
-        knowledge: what the attacker knows beside it, as the end of a sentence.
-        least: what a weaker part of the attack can do with; None: no part can do with less.
-        least_for: that part, in a few words.
-        effort: parameters that set the cost of one trial, by name, with labels that follow their number.
-    """
-
-    access: Access
-    knowledge: str
-    least: Access | None = None
-    least_for: str = ""
-    effort: dict[str, str] = {}
-
-
-class Provable(_Text):
-    """How a training's (epsilon, delta) bounds a metric from above, see `proven` and `audit.stats.dp_bounds`.
-
-    Attributes:
-        kind: the bound; an advantage is a rate among those that are in minus that among those that are out.
-        of: whoever is in or out.
-        fpr: the largest rate among those that are out.
-        fpr_in: the first part of the names of diagnostics that hold that rate, where the scan chose it.
-        chance_in: the measurement whose null is the rate for secrets that were never planted.
-        bits_in: the parameters of which the largest is the number of completions that a secret is ranked among.
-    """
-
-    kind: Literal["tpr", "advantage", "balanced accuracy", "auc", "exposure"]
-    of: Protected
-    fpr: float = 1.0
-    fpr_in: str = ""
-    chance_in: str = ""
-    bits_in: tuple[str, ...] = ()
-
-
-class AttackText(_Text):
+class AttackText(StrictModel):
     """All that policies, verdicts and reports know of an attack without its code; the default is generic.
 
     Attributes:
@@ -371,19 +123,19 @@ class AttackText(_Text):
     question: str = "What an attacker who holds the model learns about the documents it was trained on."
     power: str | None = None
     found: str = ""
-    tells: dict[str, str] = {}
-    metrics: dict[str, Metric] = {}
-    qualifiers: dict[str, dict[str, str]] = {"generic": SHARED["generic"]}
-    labels: dict[str, dict[str, str]] = {}
+    tells: dict[str, str] = Field(default_factory=dict)
+    metrics: dict[str, Metric] = Field(default_factory=dict)
+    qualifiers: dict[str, dict[str, str]] = Field(default_factory=lambda: {"generic": SHARED["generic"]})
+    labels: dict[str, dict[str, str]] = Field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     figures: Figures = ()
     parts: tuple[ReportPart, ...] = ()
     tables: tuple[ResultTableText, ...] = ()
     trend: TrendSpec = TrendSpec()
-    glossary: dict[str, str] = {}
+    glossary: dict[str, str] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()
-    provable: dict[str, Provable] = {}
+    provable: dict[str, Provable] = Field(default_factory=dict)
     evidence_shape: EvidenceShape = "values"
     counts_fields: bool = False
     threat: Threat | None = None

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from audit.attacks.text import (
-    CATEGORY_LABELS,
+from audit.attacks.figure_text import (
     CategoryFigure,
     CurveFigure,
     CurvePanel,
@@ -18,6 +17,7 @@ from audit.attacks.text import (
     OverlapRow,
     PagesFigure,
 )
+from audit.attacks.text import CATEGORY_LABELS
 from audit.measurements import Curve, Estimate
 from audit.record import Completed
 from audit.report import figures, numbers

@@ -16,7 +16,7 @@ import jinja2
 from jinja2 import nodes
 from markupsafe import Markup
 
-from audit.attacks.text import ReportPart, ResultTableText
+from audit.attacks.figure_text import ReportPart, ResultTableText
 from audit.measurements import Estimate, ResultTable, Unresolved
 from audit.policy import Verdict
 from audit.record import Completed

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.attacks.text import AttackText, Shown, TableColumn, TableRow, TableSpec
+from audit.attacks.figure_text import Shown, TableColumn, TableRow, TableSpec
+from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Unresolved
 from audit.report import numbers
 from audit.report.attack_text import ResultIndex

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from audit.attacks.text import ACCESS_LABELS, Threat
+from audit.attacks.threats import ACCESS_LABELS, Threat
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped

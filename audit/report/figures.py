@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from audit.attacks.text import Form, PagesFigure
+from audit.attacks.figure_text import Form, PagesFigure
 from audit.measurements import DrawnPage, Estimate, Histogram, Unresolved
 from audit.report.canvas import FAINT, FONT_SIZE, INK, RC, STYLES, add_legend, as_svg, blank_figure
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from audit.attacks import TEXTS
+from audit.attacks.figure_text import Form
 from audit.attacks.privacy_bounds import Proof, prove
-from audit.attacks.text import AttackText, Form, sentence_case
+from audit.attacks.text import AttackText, sentence_case
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy import Decision, Verdict

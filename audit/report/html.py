@@ -12,7 +12,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from audit.attacks.text import (
+from audit.attacks.figure_text import (
     CategoryFigure,
     HistogramFigure,
     OverlapFigure,

@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from audit.attacks.text import Form
+from audit.attacks.figure_text import Form
 from audit.measurements import Estimate
 
 NBSP = "\u00a0"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
-from audit.attacks.text import NAMED_CATEGORIES, CategoryFigure
+from audit.attacks.figure_text import CategoryFigure
+from audit.attacks.text import NAMED_CATEGORIES
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
 from audit.report import numbers

@@ -17,7 +17,7 @@ from audit.attacks.provider_membership import ProviderMembership, methods
 from audit.attacks.provider_membership import inference as inferring
 from audit.attacks.provider_membership.features import FEATURES, MEMORY, METHODS, POWER, ProviderTable
 from audit.attacks.provider_membership.inference import UNLABELLED, Inference, balanced, infer, mean_known
-from audit.attacks.provider_membership.measures import STRONGEST, measure_certain, measure_table
+from audit.attacks.provider_membership.measures import STRONGEST, measure_table
 from audit.attacks.provider_membership.methods import (
     MIN_SIDE,
     call_remembered,
@@ -27,6 +27,7 @@ from audit.attacks.provider_membership.methods import (
     training_share,
     zero_knowledge,
 )
+from audit.attacks.provider_membership.scores import measure_certain
 from audit.attacks.provider_membership.uncertainty import (
     Permuted,
     mean_area,

@@ -18,10 +18,10 @@ from audit.attacks import TEXTS
 from audit.attacks.provider_membership.absent_keys import measure_absent
 from audit.attacks.provider_membership.attack import ProviderMembership
 from audit.attacks.provider_membership.features import METHODS, table_of
-from audit.attacks.provider_membership.measures import CONSTANT as ALL_THE_SAME
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
 from audit.attacks.provider_membership.providers import has_question, providers_of
 from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, reference_of
+from audit.attacks.provider_membership.scores import CONSTANT as ALL_THE_SAME
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task
 from audit.corpus.folding import fold

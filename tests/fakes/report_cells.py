@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from audit.attacks.text import AttackText, ReportPart
+from audit.attacks.figure_text import ReportPart
+from audit.attacks.text import AttackText
 
 
 def cells(*parts: ReportPart) -> set[str]:

@@ -13,7 +13,7 @@ from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit.attacks import TEXTS
-from audit.attacks.text import OverlapFigure, PagesFigure
+from audit.attacks.figure_text import OverlapFigure, PagesFigure
 from audit.measurements import DrawnPage, Estimate, Unresolved
 from audit.record import Completed
 from audit.report import compact, figures

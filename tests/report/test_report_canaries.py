@@ -14,7 +14,7 @@ from test_report_multishot import tables
 from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.epsilon import EPSILON, GAUSSIAN, RECORD
-from audit.attacks.text import HistogramFigure
+from audit.attacks.figure_text import HistogramFigure
 from audit.corpus.canaries.schema import PATTERNS
 from audit.record import Completed
 from audit.report.html import html

@@ -17,7 +17,7 @@ from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit.attacks import TEXTS
-from audit.attacks.text import CurveFigure, HistogramFigure
+from audit.attacks.figure_text import CurveFigure, HistogramFigure
 from audit.measurements import Count, Diagnostic, Unresolved
 from audit.policy import Limit
 from audit.record import Completed, Skipped

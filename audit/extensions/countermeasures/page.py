@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from audit.attacks.text import Form
+from audit.attacks.figure_text import Form
 from audit.defenses.measured import KINDS, Comparison, Effect
 from audit.errors import DocauditError
 from audit.measurements import Estimate

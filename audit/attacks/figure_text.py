@@ -1,0 +1,227 @@
+"""Figures, tables and trend that the text of an attack declares, validated by pydantic.
+
+Texts of attacks (`audit.attacks.text`) are made of these; `audit.report` draws them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Form = Literal["share", "points", "ratio", "number"]
+"""share: printed in percent; points: in hundredths; ratio and number: as they are."""
+Shown = Literal["value", "counted", "count first", "null", "drawn"]
+"""value: with its interval; counted: and the whole number of units behind a share; count first: that number leads;
+null: what the measurement is compared with; drawn: its interval as a drawing."""
+
+
+class StrictModel(BaseModel):
+    """A frozen model that refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NamedMetric(StrictModel):
+    """A measurement by its full name, with its label in a figure or table."""
+
+    label: str
+    metric: str
+
+
+class MetricPanel(StrictModel):
+    """A diagram with one line or kind of marker for each series; `complement` draws 1 - value."""
+
+    title: str
+    series: tuple[NamedMetric, ...]
+    complement: bool = False
+
+
+class CategoryFigure(StrictModel):
+    """Dots with intervals by category of value: the category is the last part of each measurement's name."""
+
+    draw: Literal["categories"] = "categories"
+    panels: tuple[MetricPanel, ...]
+    caption: str
+
+
+class HistogramFigure(StrictModel):
+    """A histogram of the record; `labels` are of its series and their parts, `height` is in inches."""
+
+    draw: Literal["histogram"] = "histogram"
+    histogram: str
+    caption: str
+    labels: dict[str, str] = Field(default_factory=dict)
+    height: float | None = None
+
+
+class CurvePanel(StrictModel):
+    """A curve of the record; axis and quantity are the record's own where they are None."""
+
+    curve: str
+    title: str = ""
+    axis: str | None = None
+    quantity: str | None = None
+    form: Form = "number"
+    x_scale: float = 1
+    diagonal: bool = False
+
+
+class CurveFigure(StrictModel):
+    """Curves of the record, a panel each; `series` has their labels in order, `height` of a row is in inches."""
+
+    draw: Literal["curves"] = "curves"
+    panels: tuple[CurvePanel, ...]
+    caption: str
+    series: dict[str, str] = Field(default_factory=dict)
+    height: float | None = None
+
+
+class OverlapRow(StrictModel):
+    """Names of the measurements that compare what two models answer of the same questions."""
+
+    label: str
+    first: str
+    second: str
+    only_first: str
+    only_second: str
+    net: str
+
+
+class OverlapFigure(StrictModel):
+    """Diagram of what two models answer; `labels` are of first, second, only_first, both, only_second, neither."""
+
+    draw: Literal["overlap"] = "overlap"
+    rows: tuple[OverlapRow, ...]
+    labels: dict[str, str]
+    caption: str
+
+
+class PagesFigure(StrictModel):
+    """Attacked pages as boxes, with labels for words that stayed and words that were taken away."""
+
+    draw: Literal["pages"] = "pages"
+    kept: str
+    removed: str
+    caption: str
+
+
+Figure = CategoryFigure | HistogramFigure | CurveFigure | OverlapFigure | PagesFigure
+Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
+
+
+class TableColumn(StrictModel):
+    """A column of a compact table: a measurement, or a diagnostic.
+
+    Attributes:
+        metric: the measurement's name without the row's suffix; empty in a column of diagnostics.
+        after: the last part of the name, behind the row's suffix.
+        shown: what is printed of the measurement.
+        zero: where the drawing has its line of no difference.
+        n: whether the number of units stands here instead of beside the row's label.
+        diagnostic: the diagnostic's name without the row's suffix, printed in `form`.
+        p: the diagnostic that is printed as p under the number.
+    """
+
+    label: str
+    metric: str = ""
+    after: str = ""
+    shown: Shown = "value"
+    zero: float = 0.0
+    n: bool = False
+    diagnostic: str = ""
+    form: Form = "number"
+    p: str = ""
+
+
+class TableRow(StrictModel):
+    """A row of a compact table, left out where nothing of it was measured.
+
+    Attributes:
+        suffix: of the names of all columns; empty asks for the metric itself.
+        instead: other measurements by the metric of a column; all other columns are empty then.
+    """
+
+    label: str
+    suffix: str = ""
+    instead: dict[str, str] = Field(default_factory=dict)
+
+    def name(self, base: str, after: str = "") -> str | None:
+        """Return the full name of what a column asks for in this row; None for nothing."""
+        if self.instead or not base:
+            return self.instead.get(base)
+        return ".".join(part for part in (base, self.suffix, after) if part)
+
+
+class TableSpec(StrictModel):
+    """A few kinds of numbers side by side.
+
+    In a file, `each = "GROUP"` in a row stands for a row for each entry of a group of labels.
+    """
+
+    caption: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
+
+
+class PartMark(StrictModel):
+    """A label on a part whose diagnostic is under a threshold, and the reason."""
+
+    diagnostic: str
+    under: float
+    label: str
+    reason: str
+
+
+class ReportPart(StrictModel):
+    """A part of an attack's section.
+
+    Attributes:
+        text: the macro of its sentences.
+        template: holds that macro; empty: the attack's own.
+        mark: shown where a diagnostic is low.
+    """
+
+    title: str
+    text: str
+    figures: Figures = ()
+    tables: tuple[TableSpec, ...] = ()
+    mark: PartMark | None = None
+    template: str = ""
+
+
+class ResultColumn(StrictModel):
+    """A column of a result table; a count is printed without decimals."""
+
+    name: str
+    label: str
+    count: bool = False
+
+
+class ResultTableText(StrictModel):
+    """Labels of a `ResultTable`; `row` is a format of a row's number, `text` the macro of the table's sentences."""
+
+    name: str
+    title: str
+    heading: str = ""
+    columns: tuple[ResultColumn, ...] = ()
+    row: str = "{}"
+    text: str = ""
+
+
+class TrendSpec(StrictModel):
+    """Several checkpoints side by side.
+
+    Attributes:
+        summary: metrics that sum the attack up, by heading: the columns of a sweep's table on the terminal.
+        columns: of the trend's table; empty: `summary`.
+    """
+
+    panels: tuple[MetricPanel, ...] = ()
+    columns: tuple[NamedMetric, ...] = ()
+    summary: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[NamedMetric, ...]:
+        """The columns of the trend's table."""
+        return self.columns or tuple(NamedMetric(label=label, metric=name) for label, name in self.summary.items())
