@@ -16,7 +16,7 @@ from audit.cli import init as command
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.importers.guess import guess_format
+from audit.importers.registry import guess_format
 from audit.targets.checkpoint.recognising import recognise_task
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}

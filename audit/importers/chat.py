@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import ManifestError
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.outputs import write_output
 from audit.importers.pages import Page, clean, part_of, replace_controls
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 TURNS = ("messages", "conversations", "conversation")

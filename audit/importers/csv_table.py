@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from audit.errors import ManifestError
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.labels import category_of
 from audit.importers.locate import Location, locate
 from audit.importers.pages import Field, Page, clean, part_named
 from audit.importers.pdf import NAMED_PDF, pages_of_pdf
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 from audit.importers.words import SUFFIXES
 

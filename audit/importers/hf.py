@@ -12,9 +12,9 @@ from typing import Any
 
 from audit.errors import ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, clean, ids_of, part_named
+from audit.importers.peek import Peek
 from audit.importers.records import Columns
 from audit.importers.source import Source
 

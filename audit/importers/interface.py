@@ -28,9 +28,9 @@ from audit.importers.divide import (
     divide_by_provider,
     equal_images,
 )
-from audit.importers.guess import Peek
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
+from audit.importers.peek import Peek
 from audit.importers.report import ImportReport
 from audit.importers.source import Options, Source
 from audit.private import PrivateFolder

@@ -9,9 +9,9 @@ from typing import Any
 from audit.corpus.documents import Box
 from audit.errors import ManifestError
 from audit.importers.files import IMAGES, form_of
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, Span, bounds, clean, line_words
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 from audit.importers.words import BESIDE_JSON
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Page
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError, UsageError
 from audit.importers.files import IMAGES
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, bounds, ids_of, part_of
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 NAMED_PDF = ".pdf"

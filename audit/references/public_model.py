@@ -16,7 +16,7 @@ from audit.errors import ManifestError, TargetError
 from audit.references.recipes import Recipe, made_once
 from audit.references.starting import starting_model
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
-from audit.targets.answering.reader import OWN_VOCABULARIES, ROBERTAS, TokenReader
+from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.tokenizer import load_tokenizer
@@ -26,6 +26,7 @@ from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
+from audit.targets.table import OWN_VOCABULARIES, ROBERTAS
 
 PublicModel = EncoderTarget | Denoiser
 """A masked language model, or what proposes as one does."""

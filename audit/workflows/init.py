@@ -27,7 +27,6 @@ from audit.corpus.documents import (
 from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
-from audit.importers.guess import guess_format, suggest_import
 from audit.importers.named import read_names
 from audit.importers.page_folder import FoundPage, find_pages, groups_of, read_document
 from audit.progress import steps
@@ -142,6 +141,9 @@ def open_folder(path: Path, *, ignore_format: bool = False) -> PageFolder:
         raise UsageError(f"{path}: no such folder", "give the folder of your page images")
     if (path / manifests.FILE_NAME).exists():
         raise UsageError(f"{path} has a {manifests.FILE_NAME} already", f"look at it with: docaudit inspect {path}")
+    # Importers are many and heavy.
+    from audit.importers.registry import guess_format, suggest_import
+
     found = None if ignore_format else guess_format(path)
     if found is not None:
         raise UsageError(

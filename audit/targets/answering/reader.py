@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from audit.corpus.page_view import PageView
-from audit.targets.table import TABLE
 
 Inputs = dict[str, torch.Tensor]
 """Keyword arguments of a model's `forward` or `generate`, one row a sample, on the CPU."""
@@ -136,9 +135,6 @@ LONGEST_ANSWER = 128
 """Tokens an answer may have, its end included (ours: the longest address of SROIE has 60, in BERT's vocabulary)."""
 QUESTION = "{question}"
 """Stands for the question in a prompt."""
-
-OWN_VOCABULARIES = frozenset(TABLE["answering"]["own_vocabularies"])
-ROBERTAS = frozenset(TABLE["answering"]["robertas"])
 
 
 def plain(tokenizer: Any, text: str) -> str:

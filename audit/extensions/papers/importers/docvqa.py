@@ -16,9 +16,9 @@ from audit.errors import UsageError
 from audit.extensions.papers.importers.folders import files_by_stem
 from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask
 from audit.importers.files import IMAGES, read_json
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 from audit.importers.words import fill
 

@@ -12,9 +12,9 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.corpus.documents import Word
 from audit.extensions.papers.importers.folders import files_by_stem
 from audit.importers.files import read_json
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 LINKS, LINKS_LEFT_OUT = "links", "links left out"

@@ -21,9 +21,9 @@ from audit.errors import UsageError
 from audit.extensions.papers.importers.folders import files_by_stem
 from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask
 from audit.importers.files import IMAGES, open_source, parse_json, source_problems
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 RECORD_FOLDERS = ("", "imdb", "imdbs", "annotations")

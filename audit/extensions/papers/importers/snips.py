@@ -13,10 +13,10 @@ from audit.corpus.documents import Word
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
 from audit.importers.files import read_source
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.labels import fields_of_tags
 from audit.importers.pages import Field, Page, Part, replace_controls
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 FOLDERS: Mapping[str, Part] = {"train": "train", "valid": "validation", "test": "validation"}

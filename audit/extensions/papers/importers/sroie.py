@@ -11,9 +11,9 @@ from audit.errors import ManifestError
 from audit.extensions.papers.importers.folders import files_by_stem
 from audit.importers.files import parse_json, read_text
 from audit.importers.forms import boxed_lines
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 FIELDS: Mapping[str, Category] = {

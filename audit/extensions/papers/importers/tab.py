@@ -21,9 +21,9 @@ from audit.corpus.documents import Category, Redaction
 from audit.errors import ManifestError, UsageError
 from audit.importers import pages as drafts
 from audit.importers.files import read_json, read_source, source_problems
-from audit.importers.guess import Peek
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, Span, clean, divided_at
+from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 Label = Literal["PERSON", "CODE", "LOC", "ORG", "DEM", "DATETIME", "QUANTITY", "MISC"]

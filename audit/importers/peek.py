@@ -1,4 +1,4 @@
-"""The format that a folder looks like, by names of files and folders and by the keys of one record."""
+"""A quick look at a folder: names of files and folders, and the keys of one record."""
 
 from __future__ import annotations
 
@@ -64,36 +64,3 @@ def _first_record(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8")) if path.stat().st_size <= MAX_BYTES else None
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def guess_format(path: Path) -> str | None:
-    """Return the name of the import format that a folder or file looks like; None where it looks like none."""
-    # Importers are many and heavy.
-    from audit.importers.registry import FORMATS
-
-    peek = Peek(path)
-    return next((name for name, importer in FORMATS.items() if importer.looks_like(peek)), None)
-
-
-def suggest_import(name: str, path: Path) -> str:
-    """Give the arguments of the import of a folder that looks like a format; its own parts where it has two.
-
-    FUNSD's importer reads one folder of annotations: others are read as forms.
-    """
-    if name == "funsd" and not (path / "annotations").is_dir():
-        name = "forms"
-    parts = [_part(path, beginnings, name) for beginnings in (("train",), ("test", "val", "dev", "heldout"))]
-    if name not in ("forms", "chat", "hf") or None in parts:
-        return f"{name} {path} DATA_DIR"
-    return f"{name} {parts[0]} DATA_DIR --heldout-from {parts[1]}"
-
-
-def _part(path: Path, beginnings: tuple[str, ...], name: str) -> Path | None:
-    """The one folder, or file of conversations, that is called after a part; None where there is none or several."""
-    found = [
-        own
-        for own in (path.iterdir() if path.is_dir() else ())
-        if own.name.lower().startswith(beginnings)
-        and (own.is_dir() if name != "chat" else own.suffix in (".json", ".jsonl"))
-    ]
-    return found[0] if len(found) == 1 else None
