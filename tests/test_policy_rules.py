@@ -62,8 +62,6 @@ SAFE = ("membership", "auc", "max = 0.65")
         (("membership", "low_fpr_advantage", "max = 0.9"), "max 0.9: low_fpr_advantage need not be able to exceed 0.9"),
         (("membership", "low_fpr_advantage", "max = 0.95"), "max 0.95: low_fpr_advantage need not be able"),
         (("membership", "low_fpr_advantage.lira", "max = 0.9"), "max 0.9: low_fpr_advantage.lira need not be able"),
-        (("membership", "fpr_at_10", "max = 0.1"), "max 0.1: fpr_at_10 need not be able to exceed 0.1"),
-        (("membership", "fpr_at_1", "max = 0.01"), "max 0.01: fpr_at_1 need not be able to exceed 0.01"),
         (("provider_membership", "low_fpr_advantage", "max = 0.9"), "max 0.9: low_fpr_advantage need not be able"),
         (("canaries", "excess_exposure", "max = 6.7"), "max 6.7: excess_exposure need not be able to exceed 6.65"),
         (("canaries", "exposure", "max = 6.7"), "max 6.7: exposure need not be able to exceed 6.65"),
@@ -119,7 +117,7 @@ def test_limits_that_are_looser_than_the_shipped_ones_say_so(tmp_path: Path) -> 
         ("membership", "auc", "max = 0.9"),
         ("reconstruction", "excess_pr.unique", "max = 0.05"),
         ("canaries", "excess", "max = 0.1\nmin_power = 7.0"),
-        ("membership", "tpr_at_fpr_1", "max = 0.9"),
+        ("membership", "tpr_at_fpr_10", "max = 0.9"),
     )
     found = looser(policy)
     assert {(one.attack, one.metric): one.sentence for one in found} == {

@@ -33,13 +33,16 @@ def imported(*arguments: object) -> set[str]:
     return set(done.stderr.split())
 
 
+TEXTS = {"audit.attacks.text", "audit.attacks.figure_text", "audit.attacks.threats"}
+
+
 @pytest.mark.parametrize("case", ["violated", "passed", "wide"])
 def test_a_gate_imports_neither_attacks_nor_numbers(case, tmp_path):
     records.write(example_records.CASES[case]()[0], tmp_path / "record.json")
     modules = imported("gate", tmp_path / "record.json")
     assert modules & LIBRARIES == set()
     assert [name for name in modules if name.startswith(COMPUTES)] == []
-    assert {name for name in modules if name.startswith("audit.attacks.")} == {"audit.attacks.text"}
+    assert {name for name in modules if name.startswith("audit.attacks.")} == TEXTS
     assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.defenses.measured"} == set()
 
 

@@ -30,19 +30,10 @@ class NamedMetric(StrictModel):
 
 
 class MetricPanel(StrictModel):
-    """A diagram with one line or kind of marker for each series; `complement` draws 1 - value."""
+    """A diagram with one line for each series."""
 
     title: str
     series: tuple[NamedMetric, ...]
-    complement: bool = False
-
-
-class CategoryFigure(StrictModel):
-    """Dots with intervals by category of value: the category is the last part of each measurement's name."""
-
-    draw: Literal["categories"] = "categories"
-    panels: tuple[MetricPanel, ...]
-    caption: str
 
 
 class HistogramFigure(StrictModel):
@@ -106,7 +97,7 @@ class PagesFigure(StrictModel):
     caption: str
 
 
-Figure = CategoryFigure | HistogramFigure | CurveFigure | OverlapFigure | PagesFigure
+Figure = HistogramFigure | CurveFigure | OverlapFigure | PagesFigure
 Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
 
 

@@ -18,7 +18,6 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from audit.attacks.figure_text import (
-    CategoryFigure,
     Figure,
     Figures,
     Form,
@@ -40,10 +39,8 @@ SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").r
 """Parts of texts by name, and labels of categories."""
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
 """The manifest's field categories, as a reader who knows no schema would call them."""
-NAMED_CATEGORIES: Mapping[str, str] = {**CATEGORY_LABELS, **SHARED["named_categories"]}
-"""The same where the value itself is meant."""
 _UNBOUNDED = frozenset({"ratio", "bits", "count", "number"})
-_SETS: Mapping[str, Sequence[str]] = {"split": ("member", "heldout"), "category": tuple(CATEGORY_LABELS)}
+_SETS: Mapping[str, Sequence[str]] = {"split": ("member", "heldout")}
 
 
 def name_parts(name: str) -> list[str]:
@@ -284,8 +281,6 @@ class AttackText(StrictModel):
 def _drawn(figure: Figure) -> list[str]:
     """List the measurements that a figure draws."""
     match figure:
-        case CategoryFigure():
-            return [series.metric for panel in figure.panels for series in panel.series]
         case OverlapFigure():
             return [
                 name
@@ -314,7 +309,6 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
     """
     text = _merged(raw)
     groups = {**text.get("qualifiers", {}), **text.get("labels", {})}
-    groups |= {"category": CATEGORY_LABELS, "named_category": NAMED_CATEGORIES}
     sets = {**{name: tuple(group) for name, group in groups.items()}, **_SETS}
     text["metrics"] = {
         head: {

@@ -137,7 +137,6 @@ class Remedy:
         effort: the work that it asks for.
         lifts: whether a model with it may meet the limit; False where the attacker of the audit is not hindered by it.
         beside_only: whether it is worth doing only beside another remedy; it ranks behind those that stand alone.
-        by_kind: whether it is done kind of value by kind of value, so that it matters which kinds leak.
         command: what measures it, with {policy}, {budget} and {seed} of the scan; empty: `docaudit defend` with the
             first of `measured_by`, where there is one.
         evidence: measured effects, docaudit's own first.
@@ -154,6 +153,5 @@ class Remedy:
     effort: Effort = "training"
     lifts: bool = True
     beside_only: bool = False
-    by_kind: bool = False
     command: str = ""
     evidence: tuple[Evidence, ...] = ()

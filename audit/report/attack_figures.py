@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from audit.attacks.figure_text import (
-    CategoryFigure,
     CurveFigure,
     CurvePanel,
     Figure,
@@ -17,7 +16,6 @@ from audit.attacks.figure_text import (
     OverlapRow,
     PagesFigure,
 )
-from audit.attacks.text import CATEGORY_LABELS
 from audit.measurements import Curve, Estimate
 from audit.record import Completed
 from audit.report import figures, numbers
@@ -104,8 +102,6 @@ def _figure(spec: Figure, result: Completed, name: str) -> str:
             return figures.pages(name, result.pages, spec) if result.pages else ""
         case OverlapFigure():
             return _overlap(spec, ResultIndex(result))
-        case CategoryFigure():
-            return _by_category(spec, result, name)
 
 
 def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> figures.LinePanel:
@@ -121,22 +117,6 @@ def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> f
     axis = curve.axis if spec.axis is None else spec.axis
     quantity = curve.quantity if spec.quantity is None else spec.quantity
     return figures.LinePanel(spec.title, axis, quantity, tuple(lines), spec.form, diagonal=spec.diagonal)
-
-
-def _by_category(spec: CategoryFigure, result: Completed, name: str) -> str:
-    index = ResultIndex(result)
-    metrics = [series.metric for panel in spec.panels for series in panel.series]
-    rows = [one for one in result.categories if any(index.get(f"{metric}.{one}") for metric in metrics)]
-    if not rows:
-        return ""
-    panels = []
-    for panel in spec.panels:
-        points = {
-            series.label: tuple(figures.Point.of(index.get(f"{series.metric}.{row}"), panel.complement) for row in rows)
-            for series in panel.series
-        }
-        panels.append(figures.Panel(panel.title, tuple(figures.Series(label, own) for label, own in points.items())))
-    return figures.by_category(name, [CATEGORY_LABELS.get(one, one) for one in rows], panels)
 
 
 def _overlap(spec: OverlapFigure, index: ResultIndex) -> str:

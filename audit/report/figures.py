@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from audit.attacks.figure_text import Form, PagesFigure
 from audit.measurements import DrawnPage, Estimate, Histogram, Unresolved
-from audit.report.canvas import FAINT, FONT_SIZE, INK, RC, STYLES, add_legend, as_svg, blank_figure
+from audit.report.canvas import FONT_SIZE, INK, RC, STYLES, add_legend, as_svg, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,29 +32,11 @@ class Point:
     high: float
 
     @classmethod
-    def of(cls, item: Estimate | Unresolved | None, complement: bool = False) -> Point | None:
-        """Return a measurement for drawing; `complement` turns a distance d into 1 - d."""
+    def of(cls, item: Estimate | Unresolved | None) -> Point | None:
+        """Return a measurement for drawing; None where it is no estimate."""
         if not isinstance(item, Estimate):
             return None
-        if complement:
-            return cls(1 - item.value, 1 - item.high, 1 - item.low)
         return cls(item.value, item.low, item.high)
-
-
-@dataclass(frozen=True)
-class Series:
-    """One kind of marker: its label, and a point for each row of the panel (None where nothing was measured)."""
-
-    label: str
-    points: tuple[Point | None, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One diagram of a figure, with its own axis."""
-
-    title: str
-    series: tuple[Series, ...]
 
 
 @dataclass(frozen=True)
@@ -80,61 +62,6 @@ class LinePanel:
     form: Form = "number"
     limit: float | None = None
     diagonal: bool = False
-
-
-def by_category(name: str, rows: Sequence[str], panels: Sequence[Panel]) -> str:
-    """Draw dots with intervals, one row a category, panels side by side; values are fractions, shown as percent.
-
-    Args:
-        name: unique in the report; prefixes every id of the SVG.
-        rows: labels, top to bottom.
-        panels: each series has one point for each row.
-    """
-    import matplotlib as mpl
-
-    with mpl.rc_context(RC):
-        figure = blank_figure(0.75 + 0.36 * len(rows))
-        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for axis, panel in zip(axes, panels, strict=True):
-            _draw_rows(axis, rows, panel)
-        axes[0].set_yticks(range(len(rows)), rows)
-        axes[0].set_ylim(len(rows) - 0.5, -0.5)
-        add_legend(figure, axes[0])
-        return as_svg(figure, name, f"Dots with intervals, in per cent. {_rows_in_words(rows, panels)}")
-
-
-def _rows_in_words(rows: Sequence[str], panels: Sequence[Panel]) -> str:
-    read = [
-        (panel, one, [f"{row} {100 * point.value:.0f}" for row, point in zip(rows, one.points, strict=True) if point])
-        for panel in panels
-        for one in panel.series
-    ]
-    return " ".join(f"{panel.title}, {one.label}: {', '.join(values) or 'nothing'}." for panel, one, values in read)
-
-
-def _draw_rows(axis: Axes, rows: Sequence[str], panel: Panel) -> None:
-    step = 0.52 / max(1, len(panel.series) - 1)
-    for index, (series, style) in enumerate(zip(panel.series, STYLES, strict=False)):
-        shown = [(row, point) for row, point in enumerate(series.points) if point is not None]
-        below = [100 * max(0.0, point.value - point.low) for _, point in shown]
-        over = [100 * max(0.0, point.high - point.value) for _, point in shown]
-        axis.errorbar(
-            [100 * point.value for _, point in shown],
-            [row - 0.26 + step * index for row, _ in shown],
-            xerr=[below, over],
-            linestyle="none",
-            markersize=4.2,
-            elinewidth=1.1,
-            capsize=2,
-            label=series.label,
-            **_marked(style),
-        )
-    for row in range(1, len(rows)):
-        axis.axhline(row - 0.5, color=FAINT, linewidth=0.5)
-    axis.set_xlim(-2, 102)
-    axis.set_xlabel("per cent")
-    axis.set_title(panel.title)
-    axis.grid(axis="x")
 
 
 def _marked(style: Mapping[str, Any]) -> dict[str, Any]:

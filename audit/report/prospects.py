@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
-from audit.attacks.figure_text import CategoryFigure
-from audit.attacks.text import NAMED_CATEGORIES
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
 from audit.report import numbers
 from audit.report.labels import report_of
 
@@ -41,8 +38,6 @@ RANKS: tuple[Prospect, ...] = (
 """
 MOST_LOSS = 0.1
 """Relative loss of usefulness, by any measure, above which a remedy stands behind all others (ours)."""
-MOST_KINDS = 3
-"""Kinds of value that a plan names (chosen here: what one reads)."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,6 @@ def expect(
     answered: Iterable[tuple[str, str]],
     verdict: Verdict,
     comparisons: Sequence[Comparison],
-    record: AuditRecord,
 ) -> Expectation | None:
     """Tell what a remedy can do to the violated limits that it answers; None where it answers none.
 
@@ -78,7 +72,6 @@ def expect(
         answered: attack and metric of the findings that it answers.
         verdict: on the scan.
         comparisons: countermeasures of this remedy that were measured on this model.
-        record: the scan.
     """
     pairs = set(answered)
     violated = [
@@ -90,7 +83,6 @@ def expect(
         return None
     if comparisons:
         return _measured(violated, comparisons)
-    kinds = _kinds_first(violated, record) if remedy.by_kind else ()
     if not remedy.lifts:
         return Expectation(
             "cannot",
@@ -99,7 +91,7 @@ def expect(
             "policy changes the verdict",
             len(violated),
         )
-    return _elsewhere(remedy, violated, kinds)
+    return _elsewhere(remedy, violated)
 
 
 def _measured(violated: Sequence[Decision], comparisons: Sequence[Comparison]) -> Expectation:
@@ -141,7 +133,7 @@ def _fell(decision: Decision, comparison: Comparison) -> bool:
     return effect is not None and effect.difference is not None and effect.difference.high < 0
 
 
-def _elsewhere(remedy: Remedy, violated: Sequence[Decision], kinds: tuple[str, ...]) -> Expectation:
+def _elsewhere(remedy: Remedy, violated: Sequence[Decision]) -> Expectation:
     shown: dict[Evidence, list[tuple[Decision, float]]] = {}
     for decision in violated:
         evidence = _evidence_for(remedy, decision)
@@ -149,9 +141,9 @@ def _elsewhere(remedy: Remedy, violated: Sequence[Decision], kinds: tuple[str, .
             shown.setdefault(evidence, []).append((decision, _scaled(decision.measured, evidence.left)))
     projected = [(decision, value) for pairs in shown.values() for decision, value in pairs]
     met = sum(value <= decision.limit.max for decision, value in projected if decision.limit.max is not None)
-    effects = (*(_sentence(evidence, pairs) for evidence, pairs in shown.items()), *kinds)
+    effects = tuple(_sentence(evidence, pairs) for evidence, pairs in shown.items())
     if not projected:
-        return Expectation("unknown", kinds, "Not known: nobody has measured it", len(violated))
+        return Expectation("unknown", (), "Not known: nobody has measured it", len(violated))
     prospect: Prospect = "met elsewhere" if met == len(violated) else "less elsewhere"
     costly = any(evidence.loss > MOST_LOSS for evidence in shown)
     text = (
@@ -195,32 +187,3 @@ def _projection(decision: Decision, value: float) -> str:
         f"{label} {numbers.show(decision.measured.value, form)} → "
         f"{numbers.show(value, form)} (limit {numbers.limit_text(limit.max, form)})"
     )
-
-
-def _kinds_first(violated: Sequence[Decision], record: AuditRecord) -> tuple[str, ...]:
-    """A sentence on the kinds of value that leak most, of the first violated attack that compares kinds."""
-    attacks = list(dict.fromkeys(decision.limit.attack for decision in violated))
-    results = {result.attack: result for result in record.attacks if isinstance(result, Completed)}
-    for name in attacks:
-        worst = _worst_kinds(results[name]) if name in results else []
-        if worst:
-            return (f"Begin with what leaks most here: {', '.join(worst)}",)
-    return ()
-
-
-def _worst_kinds(result: Completed) -> list[str]:
-    report = report_of(result.attack)
-    figures = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
-    metric = next((one.panels[0].series[0].metric for one in figures if isinstance(one, CategoryFigure)), None)
-    if metric is None:
-        return []
-    measured = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
-    kinds = [
-        (measured[f"{metric}.{kind}"], label)
-        for kind, label in NAMED_CATEGORIES.items()
-        if f"{metric}.{kind}" in measured
-    ]
-    kinds.sort(key=lambda item: item[0].value, reverse=True)
-    form = report.form(metric)
-    leaking = [f"{label} ({numbers.show(item.value, form)})" for item, label in kinds if item.low > (item.null or 0.0)]
-    return leaking[:MOST_KINDS]

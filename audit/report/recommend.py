@@ -164,7 +164,7 @@ def _recommendation(
     record: AuditRecord,
     verdict: Verdict,
 ) -> tuple[Rank, Recommendation]:
-    expectation = expect(remedy, ((one.attack, one.metric) for one in found), verdict, comparisons, record)
+    expectation = expect(remedy, ((one.attack, one.metric) for one in found), verdict, comparisons)
     state = min(ORDER.index(finding.state) for finding in found)
     item = Recommendation(
         remedy=remedy,

@@ -69,7 +69,11 @@ NAMES = {
     "reformer": "Reformer",
     "splinter": "Splinter",
     **TABLE["answering"]["seeing"],
-    **{kind: kind for kind in TABLE["refused"]},
+    "layoutlmv2": "LayoutLMv2 and LayoutXLM",
+    "beit": "BEiT or DiT",
+    "vit": "ViT",
+    "swin": "Swin",
+    "convnext": "ConvNeXT",
 }
 """As people write them, by `model_type`."""
 

@@ -33,7 +33,7 @@ def run_case(case: Case, root: Path) -> dict[str, Any]:
     case.write(root / "model", 0, labels)
     found: dict[str, Any] = {"family": case.family, "task": case.task, "needs": [*case.needs]}
     try:
-        trials = inspect_model(root / "model", load(place), place).trials
+        trials = inspect_model(root / "model", load(place), place, {}).trials
     except TargetError as error:
         return {**found, "refusal": _sentence(error, root), "attacks": {}}
     assert trials

@@ -145,12 +145,6 @@ def test_what_the_attacker_is_not_hindered_by_says_no() -> None:
     assert (item.expected, item.command) == ((), "")
 
 
-def test_kinds_of_value_that_leak_most_are_named_where_it_matters() -> None:
-    (sentence,) = ranked()["sanitise"].expected
-    assert sentence.startswith("Begin with what leaks most here: ")
-    assert sentence.count("%") == 3
-
-
 def test_a_countermeasure_that_met_the_limits_here_comes_first() -> None:
     items = ranked(compared("scrub", "passed", "passed", -0.7))
     assert next(iter(items)) == "sanitise"
