@@ -44,10 +44,10 @@ def test_public_docstrings_begin_with_an_imperative_or_the_thing_itself() -> Non
     assert len(indirect) / len(said) < 0.02
 
 
-def test_the_design_page_shows_the_layers_that_are_checked() -> None:
+def test_the_page_on_architecture_shows_the_layers_that_are_checked() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (checked,) = (one["layers"] for one in contracts if one.get("containers") == ["audit"])
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
     assert [int(number) for number, _ in rows] == [*range(1, len(checked) + 1)]
     shown = [set(re.findall(r"`(\w+)`", modules)) for _, modules in rows]
     assert shown == [set(layer.split(" | ")) for layer in checked]
@@ -60,3 +60,11 @@ def test_a_variant_is_named_in_few_modules_outside_its_own(variant: str) -> None
     naming = [name for name, path in modules.items() if re.search(pattern, path.read_text(encoding="utf-8"))]
     assert any(name.startswith(own) for name in naming)
     assert len([name for name in naming if not name.startswith(own)]) <= MOST_NAMING, naming
+
+
+def test_the_walk_of_a_value_names_at_most_twelve_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walk = page.partition("## The way of a value")[2].partition("\n## ")[0]
+    modules = re.findall(r"^\d+\. `(audit/[\w/]+\.py)`", walk, re.MULTILINE)
+    assert 5 < len(modules) == len({*modules}) <= 12
+    assert [module for module in modules if not (ROOT / module).exists()] == []
