@@ -114,20 +114,6 @@ class TrainingLoss(PageQuery[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
-class FirstOrderLoss(PageQuery[Floats]):
-    """An estimate of the training loss of `page` with each of `candidates` at `position`: shape (n_candidates,), nats.
-
-    The loss of the page as it is, plus the gradient of that loss with respect to the word embedding at `position`,
-    times the difference between the candidate's embedding and that of the token that stands there. It is exact for that
-    token, may be far off or below zero for others, and takes one forward and one backward pass, however many they are.
-    Unlike other answers it may depend on the queries beside it, by rounding.
-    """
-
-    position: int
-    candidates: Ints
-
-
-@dataclass(frozen=True, eq=False)
 class Relaxed:
     """The loss of a page with mixed tokens.
 

@@ -7,7 +7,7 @@ import planted
 import pytest
 
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.methods import Shot, best
+from audit.attacks.reconstruction.methods import Shot, best, most_likely
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
@@ -210,3 +210,7 @@ def test_the_white_patch_covers_the_field_and_stays_while_it_is_rebuilt():
     assert (seen[:, :3] == 0).all()
     assert (seen[:, 9:] == 0).all()
     assert (seen[:, :, :5] == 0).all()
+
+
+def test_the_most_likely_come_first_and_ties_go_to_the_lower_id():
+    assert most_likely(np.array([0.1, 0.4, 0.1, 0.4]), np.array([9, 8, 3, 7])).tolist() == [3, 1, 2, 0]

@@ -12,7 +12,7 @@ from audit.attacks.budget import SHARES
 
 BLINDING: dict[str, dict[str, Any]] = {
     "reconstruction": {
-        "n_candidates": 1, "n_attempts": 1, "min_tokens": 14, "max_tokens": 4, "screened": 1,
+        "n_candidates": 1, "n_attempts": 1, "min_tokens": 14, "max_tokens": 4,
     },
     "memorisation": {"contexts": ("exact",), "fuzzy": False},
     "membership": {

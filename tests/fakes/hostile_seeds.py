@@ -63,7 +63,6 @@ corpus_sha256 = "aa"
 [reconstruction]
 temperature = 0.3
 temperature_start = 10.0
-screened = 16
 
 [membership]
 n_public = 5

@@ -28,7 +28,6 @@ from audit.targets.interface import (
     Candidates,
     CompletionLoss,
     FillMask,
-    FirstOrderLoss,
     MaskedCompletionLoss,
     MaskedLoss,
     PageAdaptation,
@@ -110,8 +109,8 @@ def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[
             queries.append(CandidateLogits(page.masked([position]), position, ids[number : number + 2 + number % 5]))
         elif kind is MaskedLoss:
             queries.append(MaskedLoss(page, tuple(range(1, position + 1))))
-        elif kind in (TrainingLoss, FirstOrderLoss):
-            queries.append(kind(page, position, ids[number : number + 1 + number % 5]))
+        elif kind is TrainingLoss:
+            queries.append(TrainingLoss(page, position, ids[number : number + 1 + number % 5]))
         elif kind in (CompletionLoss, MaskedCompletionLoss, RelaxedLoss):
             queries.append(several_tokens(kind, number, page, position, ids))
         elif kind is BestLinks:
@@ -142,12 +141,12 @@ def plain(answer: Any) -> Any:
 
 
 def same_answers(kind: type[Query[Any]], found: Any, expected: Any) -> None:
-    """Bit for bit; but gradients, and estimates from them, up to rounding.
+    """Bit for bit; but gradients up to rounding.
 
-    The kernels of a backward pass are not held to full blocks as those of a forward pass are. An estimate only ranks,
-    and a mixture is only a step on the way to tokens.
+    The kernels of a backward pass are not held to full blocks as those of a forward pass are. A mixture
+    is only a step on the way to tokens.
     """
-    if kind in (FirstOrderLoss, RelaxedLoss):
+    if kind is RelaxedLoss:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     else:
         np.testing.assert_array_equal(found, expected)
@@ -211,7 +210,7 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
             elif isinstance(query, BestTokens | MaskedLoss):
                 assert answer.shape == (len(query.positions),)
                 assert answer.dtype == (np.int64 if isinstance(query, BestTokens) else np.float64)
-            elif isinstance(query, TrainingLoss | FirstOrderLoss | CandidateLogits):
+            elif isinstance(query, TrainingLoss | CandidateLogits):
                 assert answer.shape == query.candidates.shape
                 assert answer.dtype == np.float64
             elif isinstance(query, CompletionLoss | MaskedCompletionLoss):
@@ -249,7 +248,6 @@ def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: Encoder
         BestTokens(page, (position,)),
         MaskedLoss(page, (position,)),
         TrainingLoss(page, position, np.array([7])),
-        FirstOrderLoss(page, position, np.array([7])),
         CompletionLoss(page, (position,), np.array([[7]])),
         RelaxedLoss(page, (position,), np.array([7]), np.ones((1, 1))),
         TagProbabilities(page),

@@ -57,7 +57,7 @@ from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.stats.paired import UnitScores
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, FillMask, FirstOrderLoss, Target, TrainingLoss
+from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
 from audit.targets.table import OWN_VOCABULARIES
 
 N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
@@ -96,9 +96,6 @@ class Reconstruction(Attack):
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
         min_tokens, max_tokens: of a field of usual length.
-        screened: candidates a token whose loss is computed exactly, the best ones by a first-order estimate, which the
-            others keep; None: all. An approximation, ours, for speed; masked language models are attacked without
-            losses and do not heed it.
     """
 
     n_candidates: Annotated[int, Field(ge=1)] = 128
@@ -110,7 +107,6 @@ class Reconstruction(Attack):
     top_p: Annotated[float, Field(gt=0, le=1)] = SHIPPED.top_p
     min_tokens: Annotated[int, Field(ge=1)] = LENGTHS[0]
     max_tokens: Annotated[int, Field(ge=1)] = LENGTHS[1]
-    screened: Annotated[int | None, Field(ge=1)] = None
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
@@ -130,8 +126,6 @@ class Reconstruction(Attack):
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""
         found = []
-        if self.screened is not None:
-            found.append("most losses estimated, not computed")
         least = min(N_CANDIDATES.values())
         if self.n_candidates < least:
             found.append(f"{self.n_candidates} candidates a token, fewer than the {least} of the smallest budget")
@@ -189,8 +183,6 @@ class Reconstruction(Attack):
                 sees = NO_TOKENS if getattr(case.target, "needs_image", True) else IN_A_PROMPT
                 return sees if hasattr(case.target, "encode") else REWORDED
             return "the model has neither a masked-language-model head nor a training loss over tokens"
-        if self.screened is not None and not {FillMask, FirstOrderLoss} & case.target.answers:
-            return "candidates cannot be screened: this kind of target gives no first-order estimate of its loss"
         return None
 
     def trials(self, case: Case) -> list[Trial]:
@@ -266,7 +258,7 @@ class Reconstruction(Attack):
         assert public is not None
         if FillMask in target.answers:
             return MaskedModel(Proposals(target, page, positions, self.n_candidates), public)
-        return JudgedCandidates(self._from_public(case, page, positions), target, self.screened)
+        return JudgedCandidates(self._from_public(case, page, positions), target)
 
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
         assert case.references.auxiliary is not None

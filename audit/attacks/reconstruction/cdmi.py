@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats
 from audit.attacks.interface import ask_all
 from audit.attacks.measuring import memory_of
-from audit.attacks.reconstruction.methods import SHIPPED, Node, PrefixKnowledge, Rule, Shot, most_likely
+from audit.attacks.reconstruction.methods import Node, PrefixKnowledge, Rule, Shot
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CandidateLogits, Candidates, FillMask, FirstOrderLoss, Target, TrainingLoss
+from audit.targets.interface import CandidateLogits, Candidates, FillMask, Target, TrainingLoss
 
 Prefix = tuple[int, ...]
 
@@ -82,7 +82,6 @@ class JudgedCandidates:
 
     proposals: Proposals
     target: Target
-    screened: int | None = None
     _losses: dict[Prefix, Floats] = field(default_factory=dict)
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
@@ -102,33 +101,13 @@ class JudgedCandidates:
         return self._losses[min(one for one in self._losses if len(one) == len(prefix))] if found is None else found
 
     def _asked(self, candidates: dict[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
-        """The losses of all candidates, or of the best few only, the others estimated: `Reconstruction.screened`.
-
-        Screening is ours, not the paper's: candidates are ranked by what step 5 makes of a first-order estimate of
-        their losses, the exact losses of the best ones take the place of their estimates, and the other estimates stay.
-        No loss is below zero, so no estimate is.
-        """
-        queries = [
-            TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
-            for prefix, found in candidates.items()
-        ]
-        if self.screened is None or all(len(query.candidates) <= self.screened for query in queries):
-            return (yield from ask_all(self.target, queries))
-        asked = [FirstOrderLoss(query.page, query.position, query.candidates) for query in queries]
-        losses = [np.maximum(found, 0.0) for found in (yield from ask_all(self.target, asked))]
-        chosen = [
-            most_likely(
-                np.exp(SHIPPED.node(PrefixKnowledge(found.ids, found.logits, own), len(prefix)).log_target), found.ids
-            )[: self.screened]
-            for (prefix, found), own in zip(candidates.items(), losses, strict=True)
-        ]
-        exact = yield from ask_all(
+        return ask_all(
             self.target,
-            [replace(query, candidates=query.candidates[own]) for query, own in zip(queries, chosen, strict=True)],
+            [
+                TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+                for prefix, found in candidates.items()
+            ],
         )
-        for found, own, known in zip(losses, chosen, exact, strict=True):
-            found[own] = known
-        return losses
 
 
 @dataclass(frozen=True, eq=False)

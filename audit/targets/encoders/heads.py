@@ -28,7 +28,6 @@ from audit.targets.interface import (
     CandidateLogits,
     CompletionLoss,
     FillMask,
-    FirstOrderLoss,
     MaskedCompletionLoss,
     MaskedLoss,
     Query,
@@ -114,7 +113,7 @@ def _pooled(encoder: Any, hidden: torch.Tensor) -> torch.Tensor | None:
 
 
 HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
-LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, CompletionLoss, FirstOrderLoss, RelaxedLoss})
+LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, CompletionLoss, RelaxedLoss})
 """What every head with a training loss over tokens answers."""
 
 

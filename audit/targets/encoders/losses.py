@@ -1,4 +1,4 @@
-"""The training loss of pages as a function of their tokens: exact, to first order, and with mixtures of tokens."""
+"""The training loss of pages as a function of their tokens: exact, and with mixtures of tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from audit.arrays import Floats, Ints
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import Forward
 from audit.targets.encoders.heads import CostsOf, page_losses, sum_of_losses
-from audit.targets.interface import CompletionLoss, FirstOrderLoss, Relaxed, RelaxedLoss, TrainingLoss
+from audit.targets.interface import CompletionLoss, Relaxed, RelaxedLoss, TrainingLoss
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,6 @@ class TokenLosses:
             pages += pages[:1] * (len(hidden) - len(rows))
             losses[rows] = page_losses(self.costs_of(self.model, hidden.float(), pages))[: len(rows)]
         return np.split(losses, [*accumulate(len(query.completions) for query in queries)][:-1])
-
-    def first_order(self, queries: Sequence[FirstOrderLoss]) -> list[Floats]:
-        """See `FirstOrderLoss`; pages share batches, and each page's gradient is that of its own loss."""
-        table = self.forward.word_embeddings
-        answers: list[Floats] = [np.empty(0)] * len(queries)
-        for rows, (losses, gradients) in self.forward.gradients([query.page for query in queries], self._judge):
-            for row, loss, gradient in zip(rows, losses, gradients, strict=True):
-                query = queries[row]
-                away = table[query.candidates] - table[query.page.ids[query.position]]
-                answers[row] = loss + (away @ gradient[query.position]).cpu().double().numpy()
-        return answers
 
     def relaxed(self, queries: Sequence[RelaxedLoss]) -> list[Relaxed]:
         """See `RelaxedLoss`; mixtures take the place of the word embeddings, and what the encoder adds stays.

@@ -31,7 +31,6 @@ from audit.targets.interface import (
     Candidates,
     CompletionLoss,
     FillMask,
-    FirstOrderLoss,
     MaskedCompletionLoss,
     MaskedLoss,
     PageAdaptation,
@@ -88,7 +87,6 @@ class EncoderTarget:
             self._losses = {
                 TrainingLoss: losses.training,
                 CompletionLoss: losses.completions,
-                FirstOrderLoss: losses.first_order,
                 RelaxedLoss: losses.relaxed,
             }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
