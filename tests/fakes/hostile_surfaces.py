@@ -9,6 +9,7 @@ memory.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -76,6 +77,10 @@ class Surface:
     def edited(self, folder: Path) -> list[Path]:
         """The files that are edited, sorted."""
         return sorted(path for pattern in self.files for path in folder.glob(pattern))
+
+
+PATIENCE = 10.0
+"""Seconds in which the folders of a command that has ended go."""
 
 
 def attempt(server: Server, surface: Surface, root: Path, case: Sequence[Edit]) -> list[str]:
@@ -155,7 +160,10 @@ def left(
         yield f"it changed {', '.join(strange[:3])}"
     if code >= 2 and code not in (10, 11) and set(changed) - set(strange):
         yield f"it failed and left {', '.join(changed[:3])}"
-    temporary = [path.name for path in (scratch / "temporary").iterdir()]
+    # A process of its own removes private folders once the command has ended (`audit.private`): it may take a moment.
+    ends = time.monotonic() + PATIENCE
+    while (temporary := [path.name for path in (scratch / "temporary").iterdir()]) and time.monotonic() < ends:
+        time.sleep(0.05)
     if temporary:
         yield f"temporary files left: {', '.join(temporary[:3])}"
 

@@ -303,6 +303,36 @@ def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None
     assert padded.card.vocabulary == len(tiny.VOCABULARY)
 
 
+@pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
+def test_answers_of_a_model_that_sees_pages_are_its_own(family: tiny.FamilyName, checkpoints: Any) -> None:
+    """The other families are compared in test_encoders_contract.py."""
+    masked_model = opened(checkpoints(family, "mlm"))
+    for query in queries_of(masked_model, MaskedLoss)[::3]:
+        assert isinstance(query, MaskedLoss)
+        page, hidden = query.page, list(query.positions)
+        (best,) = masked_model.ask([BestTokens(page, query.positions)])
+        (losses,) = masked_model.ask([query])
+        labels = torch.full((1, len(page.ids)), NOT_READ)
+        labels[0, hidden] = torch.from_numpy(page.ids[hidden])
+        with torch.inference_mode():
+            own = masked_model.model(**own_inputs(masked_model, page)).logits[0, hidden]
+            own_loss = masked_model.model(**own_inputs(masked_model, page.masked(hidden)), labels=labels).loss
+        np.testing.assert_array_equal(best, own.argmax(dim=-1).numpy())
+        assert losses.mean() == pytest.approx(float(own_loss), rel=1e-5, abs=1e-5)
+    tagger = opened(checkpoints(family, "token-classification"))
+    for page, position in pages_of(tagger)[::3]:
+        candidates = np.array([7, 8, 40])
+        (losses,) = tagger.ask([TrainingLoss(page, position, candidates)])
+        (probabilities,) = tagger.ask([TagProbabilities(page)])
+        with torch.inference_mode():
+            own = torch.softmax(tagger.model(**own_inputs(tagger, page)).logits[0], dim=-1)
+            for candidate, loss in zip(candidates, losses, strict=True):
+                inputs = own_inputs(tagger, page.with_tokens([position], [candidate]))
+                own_loss = tagger.model(**inputs, labels=torch.tensor(page.labels)[None]).loss
+                assert loss == pytest.approx(float(own_loss), rel=1e-5, abs=1e-5)
+        np.testing.assert_allclose(probabilities, own.numpy(), atol=1e-5)
+
+
 def test_the_masked_loss_of_completions_is_that_of_pages_which_hold_them(masked_model: EncoderTarget) -> None:
     for query in queries_of(masked_model, MaskedCompletionLoss)[1::3]:
         assert isinstance(query, MaskedCompletionLoss)
