@@ -40,7 +40,6 @@ SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").r
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
 """The manifest's field categories, as a reader who knows no schema would call them."""
 _UNBOUNDED = frozenset({"ratio", "bits", "count", "number"})
-_SETS: Mapping[str, Sequence[str]] = {"split": ("member", "heldout")}
 
 
 def name_parts(name: str) -> list[str]:
@@ -309,7 +308,7 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
     """
     text = _merged(raw)
     groups = {**text.get("qualifiers", {}), **text.get("labels", {})}
-    sets = {**{name: tuple(group) for name, group in groups.items()}, **_SETS}
+    sets = {**{name: tuple(group) for name, group in groups.items()}, "split": ("member", "heldout")}
     text["metrics"] = {
         head: {
             **metric,

@@ -26,7 +26,7 @@ from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
-from audit.targets.table import OWN_VOCABULARIES, ROBERTAS
+from audit.targets.table import OWN_VOCABULARIES, TABLE
 
 PublicModel = EncoderTarget | Denoiser
 """A masked language model, or what proposes as one does."""
@@ -61,7 +61,7 @@ def proposed_to(target: Checkpoint) -> bool:
 def provide(target: Checkpoint) -> str:
     """Advice to the owner where there is no public model."""
     if not isinstance(target, EncoderTarget):
-        return PROVIDE_LONGFORMER if target.card.family in ROBERTAS else PROVIDE_DENOISER
+        return PROVIDE_LONGFORMER if target.card.family in TABLE["answering"]["robertas"] else PROVIDE_DENOISER
     return PROVIDE_MASKED if has_masked_head(target) else PROVIDE_TEXT_MODEL.format(family=target.family.name)
 
 

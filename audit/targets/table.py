@@ -9,5 +9,3 @@ from typing import Any
 TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
 OWN_VOCABULARIES: frozenset[str] = frozenset(TABLE["answering"]["own_vocabularies"])
 """Answering families whose tokens no masked language model shares."""
-ROBERTAS: frozenset[str] = frozenset(TABLE["answering"]["robertas"])
-"""Families whose tokens are RoBERTa's."""

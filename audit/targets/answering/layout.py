@@ -17,6 +17,7 @@ Two things to know about transformers' UDOP (5.x):
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -138,7 +139,7 @@ def labels_of(answers: Sequence[list[int]]) -> torch.Tensor:
     return labels
 
 
-class LayoutReader:
+class LayoutReader(ABC):
     """What readers of words with boxes share; see `audit.targets.answering.reader.TokenReader`.
 
     Args:
@@ -162,13 +163,13 @@ class LayoutReader:
         self._marks = marks_of(tokenizer)
         self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
 
+    @abstractmethod
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         """The row of a page of this size and a question."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`."""
-        raise NotImplementedError
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""

@@ -8,6 +8,7 @@ a processor makes of it does not depend on the batch, and samples are put togeth
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -41,7 +42,7 @@ _ASIDE = ("labels", "height", "width", "rows", "cols", "num_patches")
 """What processors give beside a model's inputs."""
 
 
-class ProcessorReader(Speller):
+class ProcessorReader(Speller, ABC):
     """What readers that work through a processor share; see `audit.targets.answering.reader.Reader`.
 
     Args:
@@ -79,17 +80,17 @@ class ProcessorReader(Speller):
         size = sample.view.size or image_of(sample).shape[:2]
         return size, tuple(len(tokens_of(self._tokenizer, text)) for text in self._texts(sample))
 
+    @abstractmethod
     def _texts(self, sample: Sample) -> list[str]:
         """The text that is asked, and where there is an answer one that tells answers of other lengths apart."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _asked(self, sample: Sample) -> Inputs:
         """One sample's inputs without its answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _with_answer(self, sample: Sample) -> Inputs:
         """One sample's inputs with its answer and its end, and the labels of these."""
-        raise NotImplementedError
 
     def _question(self, sample: Sample) -> str:
         return shortened(self._tokenizer, plain(self._tokenizer, sample.question), self._longest_question)
