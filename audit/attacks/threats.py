@@ -10,8 +10,8 @@ from audit.attacks.figure_text import StrictModel
 
 Access = Literal["weights", "scores", "answers", "copies"]
 """What an attacker has of a model, most first; copies: no model, redacted copies of its documents alone."""
-Protected = Literal["document", "provider", "canary"]
-"""Whoever a metric is about: a canary is all copies of a secret."""
+Protected = Literal["document", "provider"]
+"""Whoever a metric is about."""
 ACCESS_LABELS: dict[Access, str] = {
     "weights": "the model’s weights",
     "scores": "its losses or probabilities",
@@ -39,20 +39,14 @@ class Threat(StrictModel):
 
 
 class Provable(StrictModel):
-    """How a training's (epsilon, delta) bounds a metric from above, see `proven` and `audit.stats.dp_bounds`.
+    """The bound that a training's (epsilon, delta) puts on a metric, see `audit.stats.dp_bounds`.
 
     Attributes:
         kind: the bound; an advantage is a rate among those that are in minus that among those that are out.
         of: whoever is in or out.
         fpr: the largest rate among those that are out.
-        fpr_in: the first part of the names of diagnostics that hold that rate, where the scan chose it.
-        chance_in: the measurement whose null is the rate for secrets that were never planted.
-        bits_in: the parameters of which the largest is the number of completions that a secret is ranked among.
     """
 
-    kind: Literal["tpr", "advantage", "balanced accuracy", "auc", "exposure"]
+    kind: Literal["tpr", "advantage", "balanced accuracy", "auc"]
     of: Protected
     fpr: float = 1.0
-    fpr_in: str = ""
-    chance_in: str = ""
-    bits_in: tuple[str, ...] = ()

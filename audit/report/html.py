@@ -224,7 +224,7 @@ def report_view(
             brief=_brief(views, {leak.attack for leak in decision.leaks if leak.in_full}, verdict),
             recommendations=recommend(record, verdict, comparisons),
             answered_findings=_answered_findings(texts),
-            guarantee=guarantee_view(record, verdict, {name: text.report for name, text in texts.items()}),
+            guarantee=guarantee_view(record),
             utility=tables.measurement_table(record.utility, UTILITY),
             legal=legal_view(record, verdict),
             residual=residual_risk(record, verdict, policy),

@@ -128,31 +128,6 @@ def auc(guarantee: Guarantee) -> float:
     return 1 - missing
 
 
-def exposure(guarantee: Guarantee, most_bits: float) -> float:
-    """The largest mean exposure of planted secrets beyond that of secrets that were never planted, bits.
-
-    Exposure is log2 N - log2 rank, so that its mean is the sum over k < N of P(rank <= k) log2((k + 1) / k). Each of
-    these rises by `advantage` at k / N at most; as that does not fall in k, the sum is at most the integral of
-    advantage(u) / (u ln 2) from 1 / N to 1.
-
-    Args:
-        guarantee: of all copies of a secret together.
-        most_bits: log2 N, the exposure of the first rank.
-    """
-    if most_bits <= 0:
-        return 0.0
-    kink, top = _kink(guarantee), advantage(guarantee)
-    first = math.exp2(-most_bits)
-    if kink <= first:
-        return min(most_bits, most_bits * top)
-    rising = 0.0
-    for piece in _pieces(guarantee):
-        left = max(first, piece.left)
-        if left < piece.right:
-            rising += piece.delta * math.log(piece.right / left) + (piece.odds - 1) * (piece.right - left)
-    return min(most_bits, (rising - top * math.log(kink)) / math.log(2))
-
-
 @dataclass(frozen=True)
 class _Piece:
     """A side of the polygon `tpr` between two false-positive rates: delta + odds * rate."""

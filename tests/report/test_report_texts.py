@@ -14,11 +14,13 @@ from pathlib import Path
 
 import example_answers as answers
 import example_canaries as canaries
+import example_private as private
 import example_providers as providers
 import example_records as records
 import pytest
 from test_report_html import Seen
 
+from audit.cards import PrivacyCard
 from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, ResultTable, Unresolved
 from audit.record import Completed
 from audit.report.html import html
@@ -26,8 +28,12 @@ from audit.report.html import html
 pytestmark = pytest.mark.slow
 
 TEXTS = Path(__file__).parent / "texts"
-PARTS = (("<h2>What leaks, and what was tried</h2>", "<h2>Who answers"), ("Findings in pictures</h2>", 'id="limits"'))
-"""What page one says of the findings, and their chapter."""
+PARTS = (
+    ("<h2>What leaks, and what was tried</h2>", "<h2>Who answers"),
+    ("Findings in pictures</h2>", 'id="limits"'),
+    ('<section id="guarantee">', "</section>"),
+)
+"""What page one says of the findings, their chapter, and the guarantee of a private training."""
 
 
 def undrawn(result: Completed) -> Completed:
@@ -132,7 +138,28 @@ RECONSTRUCTION: dict[str, Callable[[], Completed]] = {
     "surest-without": lambda: shared("acc_at_5.member.baseline", 8),
     "surest-no-better": lambda: shared("acc_at_5.member.attack", 4),
 }
+CARDS: dict[str, PrivacyCard] = {
+    "unproved": private.card(None),
+    "without-noise": dataclasses.replace(private.card(None), noise_multiplier=0.0, secure=True),
+    "federated": dataclasses.replace(
+        private.card(1.0, unit="provider"), clients=10, client_rate=0.2, local_steps=2, per_unit=50
+    ),
+}
+PRIVATE: dict[str, Callable[[], records.Case]] = {
+    "measured": lambda: private.private(0.5, unit="provider"),
+    "contradicted": private.contradicted,
+    **{name: lambda card=card: private.held(card, private.membership()) for name, card in CARDS.items()},  # type: ignore[misc]
+}
+
+
+def plain(case: records.Case) -> records.Case:
+    """A case without what takes long to draw."""
+    results = (undrawn(one) if isinstance(one, Completed) else one for one in case[0].attacks)
+    return dataclasses.replace(case[0], attacks=tuple(results)), *case[1:]
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    **{f"private-{name}": lambda make=make: html(*plain(make())) for name, make in PRIVATE.items()},  # type: ignore[misc]
     **{
         f"providers-{name}": lambda make=make: html(*providers.held(undrawn(make()[0].attacks[0])))  # type: ignore[misc]
         for name, make in providers.CASES.items()
@@ -158,8 +185,8 @@ PAGES: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("name", PAGES)
 def test_a_report_says_what_it_said(name: str) -> None:
     page = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", PAGES[name](), flags=re.DOTALL)
-    one, details = (page.partition(start)[2].partition(end)[0] for start, end in PARTS)
-    text = f"{Seen(one).text} {Seen(details).text}".replace("\u00a0", " ")
+    parts = (page.partition(start)[2].partition(end)[0] for start, end in PARTS)
+    text = " ".join(Seen(part).text for part in parts).replace("\u00a0", " ").strip()
     said = re.sub(r"(?<=[.?]) (?=[A-Z“])", "\n", text) + "\n"
     path = TEXTS / f"{name}.txt"
     if os.environ.get("DOCAUDIT_WRITE_TEXTS"):

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, exposure, tpr
+from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, tpr
 from audit.stats.epsilon import gaussian_delta
 from audit.stats.guesses import p_value
 
@@ -25,7 +25,6 @@ BOUNDS = {
     "advantage": lambda promised, rate: advantage(promised, rate),
     "balanced accuracy": lambda promised, _: balanced_accuracy(promised),
     "auc": lambda promised, _: auc(promised),
-    "exposure": lambda promised, rate: exposure(promised, 20 * rate),
 }
 
 
@@ -107,10 +106,8 @@ def test_no_epsilon_leaves_delta_alone_and_nothing_promises_nothing():
     assert advantage(Guarantee(0, 0.1)) == pytest.approx(0.1)
     assert tpr(Guarantee(0, 0), 0.3) == pytest.approx(0.3)
     assert auc(Guarantee(0, 0)) == pytest.approx(0.5)
-    assert exposure(Guarantee(0, 0), 13.3) == pytest.approx(0, abs=1e-12)
     for vacuous in (Guarantee(0, 1), Guarantee(1e9, 0)):
         assert balanced_accuracy(vacuous) == auc(vacuous) == tpr(vacuous, 0.01) == pytest.approx(1)
-        assert exposure(vacuous, 10) == pytest.approx(10)
 
 
 def test_a_known_answer_at_epsilon_one():
@@ -152,26 +149,6 @@ def test_a_group_without_epsilon_or_delta():
             Guarantee(epsilon, delta)
 
 
-@given(st.floats(0, 8), st.sampled_from([0.0, 1e-5, 1e-2]), st.integers(2, 2_000))
-def test_exposure_bounds_the_rank_that_tells_most(epsilon, delta, n):
-    """The mean exposure where every P(rank <= k) is as large as the guarantee lets it be."""
-    promised = Guarantee(epsilon, delta)
-    ranks = np.arange(1, n)
-    excess = sum(
-        (tpr(promised, rank / n) - rank / n) * math.log2((rank + 1) / rank)
-        for rank in ranks
-        if rank / n <= (1 - delta) / (1 + math.exp(epsilon))
-    )
-    assert excess <= exposure(promised, math.log2(n)) + 1e-9
-    assert exposure(promised, math.log2(n)) <= math.log2(n)
-
-
-def test_the_bound_on_exposure_is_close():
-    promised, n = Guarantee(2, 0), 10_000
-    steps = [advantage(promised, rank / n) * math.log2((rank + 1) / rank) for rank in range(1, n)]
-    assert sum(steps) == pytest.approx(exposure(promised, math.log2(n)), rel=0.01)
-
-
 @given(st.integers(1, 300), st.data())
 def test_right_guesses_are_as_likely_as_the_binomial_says(n, data):
     right, epsilon = data.draw(st.integers(0, n)), data.draw(st.floats(0, 30))
@@ -197,9 +174,6 @@ def test_a_whole_curve_comes_close_to_the_gaussian_mechanism_and_never_under_it(
     assert 0 <= auc(promised) - ndtr(mu / math.sqrt(2)) < 0.003
     assert 0 <= balanced_accuracy(promised) - ndtr(mu / 2) < 1e-9
     assert auc(promised) < min(auc(Guarantee(*point)) for point in promised.points) - 0.005
-    bits = 13.3
-    true = quad(lambda u: max(ndtr(ndtri(min(u, ndtr(-mu / 2))) + mu) - min(u, ndtr(-mu / 2)), 0) / u, 2**-bits, 1)[0]
-    assert 0 <= exposure(promised, bits) - true / math.log(2) < 0.05
 
 
 @given(st.lists(st.tuples(EPSILONS, DELTAS), min_size=1, max_size=6), st.integers(1, 4))
@@ -212,8 +186,3 @@ def test_bounds_of_several_points_are_those_of_their_least_curve(points, group):
     assert [tpr(promised, rate) for rate in rates[::50]] == pytest.approx(least[::50])
     assert auc(promised) == pytest.approx(np.trapezoid(least, rates), abs=1e-3)
     assert advantage(promised) == pytest.approx(np.max(least - rates), abs=1e-3)
-    excess = np.maximum.accumulate(least - rates)
-    bits = 10.0
-    from_first = rates >= 2**-bits
-    integral = np.trapezoid(excess[from_first] / rates[from_first], rates[from_first]) / math.log(2)
-    assert exposure(promised, bits) == pytest.approx(min(bits, integral), abs=0.02)

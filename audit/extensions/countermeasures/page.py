@@ -19,7 +19,7 @@ from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import compact, numbers
 from audit.report.files import remove, write_pages
-from audit.report.guarantee import card_view
+from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import UTILITY, report_of
 from audit.report.tables import OUTCOME_LABELS
@@ -115,7 +115,7 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
                 tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
                 channel=lambda one: compact.cell(one.side_channel, report_of("membership")),
                 percent=percent,
-                guarantees=[(one.title, view) for one, record in after if (view := card_view(record)) is not None],
+                guarantees=[(one.title, view) for one, record in after if (view := guarantee_view(record)) is not None],
             )
         )
 

@@ -123,7 +123,7 @@ def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest
     met: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     for limit in policy.limits:
         declared = provable(limit.attack, limit.metric)
-        if limit.max is not None and declared is not None and declared.of != "canary":
+        if limit.max is not None and declared is not None:
             # A guarantee of single documents is stretched over the largest provider.
             group = group_of(declared.of, kind) or largest
             proved = group > 0 and bound(declared, promised.of_group(group)) <= limit.max
