@@ -9,7 +9,7 @@ A package adds an item with an entry point in one of six groups (docs/extending.
 | `docaudit.importers` | a subclass of `audit.importers.interface.Importer` |
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
-| `docaudit.countermeasures` | a subclass or an instance of `audit.defenses.interface.Defense` |
+| `docaudit.countermeasures` | a subclass or an instance of `audit.report.remedies.Defense` |
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, tmp_path):
     assert modules & LIBRARIES == set()
     assert [name for name in modules if name.startswith(COMPUTES)] == []
     assert {name for name in modules if name.startswith("audit.attacks.")} == TEXTS
-    assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.defenses.measured"} == set()
+    assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.report.comparison"} == set()
 
 
 def test_a_scan_that_trains_nothing_imports_nothing_that_trains():

@@ -12,13 +12,13 @@ import typer
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
-from audit.defenses.registry import DEFENSES
 from audit.errors import UsageError
 from audit.measurements import Estimate
 from audit.policy import Decision, Limit, Verdict, evaluate
 from audit.report.answer import headline
 from audit.report.html import decision_html
 from audit.report.recommend import first_action
+from audit.report.remedies import DEFENSES
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
 LABELS = [text.label(metric) for text in TEXTS.values() for metric in text.names]

@@ -24,8 +24,8 @@ from audit.cli.options import (
     seconds_of,
 )
 from audit.cli.verdicts import Formats, Outputs, Quiet, choose, clearing, show
-from audit.defenses.registry import query_defenses
 from audit.errors import UsageError, listed
+from audit.report.remedies import query_defenses
 
 if TYPE_CHECKING:
     from audit.policy import Policy

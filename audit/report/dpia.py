@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from audit.defenses.measured import Comparison
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, Completed
 from audit.report import numbers, tables
 from audit.report.answer import finding_sentence, plainest
+from audit.report.comparison import Comparison
 from audit.report.coverage import NOT_STATED, legal_view
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import report_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from audit.defenses.measured import Comparison
 from audit.errors import DocauditError, EngineError, RenderError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord, dumps
+from audit.report.comparison import Comparison
 from audit.report.html import render, report_view
 from audit.report.measurements_csv import measurements_csv
 from audit.report.pdf import Attachment, pdf

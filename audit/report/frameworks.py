@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import tomllib
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints, TypeAdapter, ValidationError
+from pydantic import StringConstraints, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from audit.errors import RenderError
 from audit.measurements import STRICT
-from audit.resources import folder
+from audit.report.remedies import read_shipped
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 FOR = "evidence for the resistance"
@@ -103,11 +101,4 @@ def frameworks() -> Frameworks:
     Raises:
         RenderError: the file cannot be read, with every problem of its fields.
     """
-    path = folder("policies") / "frameworks.toml"
-    try:
-        return TypeAdapter(Frameworks).validate_python(tomllib.loads(path.read_text(encoding="utf-8")), strict=False)
-    except ValidationError as error:
-        problems = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        raise RenderError(problems) from None
-    except (OSError, ValueError) as error:
-        raise RenderError(f"{path.name}: {error}") from None
+    return read_shipped("frameworks.toml", TypeAdapter(Frameworks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,7 +19,6 @@ from audit.attacks.figure_text import (
     ResultColumn,
     ResultTableText,
 )
-from audit.defenses.measured import Comparison
 from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
 from audit.policy.identity import looser
@@ -28,6 +27,7 @@ from audit.report import compact, numbers, tables
 from audit.report.answer import decides_most, findings
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import AttackMacros, ResultIndex, in_one_line
+from audit.report.comparison import Comparison
 from audit.report.coverage import LegalView, legal_view
 from audit.report.decision import LEAK_ORDER, DecisionView, decision_view, outcome_of
 from audit.report.guarantee import GuaranteeView, guarantee_view
@@ -61,25 +61,6 @@ _SECTION = re.compile(
     re.DOTALL,
 )
 _TAG = re.compile(r"<[^>]+>")
-STATE_LABELS = {
-    "violated": "over its limit",
-    "confounded": "undecided, something else than memory can explain the numbers",
-    "weak": "undecided, the attacker was too weak",
-    "useless": "undecided, the model does not do its task as it is asked",
-    "alarm": "undecided, something else speaks for a leak",
-    "uncovered": "undecided, too little of what could leak was tried",
-    "gap": "undecided, this kind of model cannot be asked",
-    "weakened": "undecided, the attacker was not at its full strength",
-    "wide": "undecided, the interval reaches over the limit",
-    "unresolved": "undecided, too few units",
-    "unmeasured": "not measured",
-    "clean": "every limit that applies is met",
-    "unchecked": "no limit applies to this model",
-    "waived": "waived",
-    "above": "measured, whole interval",
-    "outside": "measured, not limited by this policy",
-}
-"""States of a finding."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +126,6 @@ class ReportView:
         limits, rows: the limits of the policy, sorted for the decision report, and one by one.
         found, decides_most: what attacks found although limits are undecided, and what would decide most of them.
         views, brief: the attacks that ran, and what the decision report says of them.
-        answered_findings: lists the findings that a recommendation answers.
         glossary: terms of the attacks that ran.
     """
 
@@ -167,7 +147,6 @@ class ReportView:
     views: Sequence[CompletedView]
     brief: Sequence[BriefFinding]
     recommendations: Sequence[Recommendation]
-    answered_findings: Callable[[Recommendation], list[str]]
     guarantee: GuaranteeView | None
     utility: tables.MeasurementTable
     legal: LegalView
@@ -223,7 +202,6 @@ def report_view(
             views=views,
             brief=_brief(views, {leak.attack for leak in decision.leaks if leak.in_full}, verdict),
             recommendations=recommend(record, verdict, comparisons),
-            answered_findings=_answered_findings(texts),
             guarantee=guarantee_view(record),
             utility=tables.measurement_table(record.utility, UTILITY),
             legal=legal_view(record, verdict),
@@ -369,20 +347,6 @@ def _result_table(table: ResultTable, index: ResultIndex, text: AttackMacros) ->
             for name, values in table.rows.items()
         ),
     )
-
-
-def _answered_findings(texts: Mapping[str, AttackMacros]) -> Callable[[Recommendation], list[str]]:
-    """A function that lists the findings which a recommendation answers."""
-
-    def label(item: Recommendation) -> list[str]:
-        return [
-            f"{texts[finding.attack].report.label(finding.metric)} ({STATE_LABELS[finding.state]})"
-            if finding.attack in texts
-            else STATE_LABELS[finding.state]
-            for finding in item.findings
-        ]
-
-    return label
 
 
 def _glossary(texts: Mapping[str, AttackMacros], views: Sequence[CompletedView]) -> list[tuple[str, str]]:

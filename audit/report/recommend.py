@@ -1,42 +1,56 @@
-"""Remedies to consider for the findings: of `policies/defenses.toml`, or a countermeasure's own."""
+"""Rank the remedies that answer the findings of one scan, by what was measured of them on this model or on others."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass as strict_dataclass
-
-from audit.defenses.registry import DEFENSES
-from audit.defenses.remedies import EFFORTS, ORDER, AnsweredFinding, FindingState, Remedy
-from audit.errors import RenderError
-from audit.measurements import STRICT, Estimate
+from audit.measurements import Estimate
 from audit.policy.guarantee import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.policy.reasons import ALL
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import decided, decides_most
 from audit.report.labels import UTILITY, report_of
 from audit.report.leaks import unlimited, untested, within
-from audit.report.prospects import RANKS, expect
-from audit.resources import folder
+from audit.report.remedies import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy, remedies
 
 if TYPE_CHECKING:
-    from audit.defenses.measured import Comparison, Effect
     from audit.policy import Decision, Verdict
+    from audit.report.comparison import Comparison, Effect
 
-
-@strict_dataclass(frozen=True, config=STRICT)
-class _File:
-    schema: Literal[1]
-    defenses: tuple[Remedy, ...]
+STATE_LABELS: dict[FindingState, str] = {
+    "violated": "over its limit",
+    "confounded": "undecided, something else than memory can explain the numbers",
+    "weak": "undecided, the attacker was too weak",
+    "useless": "undecided, the model does not do its task as it is asked",
+    "alarm": "undecided, something else speaks for a leak",
+    "uncovered": "undecided, too little of what could leak was tried",
+    "gap": "undecided, this kind of model cannot be asked",
+    "weakened": "undecided, the attacker was not at its full strength",
+    "wide": "undecided, the interval reaches over the limit",
+    "unresolved": "undecided, too few units",
+    "unmeasured": "not measured",
+    "clean": "every limit that applies is met",
+    "unchecked": "no limit applies to this model",
+    "waived": "waived",
+    "outside": "measured, not limited by this policy",
+}
+DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
+"""What makes the scans of `docaudit defend` comparable with this one."""
+MOST_LOSS = 0.1
+"""Relative loss of usefulness, by any measure, above which a remedy stands behind all others."""
+CANNOT = (
+    "No: docaudit attacks as somebody who holds the model, so the limit stays violated; only a waiver in the policy "
+    "changes the verdict"
+)
+ELSEWHERE = "Not known: it was measured on another model alone. Confirm it with a new scan"
+UNKNOWN = "Not known: nobody has measured it"
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,12 @@ class Finding:
     metric: str
     state: FindingState
 
+    @property
+    def words(self) -> str:
+        """The metric and its state."""
+        state = STATE_LABELS[self.state]
+        return f"{report_of(self.attack).label(self.metric)} ({state})" if self.attack else state
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -56,43 +76,19 @@ class Recommendation:
         remedy: the remedy.
         findings: those that it answers; never empty.
         measured: in sentences, what it was measured to do to this model.
-        expected: in sentences, its effect on other models, and in the same proportion here.
-        effort: the work that it asks for, in words.
+        expected: in sentences, its effect on other models.
         verdict: whether it can change the verdict, in one sentence.
         command: what measures it on this model; empty where no command does.
+        rank: the smallest first.
     """
 
     remedy: Remedy
     findings: tuple[Finding, ...]
     measured: tuple[str, ...]
     expected: tuple[str, ...]
-    effort: str
     verdict: str
     command: str
-
-
-_FILE: TypeAdapter[_File] = TypeAdapter(_File)
-DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
-"""What makes the scans of `docaudit defend` comparable with this one."""
-
-
-def remedies() -> tuple[Remedy, ...]:
-    """The shipped remedies in the order they should be considered, then those that countermeasures bring themselves.
-
-    Raises:
-        RenderError: `policies/defenses.toml` cannot be read.
-    """
-    path = folder("policies") / "defenses.toml"
-    try:
-        shipped = _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")), strict=False).defenses
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise RenderError(f"{path.name}: {error}") from None
-    except ValidationError as error:
-        problems = [f"{path.name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        raise RenderError(problems) from None
-    named = {name for remedy in shipped for name in remedy.measured_by}
-    own = (DEFENSES[name].remedy for name in DEFENSES if name not in named)
-    return (*shipped, *(remedy for remedy in own if remedy is not None))
+    rank: tuple[int, ...] = field(repr=False, default=())
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
@@ -112,28 +108,23 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
 
 
 def state_of(decision: Decision) -> FindingState | None:
-    """The state of one limit; None when it was met or does not apply."""
+    """Return the state of one limit; None when it was met, does not apply, or the policy does without it."""
     match decision.outcome:
-        case "violated":
-            return "violated"
-        case "waived":
-            return "waived"
-        case "passed" | "inapplicable" | "not run":
-            # The policy does without what was not run; "What was not tested" says how to have it.
-            return None
+        case "violated" | "waived":
+            return decision.outcome
         case "undecided":
             return decision.cause
+    return None
 
 
 def recommend(
     record: AuditRecord, verdict: Verdict, comparisons: Sequence[Comparison] = ()
 ) -> tuple[Recommendation, ...]:
-    """The remedies that answer a finding, ranked for this scan.
+    """List the remedies that answer a finding, ranked for this scan.
 
-    Those against violations come first; among these the ones that were not measured to take much usefulness, then
-    those that stand alone, then those that more surely meet the
-    limits (`prospects.RANKS`), then those that answer more of them, then the ones of less effort, then in the order of
-    the file.
+    Those against violations come first; among these the ones that were not measured to take much usefulness, then those
+    that stand alone, then those that more surely meet the limits, then those that answer more of them, then the ones of
+    less effort, then in the order of the file.
 
     Args:
         record: the measurements.
@@ -147,14 +138,10 @@ def recommend(
     chosen = []
     for remedy in remedies():
         answered = tuple(finding for finding in listed if any(_answers(item, finding) for item in remedy.answers))
-        answered += tuple(finding for item in remedy.answers for finding in _above(item, record))
         if answered:
             own = [one for one in comparisons if one.name in remedy.measured_by]
-            chosen.append(_recommendation(remedy, tuple(dict.fromkeys(answered)), own, record, verdict))
-    return tuple(item for _, item in sorted(chosen, key=lambda item: item[0]))
-
-
-Rank = tuple[int, bool, bool, int, int, int]
+            chosen.append(_recommendation(remedy, answered, own, record, verdict))
+    return tuple(sorted(chosen, key=lambda item: item.rank))
 
 
 def _recommendation(
@@ -163,79 +150,116 @@ def _recommendation(
     comparisons: Sequence[Comparison],
     record: AuditRecord,
     verdict: Verdict,
-) -> tuple[Rank, Recommendation]:
-    expectation = expect(remedy, ((one.attack, one.metric) for one in found), verdict, comparisons)
-    state = min(ORDER.index(finding.state) for finding in found)
-    item = Recommendation(
+) -> Recommendation:
+    pairs = {(one.attack, one.metric) for one in found}
+    violated = [
+        one for one in verdict.decisions if one.outcome == "violated" and (one.limit.attack, one.limit.metric) in pairs
+    ]
+    evidence = [one for one in dict.fromkeys(_evidence_for(remedy, decision) for decision in violated) if one]
+    state = min(STATES.index(finding.state) for finding in found)
+    words, prospect = _prospect(remedy, violated, comparisons, evidence) if violated else (_beside(STATES[state]), 0)
+    costly = max([_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence] or [0.0]) > MOST_LOSS
+    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
+    command = remedy.command or (f"docaudit defend {remedy.measured_by[0]} {DEFEND}" if remedy.measured_by else "")
+    return Recommendation(
         remedy=remedy,
         findings=found,
         measured=tuple(effect_sentence(one, found) for one in comparisons),
-        expected=() if expectation is None else expectation.effects,
-        effort=EFFORTS[remedy.effort],
-        verdict=_without_violation(ORDER[state]) if expectation is None else expectation.verdict,
-        command=_command(remedy, verdict, record),
+        expected=() if comparisons else tuple(_published(one) for one in evidence),
+        verdict=words,
+        command=command.format(policy=policy, budget=record.budget, seed=record.seed),
+        rank=(state, costly, remedy.beside_only, prospect, -len(violated), EFFORTS.index(remedy.effort)),
     )
-    effort = list(EFFORTS).index(remedy.effort)
-    if expectation is None:
-        return (state, False, remedy.beside_only, 0, 0, effort), item
-    rank = RANKS.index(expectation.prospect)
-    return (state, expectation.costly, remedy.beside_only, rank, -expectation.answered, effort), item
 
 
-def _without_violation(state: FindingState) -> str:
+def _prospect(
+    remedy: Remedy, violated: Sequence[Decision], comparisons: Sequence[Comparison], evidence: Sequence[Evidence]
+) -> tuple[str, int]:
+    """Say whether a remedy can change the verdict on violated limits; the more surely, the smaller the number."""
+    if comparisons:
+        met, best = max(((_met(violated, one), one) for one in comparisons), key=lambda pair: pair[0])
+        text = (
+            f"{'Yes' if best.verdict_after == 'passed' else 'No'}. Measured on this model: {met} of the "
+            f"{len(violated)} violated limits that it answers {'is' if met == 1 else 'are'} met, the verdict goes from "
+            f"{best.verdict_before} to {best.verdict_after}"
+        )
+        return text, 0 if met == len(violated) else 1 if met else 3
+    if not remedy.lifts:
+        return CANNOT, 4
+    return (ELSEWHERE, 1) if evidence else (UNKNOWN, 2)
+
+
+def _met(violated: Sequence[Decision], comparison: Comparison) -> int:
+    after = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
+    return sum(after.get((one.limit.attack, one.limit.metric)) == "passed" for one in violated)
+
+
+def _loss(comparison: Comparison) -> float:
+    """The largest relative loss of usefulness that was measured on this model, at least 0."""
+    losses = (
+        1 - one.after.value / one.before.value
+        for one in comparison.usefulness
+        if isinstance(one.before, Estimate) and isinstance(one.after, Estimate) and one.before.value > 0
+    )
+    return max(losses, default=0.0)
+
+
+def _published_loss(evidence: Evidence) -> float:
+    return max((1 - one.after / one.before for one in evidence.useful), default=0.0)
+
+
+def _beside(state: FindingState) -> str:
     """Whether a remedy that answers no violated limit can change the verdict."""
     match state:
         case "waived":
             return "No: the limit stays violated and waived; this is what can be done meanwhile"
         case "clean":
             return "No: there is nothing to change"
-        case "above" | "outside":
+        case "outside":
             return "No: no limit of the policy asks for it"
         case _:
             return "Not known: it changes no number, and lets the limit be decided one way or the other"
 
 
-def scan_again(record: AuditRecord, verdict: Verdict, budget: str) -> str:
-    """Return the command that scans the same again with another budget."""
-    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
-    return f"docaudit scan MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {record.seed}"
+def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
+    """The evidence on this limit: docaudit's own before published, of one metric before that on any."""
+    attack, metric = decision.limit.attack, decision.limit.metric
+    fitting = [one for one in remedy.evidence if fnmatchcase(attack, one.attack) and fnmatchcase(metric, one.metric)]
+    return min(fitting, key=lambda one: (one.by != "docaudit", one.metric == "*"), default=None)
 
 
-def _command(remedy: Remedy, verdict: Verdict, record: AuditRecord) -> str:
-    command = remedy.command
-    if not command and remedy.measured_by:
-        command = f"docaudit defend {remedy.measured_by[0]} {DEFEND}"
-    policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
-    return command.format(policy=policy, budget=record.budget, seed=record.seed)
+def _published(evidence: Evidence) -> str:
+    author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
+    change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
+    lost = [f"{one.measure} {numbers.plain(one.before)} → {numbers.plain(one.after)}" for one in evidence.useful]
+    costs = [*filter(None, [evidence.cost]), *lost]
+    cost = f"cost in usefulness there: {', '.join(costs)}" if costs else "no cost in usefulness is stated there"
+    return f"{author} {evidence.setting}: {change}; {cost} ({evidence.source}). Measured once, on another model"
 
 
 def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
     """Return what a countermeasure was measured to do: the metrics of these findings, usefulness, verdict."""
     metrics = dict.fromkeys((finding.attack, finding.metric) for finding in answered)
     effects = [effect for pair in metrics if (effect := comparison.effect(*pair)) is not None]
-    shown = [f"{_label(effect)} {_change(effect)}" for effect in (*effects, *comparison.usefulness)]
+    shown = [_change(effect) for effect in (*effects, *comparison.usefulness)]
     useful = [] if comparison.usefulness else ["usefulness was not measured"]
     verdict = f"the verdict {comparison.verdict_before} → {comparison.verdict_after}"
     return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, *useful, verdict])}"
 
 
-def _label(effect: Effect) -> str:
-    report = report_of(effect.attack) if effect.attack else UTILITY
-    label = report.label(effect.metric)
-    return label if label.isupper() else label[:1].lower() + label[1:]
-
-
 def _change(effect: Effect) -> str:
-    form = (report_of(effect.attack) if effect.attack else UTILITY).form(effect.metric)
-    sides = [
+    report = report_of(effect.attack) if effect.attack else UTILITY
+    label, form = report.label(effect.metric), report.form(effect.metric)
+    label = label if label.isupper() else label[:1].lower() + label[1:]
+    sides = " → ".join(
         numbers.show(side.value, form) if isinstance(side, Estimate) else "not measured"
         for side in (effect.before, effect.after)
-    ]
+    )
     difference = effect.difference
     if difference is None:
-        return " → ".join(sides)
+        return f"{label} {sides}"
     unsure = "" if difference.low > 0 or difference.high < 0 else ", no change shown"
-    return f"{' → '.join(sides)} (change {numbers.between(difference, form)}{unsure})"
+    return f"{label} {sides} (change {numbers.between(difference, form)}{unsure})"
 
 
 def _answers(answer: AnsweredFinding, finding: Finding) -> bool:
@@ -246,19 +270,6 @@ def _answers(answer: AnsweredFinding, finding: Finding) -> bool:
         and fnmatchcase(finding.attack, answer.attack)
         and fnmatchcase(finding.metric, answer.metric)
     )
-
-
-def _above(answer: AnsweredFinding, record: AuditRecord) -> list[Finding]:
-    """The measurements whose whole interval lies above what the remedy names."""
-    if "above" not in answer.finding:
-        return []
-    return [
-        Finding(result.attack, item.name, "above")
-        for result in record.attacks
-        if isinstance(result, Completed) and fnmatchcase(result.attack, answer.attack)
-        for item in result.measurements
-        if isinstance(item, Estimate) and fnmatchcase(item.name, answer.metric) and item.low > answer.above
-    ]
 
 
 @dataclass(frozen=True)
@@ -281,20 +292,18 @@ def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str]
         verdict: on it.
         paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only, never for a report.
     """
-    step = decides_most(record, verdict) if decided(verdict) == "undecided" else ""
-    if step:
-        more = any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided")
-        return _filled(Action(step, scan_again(record, verdict, "standard") if more else ""), paths or {})
-    planned = recommend(record, verdict)
-    return _filled(Action(f"{planned[0].remedy.name}.", planned[0].command), paths or {}) if planned else None
-
-
-def _filled(action: Action, paths: Mapping[str, str]) -> Action:
-    """Put paths in place of the names that stand for them, and name what is left to be put in."""
-    text, command = action.text, action.command
-    for name, path in paths.items():
+    text = decides_most(record, verdict) if decided(verdict) == "undecided" else ""
+    command = ""
+    if text and any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided"):
+        policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
+        command = f"docaudit scan MODEL_DIR DATA_DIR --policy {policy} --budget standard --seed {record.seed}"
+    elif not text:
+        planned = recommend(record, verdict)
+        if not planned:
+            return None
+        text, command = f"{planned[0].remedy.name}.", planned[0].command
+    for name, path in (paths or {}).items():
         quoted = shlex.quote(path).replace("\\", r"\\")
         text, command = (re.sub(rf"\b{re.escape(name)}\b", quoted, one) for one in (text, command))
-    left = [name for name in PARTS if re.search(rf"\b{re.escape(name)}\b", command) and name not in paths]
-    hint = f" Put your own paths in place of {' and '.join(left)}." if left else ""
-    return Action(f"{text}{hint}", command)
+    left = [name for name in PARTS if name in command and name not in (paths or {})]
+    return Action(f"{text} Put your own paths in place of {' and '.join(left)}." if left else text, command)

@@ -12,13 +12,13 @@ import numpy as np
 
 from audit.attacks.interface import Attack
 from audit.case import Case
-from audit.defenses.registry import query_defenses
 from audit.engine.interface import Progress, Trial
 from audit.engine.journal import Journal
 from audit.errors import UsageError
 from audit.private import PrivateFolder
 from audit.record import AuditRecord, Completed
 from audit.references.resolve import LoadedReferences
+from audit.report.remedies import query_defenses
 from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import fill_references

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from audit.defenses.measured import Effect
 from audit.measurements import Estimate, Measurement
 from audit.record import AuditRecord, Completed
+from audit.report.comparison import Effect
 from audit.stats.paired import Difference, UnitScores, joined_difference, paired_difference
 from audit.targets.utility import estimate
 

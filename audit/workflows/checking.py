@@ -11,11 +11,11 @@ from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, find_copies, without_copies
-from audit.defenses.interface import QueryDefense
 from audit.engine.interface import Trial
 from audit.errors import ManifestError, UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import ReferencePlan
+from audit.report.remedies import QueryDefense
 from audit.targets.answering.adapting import has_half_weights
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from audit.attacks import text_of
-from audit.defenses.measured import Effect
 from audit.engine.interface import SILENT, Progress
 from audit.errors import RecordError
 from audit.files import EVIDENCE
@@ -19,6 +18,7 @@ from audit.policy.limits import Limit
 from audit.policy.reasons import against_model, hindrance, power_of
 from audit.record import AuditRecord, Completed
 from audit.record import read as read_record
+from audit.report.comparison import Effect
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores

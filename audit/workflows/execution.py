@@ -23,13 +23,13 @@ from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
-from audit.defenses.interface import QueryDefense
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, EngineSettings, Json, Progress, Trial, Work, WorkSource
 from audit.engine.local import LOCAL, make_engine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
 from audit.references.resolve import LoadedReferences
+from audit.report.remedies import QueryDefense
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.memory import RESIDENTS

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit import policy as policies
-from audit.defenses import measured
-from audit.defenses.measured import Comparison
 from audit.errors import RecordError, RenderError, UsageError
 from audit.files import EVIDENCE, NO_FILES, check_folder, takes_files, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
+from audit.report import comparison as measured
 from audit.report import dpia as assessments
 from audit.report import model_card as cards
 from audit.report import trend
 from audit.report.checkpoints import answer, axis_positions, summary
+from audit.report.comparison import Comparison
 from audit.report.files import remove, write
 from audit.report.revealed import NAME, write_revealed
 from audit.workflows.folders import protect

@@ -21,12 +21,11 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
-from audit.defenses.interface import QueryDefense
-from audit.defenses.registry import query_defense
 from audit.engine.interface import Trial
 from audit.engine.local import LOCAL
 from audit.errors import TargetError, UsageError
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare, prepare_embedder
+from audit.report.remedies import QueryDefense, query_defense
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
 from audit.targets.checkpoint.folder import CheckpointFolder

@@ -16,13 +16,12 @@ from audit import record as records
 from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.defenses import measured
-from audit.defenses.registry import DEFENSES
-from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.errors import TargetError, TrainingError
 from audit.extensions.countermeasures import scans
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
+from audit.report import comparison as measured
+from audit.report.remedies import DEFENSES, AnsweredFinding, Remedy
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
-from audit.defenses.registry import query_defense, query_defenses
 from audit.errors import TargetError, UsageError
 from audit.extensions.countermeasures.wrappers import Paraphrase, RandomString, Reworded
+from audit.report.remedies import query_defense, query_defenses
 from audit.targets.interface import (
     Adaptation,
     AdaptationRule,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from audit.defenses.registry import DEFENSES
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.report.recommend import remedies
+from audit.report.remedies import DEFENSES
 
 MEASURED = [(remedy.id, name, remedy.check) for remedy in remedies() for name in remedy.measured_by]
 

@@ -28,14 +28,12 @@ from audit.corpus.documents import (
     TrainingRecipe,
     Word,
 )
-from audit.defenses.interface import QueryDefense
-from audit.defenses.registry import DEFENSES
-from audit.defenses.remedies import AnsweredFinding, Remedy
 from audit.engine.interface import Progress
 from audit.extensions.countermeasures.interface import DataDefense, EvasionCost, RetrainedModel, TrainingDefense
 from audit.extensions.countermeasures.wrappers import reworded
 from audit.report.html import html
 from audit.report.recommend import recommend
+from audit.report.remedies import DEFENSES, AnsweredFinding, QueryDefense, Remedy
 from audit.targets.interface import Target
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")

@@ -11,11 +11,11 @@ import pytest
 from pdf_claims import failures
 from test_report_html import HOSTILE, Seen
 
-from audit.defenses.measured import Comparison, Effect, LimitChange, LimitUse
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.effects import use_of_limit
 from audit.measurements import Estimate
 from audit.policy import Decision, Limit
+from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.html import html
 
 

@@ -8,10 +8,10 @@ import example_records
 import pytest
 
 from audit import __version__
-from audit.defenses.measured import Comparison, Effect, LimitChange, LimitUse
 from audit.errors import RecordError
 from audit.measurements import ALPHAS, Bound, Estimate
 from audit.record import AuditRecord, Completed
+from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.recommend import effect_sentence
 from audit.workflows.report import refuse_other_audit
 

@@ -19,17 +19,16 @@ from audit.cli.options import (
     named_paths,
     show_errors,
 )
-from audit.defenses.interface import Defense
-from audit.defenses.registry import DEFENSES, query_defenses
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures.interface import DataDefense, TrainingDefense
 from audit.files import check_folder
+from audit.report.remedies import DEFENSES, Defense, query_defenses
 
 if TYPE_CHECKING:
-    from audit.defenses.measured import Comparison
     from audit.extensions.countermeasures.attackers import Evaluation
     from audit.extensions.countermeasures.measuring import Measured
     from audit.measurements import Measurement
+    from audit.report.comparison import Comparison
 
 ALL = "all"
 DP = "Differential privacy (dp)"

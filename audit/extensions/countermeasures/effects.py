@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.defenses.measured import Effect, LimitUse
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Estimate
 from audit.policy import Decision, Policy
 from audit.record import AuditRecord
+from audit.report.comparison import Effect, LimitUse
 from audit.stats.intervals import Interval
 from audit.stats.paired import Ratios, joined_difference, ratio_difference
 from audit.stats.rates import excess_rate

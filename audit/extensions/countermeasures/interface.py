@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from audit.defenses.interface import Defense
+from audit.report.remedies import Defense
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus, Document

@@ -12,10 +12,6 @@ import numpy as np
 
 from audit import __version__
 from audit import record as records
-from audit.defenses import measured
-from audit.defenses.interface import Defense, QueryDefense
-from audit.defenses.measured import Comparison, LimitChange
-from audit.defenses.registry import DEFENSES
 from audit.engine.interface import Progress
 from audit.errors import ManifestError, RecordError, TargetError, UsageError
 from audit.extensions.countermeasures import page
@@ -33,6 +29,9 @@ from audit.extensions.countermeasures.scans import (
 from audit.policy import Policy
 from audit.record import AuditRecord
 from audit.references.recipes import key_of
+from audit.report import comparison as measured
+from audit.report.comparison import Comparison, LimitChange
+from audit.report.remedies import DEFENSES, Defense, QueryDefense
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import write_report

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from audit.attacks.figure_text import Form
-from audit.defenses.measured import KINDS, Comparison, Effect
 from audit.errors import DocauditError
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import compact, numbers
+from audit.report.comparison import KINDS, Comparison, Effect
 from audit.report.files import remove, write_pages
 from audit.report.guarantee import guarantee_view
 from audit.report.jinja import environment, template_errors

@@ -12,7 +12,6 @@ import numpy as np
 from audit.attacks.removal import PROVEN
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.defenses.interface import Defense
 from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError, TrainingError
@@ -25,6 +24,7 @@ from audit.references.baselines import material, train_baseline
 from audit.references.load import PROVIDE_BASELINES
 from audit.references.retrain import start_of
 from audit.report.files import remove
+from audit.report.remedies import Defense
 from audit.stats.paired import Ratios
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of

@@ -15,8 +15,8 @@ import numpy as np
 
 from audit.cards import TargetCard
 from audit.corpus.paraphrases import paraphrase
-from audit.defenses.interface import QueryDefense
 from audit.errors import TargetError
+from audit.report.remedies import QueryDefense
 from audit.targets.interface import A, Adaptation, PageViewQuery, Query, Target
 
 N_DIGITS = 6
