@@ -128,10 +128,9 @@ def show(
                 in_words()
             return printed.getvalue()
         from audit.policy import path_of
-        from audit.report.verdicts import Judged, render
-        from audit.report.verdicts.judged import find_places
+        from audit.report.verdicts import Judged, find_place, render
 
-        return render(name, Judged(record, verdict, find_places(path_of(policy), data)))
+        return render(name, Judged(record, verdict, find_place(path_of(policy), data)))
 
     # Words are printed as they come, in colours where there are some; only a file takes them drawn before.
     machine = [outputs.printed] if outputs.printed not in (None, "text") else []

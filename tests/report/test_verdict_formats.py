@@ -7,7 +7,6 @@ import datetime as dt
 import hashlib
 import json
 import re
-import runpy
 from pathlib import Path
 
 import example_records as examples
@@ -20,13 +19,12 @@ import audit
 from audit.errors import RenderError
 from audit.policy import Limit, Waiver, evaluate
 from audit.record import Failed, Skipped
-from audit.report.verdicts import FORMATS, Judged, document, markdown, render, sarif
-from audit.report.verdicts.judged import Place, Places, find_places, lines_of_limits
+from audit.report.verdicts import FORMATS, Judged, document, find_place, render
 
 ROOT = Path(__file__).parents[2]
 XSD = etree.XMLSchema(etree.parse(ROOT / "tests/fakes/schemas/jenkins-junit-10.xsd"))
 HOSTILE = 'a|b<i>"&]]>`*_[x](y)\x1b\x00\ud800\n@team $x$ {0} \\'
-PLACES = Places((Place("policies/own.toml", 9), Place("policies/own.toml", 17)), Place("policies/own.toml"))
+PLACE = "policies/own.toml"
 
 
 def unknown():
@@ -62,26 +60,18 @@ def hostile():
     return odd, dataclasses.replace(verdict, policy=HOSTILE), policy
 
 
-def twice():
-    """Two limits on one metric."""
-    policy = examples.policy()
-    again = dataclasses.replace(policy.limits[0], max=0.5)
-    return examples.judged(examples.violated()[0], dataclasses.replace(policy, limits=(policy.limits[0], again)))
-
-
 CASES = {
     **examples.CASES,
     "unknown": unknown,
     "lenient": lenient,
     "ended": ended,
     "hostile": hostile,
-    "twice": twice,
 }
 
 
-def judged(name, places=PLACES):
+def judged(name, place=PLACE):
     record, verdict, _ = CASES[name]()
-    return Judged(record, verdict, places)
+    return Judged(record, verdict, place)
 
 
 def outcomes(xml):
@@ -112,6 +102,9 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     verdict = case.verdict
     shown = json.loads(render("json", case))
     assert (shown["verdict"], shown["exit_code"]) == (verdict.overall, verdict.exit_code)
+    assert [(one["attack"], one["metric"]) for one in shown["limits"]] == [
+        (one.limit.attack, one.limit.metric) for one in verdict.decisions
+    ]
     assert [one["outcome"] for one in shown["limits"]] == [one.outcome for one in verdict.decisions]
     assert verdict.stamp in render("markdown", case)
     found = outcomes(render("junit", case)).values()
@@ -148,7 +141,7 @@ def test_a_verdict_that_no_limit_explains_is_a_finding_of_its_own():
         exit_code=11,
         reason="no limit of the policy could be checked on this model",
     )
-    case = Judged(record, nothing, PLACES)
+    case = Judged(record, nothing, PLACE)
     assert outcomes(render("junit", case)) == {
         "excess_pr.unique": ("skipped", "inapplicable"),
         "excess_hamming.unique": ("skipped", "inapplicable"),
@@ -172,7 +165,7 @@ def test_findings_on_the_text_alone_fail_only_where_they_are_in_the_exit_code():
     reported = dataclasses.replace(
         verdict, decisions=about_text, overall="passed", exit_code=0, text="violated", text_reason="they leak"
     )
-    case = Judged(record, reported, PLACES)
+    case = Judged(record, reported, PLACE)
     assert outcomes(render("junit", case))["excess_pr.unique"] == ("skipped", "violated")
     assert {one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]} == {"warning"}
     assert "**VIOLATED** What the text itself gives away" in render("markdown", case)
@@ -189,20 +182,11 @@ def test_the_schema_in_the_package_is_that_of_the_types():
     jsonschema.Draft202012Validator.check_schema(json.loads(committed))
 
 
-def test_sarif_points_at_the_line_of_each_limit():
-    results = json.loads(render("sarif", judged("violated")))["runs"][0]["results"]
-    places = [result["locations"][0]["physicalLocation"] for result in results]
-    assert [(one["artifactLocation"]["uri"], one["region"]["startLine"]) for one in places] == [
-        ("policies/own.toml", 9),
-        ("policies/own.toml", 17),
-    ]
-
-
 def test_sarif_without_a_place_is_refused_and_one_without_findings_needs_none():
     with pytest.raises(RenderError, match="no SARIF was written") as raised:
-        render("sarif", judged("violated", Places()))
+        render("sarif", judged("violated", None))
     assert "--data DATA_DIR" in raised.value.hint
-    assert json.loads(render("sarif", judged("passed", Places())))["runs"][0]["results"] == []
+    assert json.loads(render("sarif", judged("passed", None)))["runs"][0]["results"] == []
 
 
 def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
@@ -210,7 +194,7 @@ def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
         results = json.loads(render("sarif", case))["runs"][0]["results"]
         return [one["partialFingerprints"] for one in results]
 
-    moved = Judged(*CASES["wide"]()[:2], Places(whole=Place("manifest.toml")))
+    moved = Judged(*CASES["wide"]()[:2], "manifest.toml")
     assert prints(judged("violated"))[:1] == prints(moved)
     name = "reconstruction\0excess_pr.unique\0receipts-2026"
     same = hashlib.sha256(name.encode()).hexdigest()
@@ -223,31 +207,6 @@ def test_sarif_names_nobody_who_answered_for_a_waiver():
     assert "A. Officer" not in render("sarif", judged("ended"))
 
 
-def test_sarif_links_to_the_page_of_an_attack_where_the_installation_names_one(monkeypatch):
-    monkeypatch.setattr(sarif, "documentation", lambda: "https://docs.example/docaudit/")
-    driver = json.loads(render("sarif", judged("violated")))["runs"][0]["tool"]["driver"]
-    page, _, anchor = driver["rules"][0]["helpUri"].removeprefix("https://docs.example/docaudit/").partition("/#")
-    built = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
-    assert f"## {anchor}" in built[f"{page}.md"].splitlines()
-    assert github_sarif.refusals(render("sarif", judged("violated"))) == []
-
-
-def test_a_long_policy_still_makes_a_short_comment():
-    record, verdict, _ = examples.violated()
-    one = dataclasses.replace(verdict.decisions[0], reason="long " * 100)
-    case = Judged(record, dataclasses.replace(verdict, decisions=(one,) * 400))
-    text = render("markdown", case)
-    assert 50_000 < len(text.encode()) < markdown.MOST_BYTES
-    left_out = int(re.search(r"(\d+) more lines are left out", text).group(1))
-    assert text.count("❌ violated") + left_out == 400
-
-
-def test_a_line_of_a_limit_is_no_line_of_a_text():
-    toml = 'name = "x"\n[[limits]]\nrationale = """\n[[limits]]\n"""\n\n  [[ limits ]] # two\nmetric = "b"\n'
-    assert lines_of_limits(toml) == [2, 7]
-    assert lines_of_limits('limits = [{attack = "a"}]\n') == []
-
-
 def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_then_the_anchor(tmp_path, monkeypatch):
     repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
     (repository / ".git").mkdir(parents=True)
@@ -258,12 +217,12 @@ def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_
         (folder / "manifest.toml").write_text("")
     (repository / "README.md").write_text("")
     monkeypatch.chdir(repository / "own folder")
-    own = find_places(Path("policy.toml"), elsewhere)
-    assert own == Places((Place("own folder/policy.toml", 2),), Place("own folder/policy.toml"))
-    assert find_places(elsewhere / "policy.toml", Path()).of(3) == Place("own folder/manifest.toml")
-    assert find_places(elsewhere / "policy.toml", elsewhere).of(0) == Place("README.md")
+    own = find_place(Path("policy.toml"), elsewhere)
+    assert own == "own folder/policy.toml"
+    assert find_place(elsewhere / "policy.toml", Path()) == "own folder/manifest.toml"
+    assert find_place(elsewhere / "policy.toml", elsewhere) == "README.md"
     Path("../README.md").unlink()
-    assert find_places(elsewhere / "policy.toml", elsewhere) == Places()
+    assert find_place(elsewhere / "policy.toml", elsewhere) is None
     results = json.loads(render("sarif", judged("violated", own)))["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "own%20folder/policy.toml"
 
@@ -281,7 +240,7 @@ def test_json_says_what_an_attack_that_was_skipped_needs():
 def test_the_manual_says_which_formats_name_the_persons_of_waivers():
     record, verdict, _ = CASES["waived"]()
     (owner,) = {entry.waiver.owner for entry in verdict.waivers}
-    naming = {name for name in FORMATS if owner in render(name, Judged(record, verdict, PLACES))}
+    naming = {name for name in FORMATS if owner in render(name, Judged(record, verdict, PLACE))}
     page = (ROOT / "docs/pipelines.md").read_text(encoding="utf-8")
     said = re.search(r"(.+) name the persons of waivers", page)
     assert said is not None

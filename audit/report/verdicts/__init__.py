@@ -1,27 +1,94 @@
-"""Machine formats of a verdict: a module each, all drawn from the one `Verdict`, none with a criterion of its own.
+"""Machine formats of a verdict, all drawn from the one `Verdict`, none with a criterion of its own.
 
 json         verdict.schema.json
 markdown     the summary of a job, a comment
 junit        JUnit XML: a test suite an attack, a test case a limit
-sarif        SARIF 2.1.0: open limits at their line of the policy
+sarif        SARIF 2.1.0: open limits at the file of the policy
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
-from audit.report.verdicts.judged import Judged
-
-__all__ = ["FORMATS", "Judged", "render"]
+from audit.corpus.paths import printable
+from audit.measurements import Estimate
+from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
+from audit.record import AuditRecord
 
 FORMATS = {
     "json": "document:as_json",
-    "markdown": "markdown:as_markdown",
-    "junit": "junit:as_junit",
+    "markdown": "texts:as_markdown",
+    "junit": "texts:as_junit",
     "sarif": "sarif:as_sarif",
 }
 """The function that draws a format, by the format's name; its module is imported when it is asked for."""
+OPEN: tuple[Outcome, ...] = ("violated", "undecided")
+"""Outcomes that keep a model from being let through."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of one limit, or of a verdict that no single limit explains.
+
+    Attributes:
+        attack, metric: of the limit; "verdict", and "overall" or "text", where there is none.
+        sentence: the reason, and what would decide it.
+        counts: whether an open outcome has its part in the exit code: findings on the text alone may have none, and a
+            policy may let undecided ones pass.
+        decision: on the limit.
+    """
+
+    attack: str
+    metric: str
+    outcome: Outcome
+    sentence: str
+    counts: bool
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A record with the verdict on it; `place` is the file of the repository where SARIF shows open limits."""
+
+    record: AuditRecord
+    verdict: Verdict
+    place: str | None = None
+
+    @property
+    def limits(self) -> tuple[Check, ...]:
+        """One for each limit, in the policy's order."""
+        return tuple(self._check(decision) for decision in self.verdict.decisions)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Those of the limits, then verdicts that no single limit explains: none could be checked, or one is false."""
+        verdict, found = self.verdict, [*self.limits]
+        for name, outcome, reason in (
+            ("overall", verdict.overall, verdict.reason),
+            ("text", verdict.text, verdict.text_reason),
+        ):
+            own = {one.outcome for one in verdict.decisions if name == "overall" or one.about_text}
+            if outcome is not None and outcome in OPEN and outcome not in own:
+                found.append(Check("verdict", name, outcome, printable(reason), self._counts(outcome)))
+        return tuple(found)
+
+    def _check(self, decision: Decision) -> Check:
+        by, counts = decision.waiver, self._counts(decision.outcome)
+        helps = f"; to decide it: {decision.remedy}" if decision.remedy else ""
+        waived = f"; waived by {by.owner} ({by.role}) until {by.expires}" if by is not None else ""
+        unseen = "; it does not count for the exit code" if decision.outcome in OPEN and not counts else ""
+        sentence = printable(f"{decision.reason}{helps}{waived}{unseen}")
+        return Check(decision.limit.attack, decision.limit.metric, decision.outcome, sentence, counts, decision)
+
+    def _counts(self, outcome: Outcome) -> bool:
+        """Whether an open outcome is in the exit code: one that is better than it cannot be."""
+        return outcome in OPEN and self.verdict.exit_code in (
+            EXIT_CODES["violated"],
+            EXIT_CODES["violated" if outcome == "violated" else "undecided"],
+        )
 
 
 def render(name: str, judged: Judged) -> str:
@@ -33,3 +100,42 @@ def render(name: str, judged: Judged) -> str:
     module, _, function = FORMATS[name].partition(":")
     draw: Callable[[Judged], str] = getattr(import_module(f"{__name__}.{module}"), function)
     return draw(judged)
+
+
+def find_place(policy: Path, data: Path | None = None) -> str | None:
+    """Find the file that stands for the limits in the repository that holds the current directory.
+
+    Args:
+        policy: its file; a shipped one lies elsewhere.
+        data: the folder of the data set, whose manifest.toml stands for such a policy, else the README of the root.
+
+    Returns:
+        Its path relative to the root, with slashes; None where there is none of these.
+    """
+    start = Path.cwd().resolve()
+    root = next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+    manifest = [] if data is None else [data / "manifest.toml"]
+    for path in (policy, *manifest, *(root / name for name in ("README.md", "README.rst", "README.txt", "README"))):
+        found = path.resolve()
+        if found.is_file() and found.is_relative_to(root):
+            return found.relative_to(root).as_posix()
+    return None
+
+
+def bound(limit: Limit) -> str:
+    """Return what a limit allows, in words."""
+    return f"at most {limit.max:g}" if limit.max is not None else f"at least {limit.min:g}"
+
+
+def compared(decision: Decision) -> str:
+    """Return what was measured against a limit, in words."""
+    item = decision.measured
+    if item is None:
+        return f"nothing measured, limit {bound(decision.limit)}"
+    by = "" if item.name == decision.limit.metric else f" by {item.name}"
+    return f"measured {_number(item)}{by}, limit {bound(decision.limit)}"
+
+
+def _number(item: Estimate) -> str:
+    level = f"{100 * item.level:g} % interval {item.low:.3f} to {item.high:.3f}"
+    return f"{item.value:.3f} ({level}, n = {item.n} {item.unit})"

@@ -15,11 +15,11 @@ from pydantic.dataclasses import dataclass
 
 from audit import __version__
 from audit.measurements import STRICT
-from audit.policy import Cause, Outcome, Overall
-from audit.policy.decision import Baseline, Change, WaiverState
+from audit.policy import Cause, Outcome, Overall, PolicyIdentity
+from audit.policy.decision import Baseline, WaiverState
 from audit.record import Completed, Failed, Inapplicable
 from audit.report.leaks import unlimited
-from audit.report.verdicts.judged import Check, Judged
+from audit.report.verdicts import Check, Judged
 
 T = TypeVar("T")
 
@@ -94,17 +94,6 @@ class AttackState:
 
 
 @dataclass(frozen=True, config=STRICT)
-class PolicyIdentity:
-    """The policy, and whether it is the one that was declared before the scan."""
-
-    name: str
-    sha256: str | None
-    shipped: bool
-    state: Literal["declared", "another", "undeclared"]
-    warning: str
-
-
-@dataclass(frozen=True, config=STRICT)
 class Subject:
     """What was audited; the model is None where the text was audited alone."""
 
@@ -137,48 +126,6 @@ class Outside:
 
 
 @dataclass(frozen=True, config=STRICT)
-class BaselineLimit:
-    """What became of a limit since the baseline: its largest change, or why there is none."""
-
-    attack: str
-    metric: str
-    outcome: Change
-    reason: str
-
-
-@dataclass(frozen=True, config=STRICT)
-class BaselineCounts:
-    """Limits by what became of them since the baseline."""
-
-    limits: int
-    worse: int
-    no_longer_measured: int
-    better: int
-    cannot_be_told: int
-    not_compared: int
-
-
-@dataclass(frozen=True, config=STRICT)
-class BaselineState:
-    """The earlier scan that the verdict was held against too.
-
-    Attributes:
-        record_sha256: of the file of its record.
-        subject: the name of the model, or of the data set where its text was audited alone.
-        notes: what differs between both scans, OLD and NEW, and what was not paired.
-    """
-
-    record_sha256: str
-    subject: str
-    model_sha256: str
-    scanned: str
-    docaudit: str
-    counts: BaselineCounts
-    limits: tuple[BaselineLimit, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, config=STRICT)
 class VerdictDocument:
     """The verdict on a record.
 
@@ -207,7 +154,7 @@ class VerdictDocument:
     attacks: tuple[AttackState, ...]
     waivers: tuple[WaiverEntry, ...]
     outside_policy: tuple[Outside, ...]
-    baseline: BaselineState | None
+    baseline: Baseline | None
 
 
 _DOCUMENT: TypeAdapter[VerdictDocument] = TypeAdapter(VerdictDocument)
@@ -240,15 +187,14 @@ def document(judged: Judged) -> VerdictDocument:
         verdict=verdict.overall,
         text_verdict=verdict.text,
         subject=Subject(name, digest, corpus.name, corpus.sha256, record.timing.started),
-        policy=None if verdict.identity is None else _pick(PolicyIdentity, verdict.identity),
+        policy=verdict.identity,
         counts=_pick(LimitCounts, verdict.counts),
-        limits=tuple(_limit(check) for check in judged.checks),
+        limits=tuple(_limit(check) for check in judged.limits),
         attacks=tuple(AttackState(one.attack, one.status, _reason(one)) for one in record.attacks),
         waivers=tuple(_pick(WaiverEntry, one.waiver, one) for one in verdict.waivers),
         outside_policy=tuple(
             Outside(leak.attack, leak.metric, _pick(Number, leak.measured)) for leak in unlimited(record, verdict)
         ),
-        baseline=None if verdict.baseline is None else _baseline(verdict.baseline),
     )
 
 
@@ -261,6 +207,7 @@ def _pick(kind: type[T], *sources: object, **given: object) -> T:
 
 def _limit(check: Check) -> LimitOutcome:
     decision = check.decision
+    assert decision is not None
     return _pick(
         LimitOutcome,
         decision.limit,
@@ -269,19 +216,6 @@ def _limit(check: Check) -> LimitOutcome:
         measured=None if decision.measured is None else _pick(Number, decision.measured),
         power=None if decision.power is None else _pick(Number, decision.power),
         waived_by=None if decision.waiver is None else decision.waiver.owner,
-    )
-
-
-def _baseline(baseline: Baseline) -> BaselineState:
-    names: dict[str, Change] = {"worse": "worse", "better": "better"}
-    names |= {"no_longer_measured": "no longer measured", "cannot_be_told": "cannot be told"}
-    names |= {"not_compared": "not compared"}
-    counts = {name: len(baseline.of(change)) for name, change in names.items()}
-    return _pick(
-        BaselineState,
-        baseline,
-        counts=BaselineCounts(limits=len(baseline.limits), **counts),
-        limits=tuple(_pick(BaselineLimit, one) for one in baseline.limits),
     )
 
 

@@ -1,0 +1,130 @@
+"""A verdict as JUnit XML and as Markdown."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+
+from audit.corpus.paths import printable
+from audit.policy import Outcome
+from audit.record import Failed
+from audit.report.leaks import headline, notes
+from audit.report.verdicts import Check, Judged, bound, compared
+
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold, not even escaped."""
+_MARKS: dict[Outcome, str] = {"violated": "❌", "undecided": "⚠️", "waived": "🟡", "passed": "✅"}
+"""Of the outcomes of limits that were examined, the worst first."""
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
+
+
+def as_junit(judged: Judged) -> str:
+    """Draw a test case for each limit: violated and undecided ones fail, those of a broken attack are errors.
+
+    Open limits without a part in the exit code are skipped, as are waived ones and those that do not apply.
+    """
+    record, checks = judged.record, judged.checks
+    broken = {one.attack: one for one in record.attacks if isinstance(one, Failed)}
+    root = ET.Element("testsuites", name="docaudit", time=f"{record.timing.seconds:.3f}")
+    for name in dict.fromkeys([*(check.attack for check in checks), *broken]):
+        suite = ET.SubElement(root, "testsuite", name=_legal(name), timestamp=record.timing.started[:19])
+        if judged.place is not None:
+            suite.set("file", _legal(judged.place))
+        own = [check for check in checks if check.attack == name]
+        for check in own:
+            number = "" if check.decision is None else f"\n{compared(check.decision)}"
+            _add_case(suite, check.metric, _became(check, broken), f"{check.outcome}: {check.sentence}{number}")
+        if not own:
+            one = broken[name]
+            said = f"the attack broke down ({one.type} at {one.place}); no limit of the policy is about it"
+            _add_case(suite, "attack", ("skipped", one.type, said), said)
+        suite.set("tests", str(len(suite)))
+        for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(kind, str(len(suite.findall(f"testcase/{tag}"))))
+    for kind in ("tests", "failures", "errors"):
+        root.set(kind, str(sum(int(suite.get(kind, "0")) for suite in root)))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _became(check: Check, broken: dict[str, Failed]) -> tuple[str, str, str] | None:
+    """Tag, type and message of a test case that did not pass."""
+    if check.outcome == "passed":
+        return None
+    if check.outcome == "undecided" and check.attack in broken:
+        return "error", broken[check.attack].type, check.sentence
+    tag, lead = ("failure", "") if check.counts else ("skipped", f"{check.outcome}: ")
+    return tag, check.outcome, f"{lead}{check.sentence}"
+
+
+def _add_case(suite: ET.Element, title: str, became: tuple[str, str, str] | None, said: str) -> None:
+    case = ET.SubElement(suite, "testcase", classname=f"docaudit.{suite.get('name')}", name=_legal(title), time="0")
+    if became is not None:
+        tag, kind, message = became
+        ET.SubElement(case, tag, type=_legal(kind), message=_legal(message))
+    ET.SubElement(case, "system-out").text = _legal(said)
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", text)
+
+
+def as_markdown(judged: Judged) -> str:
+    """Draw the verdict, a table of the limits with the worst first, and what qualifies it."""
+    record, verdict = judged.record, judged.verdict
+    worst = verdict.text if verdict.text is not None and verdict.exit_code == 10 else verdict.overall
+    mark = _MARKS[verdict.overall if verdict.overall == "violated" else worst]
+    subject = f"Model {_text(record.target.name)}" if record.target.is_model else "No model"
+    lines = [
+        f"## {mark} docaudit: {verdict.stamp}",
+        "",
+        f"{_sentence(headline(record, verdict))}  ",
+        f"{subject}, data set {_text(record.corpus.name)}, policy {_text(verdict.policy)}, "
+        f"exit code {verdict.exit_code}",
+    ]
+    if verdict.text is not None:
+        said = f"What the text itself gives away, whatever the model: {verdict.text_reason}"
+        lines += ["", f"**{verdict.text.upper()}** {_sentence(said)}"]
+    if verdict.baseline is not None:
+        lines += ["", f"Held against an earlier scan: {_sentence(verdict.baseline.sentence)}"]
+    lines += [*_table(judged.limits), "", "<details><summary>What qualifies this verdict</summary>", ""]
+    for note in notes(record, verdict):
+        own = note.text.lstrip()
+        lines.append(f"{note.text[: len(note.text) - len(own)]}- {_text(own)}")
+    return "\n".join([*lines, "", "</details>", ""])
+
+
+def _table(checks: Sequence[Check]) -> Iterator[str]:
+    """The limits that were examined, the worst first, then the others by reason."""
+    examined = [check for outcome in _MARKS for check in checks if check.outcome == outcome]
+    if examined:
+        yield from (
+            "",
+            "| | limit | allowed | measured, interval | n | reason |",
+            "| --- | --- | --- | --- | --- | --- |",
+        )
+    for check in examined:
+        assert check.decision is not None
+        item, number, n = check.decision.measured, "", ""
+        if item is not None:
+            number, n = f"{item.value:.3f}, {item.low:.3f} to {item.high:.3f}", f"{item.n} {item.unit}"
+        cells = (f"{check.attack} {check.metric}", bound(check.decision.limit), number, n, check.sentence)
+        yield f"| {_MARKS[check.outcome]} {check.outcome} | {' | '.join(map(_text, cells))} |"
+    unexamined: dict[tuple[str, str], list[str]] = {}
+    for check in checks:
+        if check.outcome not in _MARKS:
+            unexamined.setdefault((check.attack, check.sentence), []).append(check.metric)
+    if unexamined:
+        yield from ("", "Not examined:", "")
+    for (attack, why), metrics in unexamined.items():
+        yield f"- {_text(attack)} ({_text(', '.join(metrics))}): {_text(why)}"
+
+
+def _sentence(text: str) -> str:
+    return f"{_text(text[:1].upper() + text[1:])}."
+
+
+def _text(text: str) -> str:
+    """Text that neither styles, links, nor calls anybody."""
+    return _SPECIAL.sub(r"\\\1", printable(text)).replace("@", "@&#8203;")
