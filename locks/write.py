@@ -1,4 +1,4 @@
-"""Write the lock files, what constraints.txt lacks and docs/reference/licences.md: `python locks/write.py`.
+"""Write the lock files, what constraints.txt lacks and locks/licences.md: `python locks/write.py`.
 
 constraints.txt is the one place where versions are chosen; a lock adds the SHA-256 of every file of each version that
 the package index lists, for all systems. Needs uv, pip 23 or newer, and a package index.
