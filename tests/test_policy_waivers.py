@@ -13,9 +13,9 @@ import pytest
 from test_policy_rules import SAFE, problems, read
 
 from audit.policy import evaluate
-from audit.report.dpia import dpia
 from audit.report.html import decision_html
 from audit.report.html import html as annex
+from audit.report.markdown import dpia
 
 GOOD = {
     "owner": "A. Name",

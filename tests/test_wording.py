@@ -10,8 +10,8 @@ import example_private
 import example_records as examples
 import pytest
 
-from audit.report.dpia import dpia
 from audit.report.html import html
+from audit.report.markdown import dpia
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN = re.compile(r"\bcompliant\b|\bcompliance\s+with\b|\banonymous|\banonymis|\bguarantees\s+privacy\b", re.I)

@@ -63,26 +63,24 @@ def report(
         bool,
         typer.Option(
             "--model-card",
-            help="Print a section for a Hugging Face model card, with its front matter, and draw nothing; with --out "
-            "write it there as model-card.md.",
+            help="Print a section for a model card, and draw nothing; with --out write it there as model-card.md.",
         ),
     ] = False,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="With --model-card: where the record or its report is published.", show_default=False
-        ),
-    ] = None,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
 
     Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
     """
-    from audit.workflows.report import Report, report_records
+    from audit.workflows.report import Report, model_card_of, report_records
 
-    if model_card or source is not None:
-        _check_alone(model_card, len(record_paths), bool(reveal or evidence or defenses or dpia))
-        _write_card(record_paths[0], policy, out, source)
+    if model_card:
+        if len(record_paths) != 1 or reveal or evidence or defenses or dpia:
+            raise UsageError("--model-card is of one record, and draws no report", "draw that in a call of its own")
+        card, path = model_card_of(record_paths[0], policy, out)
+        if path is None:
+            typer.echo(card, nl=False)
+        else:
+            console.say(f"Paste from {path}")
         return
     with console.Reporter():
         written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
@@ -95,28 +93,3 @@ def report(
         return
     files = [str(path) for path in written.files]
     console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)
-
-
-def _check_alone(model_card: bool, n_records: int, others: bool) -> None:
-    """Refuse what a model card has no place for.
-
-    Raises:
-        UsageError: it was asked for.
-    """
-    if not model_card:
-        raise UsageError("--source is for a model card", "add --model-card")
-    if n_records != 1:
-        raise UsageError("a model card is of one model", "give one record")
-    if others:
-        raise UsageError("--model-card draws no report", "draw that one in a call of its own")
-
-
-def _write_card(path: Path, policy: str, out: Path | None, source: str | None) -> None:
-    """Print the card, or write it into a folder."""
-    from audit.workflows.report import model_card_of
-
-    card, written = model_card_of(path, policy, out, source)
-    if written is None:
-        typer.echo(card, nl=False)
-    else:
-        console.say(f"Paste from {written}")

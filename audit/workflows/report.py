@@ -13,9 +13,7 @@ from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
 from audit.report import comparison as measured
-from audit.report import dpia as assessments
-from audit.report import model_card as cards
-from audit.report import trend
+from audit.report import markdown, trend
 from audit.report.checkpoints import answer, axis_positions, summary
 from audit.report.comparison import Comparison
 from audit.report.files import remove, write
@@ -111,20 +109,19 @@ def report_records(
         protect(private)
     written = file_of(paths[0]).read_bytes()
     warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
-    assessment = folder / assessments.NAME if dpia else None
+    assessment = folder / markdown.DPIA_NAME if dpia else None
     if assessment is not None:
-        write_atomically(assessment, assessments.dpia(read[0], verdicts[0], chosen, comparisons).encode())
+        write_atomically(assessment, markdown.dpia(read[0], verdicts[0], chosen, comparisons).encode())
     return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
 
 
-def model_card_of(path: Path, policy: str, out: Path | None, source: str | None) -> tuple[str, Path | None]:
+def model_card_of(path: Path, policy: str, out: Path | None) -> tuple[str, Path | None]:
     """Make a section for a model card, and write it into the folder `out` where one is given.
 
     Args:
         path: of the record, or of the folder that a scan wrote.
         policy: a shipped policy or a file.
         out: made when missing; None: nothing is written.
-        source: the address where record or report are published.
 
     Returns:
         The section, and the file that holds it.
@@ -134,15 +131,14 @@ def model_card_of(path: Path, policy: str, out: Path | None, source: str | None)
     """
     if out is not None:
         check_folder("--out", out)
-    named = None if source is None else cards.Source(source)
     record = read_record(path)
     chosen = load_policy(policy, complete=False)
-    card = cards.model_card(record, policies.evaluate(record, chosen, policies.today()), named)
+    card = markdown.model_card(record, policies.evaluate(record, chosen, policies.today()))
     if out is None:
         return card, None
     _make_folder(out)
-    write_atomically(out / cards.NAME, card.encode())
-    return card, out / cards.NAME
+    write_atomically(out / markdown.CARD_NAME, card.encode())
+    return card, out / markdown.CARD_NAME
 
 
 def revealed_in(evidence: Path) -> Path | None:

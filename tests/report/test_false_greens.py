@@ -18,9 +18,9 @@ from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
 from audit.record import Completed, Skipped
 from audit.report.coverage import legal_view
-from audit.report.dpia import dpia
 from audit.report.html import html
 from audit.report.leaks import MOST_LISTED, documents_used, headline, leaks, notes, plausibility, unlimited, within
+from audit.report.markdown import dpia
 from audit.report.recommend import recommend
 
 NARROW = Policy(

@@ -1,0 +1,89 @@
+"""Markdown drawn from a record: text for a data-protection impact assessment, and a section of a model card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from audit.errors import UsageError
+from audit.policy import Policy, Verdict
+from audit.record import AuditRecord, Completed
+from audit.report import numbers, tables
+from audit.report.answer import finding_sentence, plainest
+from audit.report.attack_text import AttackMacros
+from audit.report.comparison import Comparison
+from audit.report.coverage import legal_view
+from audit.report.jinja import environment, template_errors
+from audit.report.labels import report_of
+from audit.report.leaks import told, unlimited, within
+from audit.report.recommend import recommend
+from audit.report.residual import residual_risk, unexamined
+
+DPIA_NAME, CARD_NAME = "dpia.md", "model-card.md"
+_SPECIAL = re.compile(r"[\\`*_\[\]#|]")
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+
+def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
+    """Draw text blocks for an impact assessment: risk, measures, residual risk.
+
+    Raises:
+        RenderError: a template, `defenses.toml` or `frameworks.toml` is missing or broken.
+    """
+    return _render(
+        "dpia.md",
+        record,
+        verdict,
+        policy=policy,
+        found=list(_found(record)),
+        legal=legal_view(record, verdict),
+        residual=residual_risk(record, verdict, policy),
+        recommendations=recommend(record, verdict, comparisons),
+        accepted=[told(leak) for leak in within(record, verdict)],
+        outside=[told(leak) for leak in unlimited(record, verdict)],
+    )
+
+
+def model_card(record: AuditRecord, verdict: Verdict) -> str:
+    """Draw the section of a model card: each limit with number and interval, and what was not examined.
+
+    Raises:
+        UsageError: the record is of a text alone.
+        RenderError: a template is missing or broken.
+    """
+    if not record.target.is_model:
+        raise UsageError("--model-card: no model was audited", "give the record of a scan of a model")
+    completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
+    names = {*record.battery, *completed, *(one.limit.attack for one in verdict.decisions)}
+    names |= {result.attack for result in record.attacks}
+    with template_errors():
+        texts = {name: AttackMacros(environment(), name) for name in names}
+    return _render("model_card.md", record, verdict, completed=completed, unexamined=unexamined(record, verdict, texts))
+
+
+def _render(template: str, record: AuditRecord, verdict: Verdict, **values: object) -> str:
+    """Draw a template; every value in it is escaped, so that no name in a record can add markup."""
+    rows = [tables.decision_row(decision, report_of(decision.limit.attack)) for decision in verdict.decisions]
+    names = {decision.limit.attack for decision in verdict.decisions}
+    titles = {name: report_of(name).title or name for name in names}
+    with template_errors():
+        templates = environment().overlay(autoescape=False, finalize=escaped)
+        text = templates.get_template(template).render(
+            record=record, verdict=verdict, rows=rows, titles=titles, **values
+        )
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def escaped(value: object) -> str:
+    """Return a value as Markdown text that is nothing but text: on one line, without markup, HTML or hidden signs."""
+    text = _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
+    return _SPECIAL.sub(r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+
+
+def _found(record: AuditRecord) -> Iterator[str]:
+    """A line for each attack that ran: its plainest number, with count and interval."""
+    for result in record.attacks:
+        if isinstance(result, Completed):
+            title, measured = report_of(result.attack).title or result.attack, plainest(result)
+            said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
+            yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

@@ -1,0 +1,170 @@
+"""`docaudit report --dpia` and `--model-card`: Markdown that holds nothing but text."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import example_private
+import example_records as examples
+import pytest
+from typer.testing import CliRunner
+
+from audit import cards
+from audit import policy as policies
+from audit import record as records
+from audit.cards import AuditSheet, DeclaredPolicy
+from audit.cli import app
+from audit.errors import UsageError
+from audit.report.markdown import dpia, escaped, model_card
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+CHAPTERS = ("What was audited", "Risk", "Measures", "Residual risk", "What was examined, and what was not", "Clauses")
+
+
+@pytest.mark.parametrize("make", [*examples.CASES.values(), example_private.private])
+def test_it_has_its_chapters_and_whole_tables(make: object) -> None:
+    text = dpia(*make())  # type: ignore[operator]
+    titles = [line[3:].partition(" (")[0] for line in text.splitlines() if line.startswith("## ")]
+    assert titles == [*CHAPTERS]
+    for block in text.split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.replace("\\|", "").count("|") for line in rows}) <= 1, block
+
+
+def test_counts_intervals_decisions_and_waivers_stand_in_it() -> None:
+    text = dpia(*examples.waived())
+    assert "Recovered word for word" in text
+    assert "(54 to 69 %)" in text
+    assert "| A. Officer | head of data | 2026-12-31 | “the weights stay here” | “one locked machine” |" in text
+    assert "150 trained on, 150 not trained on" in text
+    assert "as the owner declares" in text.lower()
+
+
+def test_the_audit_sheet_is_filled_in_and_what_is_not_stated_says_so() -> None:
+    record, verdict, policy = examples.passed()
+    sheet = AuditSheet(system="invoice | desk", controller="Example GmbH", data_categories=("names", "amounts"))
+    text = dpia(dataclasses.replace(record, audit=sheet), verdict, policy)
+    assert "| System | invoice \\| desk |" in text
+    assert "| Categories of personal data | names, amounts |" in text
+    assert "| Decides | not stated |" in text
+
+
+def test_no_name_adds_markup() -> None:
+    record, verdict, policy = examples.violated()
+    name = "# a\n\n## b <img src=x> [c](http://d) *e* `f` | g \u202e h\x1b[31m"
+    card = dataclasses.replace(record.target, name=name)
+    text = dpia(dataclasses.replace(record, target=card), verdict, policy)
+    assert "<img" not in text
+    assert "\n## b" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\\[c\\](http://d) \\*e\\*" in text
+    card = model_card(dataclasses.replace(record, corpus=dataclasses.replace(record.corpus, name=name)), verdict)
+    assert not {"\u202e", "\x1b"} & {*card}
+    assert "<img" not in card
+    assert "\n## b" not in card
+
+
+def test_escaping_keeps_plain_text_as_it_is() -> None:
+    assert escaped("62 %, 55 to 69 %; n = 150 (Wilson)") == "62 %, 55 to 69 %; n = 150 (Wilson)"
+
+
+def test_it_says_which_policy_was_declared_before_the_scan() -> None:
+    record, policy = examples.record(), policies.load("default")
+    assert policy.origin is not None
+    own = policy.origin.sha256
+    declared = DeclaredPolicy("default", own, shipped=True, toml=policy.origin.toml)
+    other = dataclasses.replace(declared, name="mine", sha256="ab" * 32)
+    for held, words in (
+        (declared, ", declared before the scan"),
+        (other, "another one: mine"),
+        (None, "declares no policy"),
+    ):
+        case = examples.judged(dataclasses.replace(record, policy=held), policy)
+        assert own[:12] in dpia(*case)
+        assert words in dpia(*case)
+
+
+def test_the_command_writes_it_beside_the_reports(tmp_path: Path) -> None:
+    record, *_ = examples.violated()
+    records.write(record, tmp_path / "record.json")
+    done = CliRunner().invoke(app, ["report", "--dpia", str(tmp_path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out/dpia.md").read_text().startswith("# Privacy audit of receipts-leaky")
+    assert "dpia.md" in done.output
+
+
+def test_it_is_of_one_model(tmp_path: Path) -> None:
+    record, *_ = examples.violated()
+    records.write(record, tmp_path / "record.json")
+    done = CliRunner().invoke(app, ["report", "--dpia", str(tmp_path), str(tmp_path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert "one record" in done.output
+
+
+CASES = {**examples.CASES, "private": example_private.private}
+
+
+def of(name: str) -> tuple[Any, Any, str]:
+    record, verdict, _ = CASES[name]()
+    return record, verdict, model_card(record, verdict)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_section_says_all_limits_the_policy_and_what_is_not_known(name: str) -> None:
+    _, verdict, text = of(name)
+    section = text
+    assert text.startswith("## Privacy audit")
+    assert f"**{verdict.stamp}**" in section
+    assert "evidence for" in section
+    assert "### What was not examined" in section
+    assert not re.search(r"\b(safe|secure|private model|no leak)\b", section, re.I)
+    table = next(block for block in section.split("\n\n") if block.startswith("| Attack"))
+    left_out = [one for one in verdict.decisions if one.outcome in ("inapplicable", "not run")]
+    assert len(verdict.decisions) - len(left_out) <= len(table.splitlines()) - 2 <= len(verdict.decisions)
+    assert ("left out of the table" in section) == (len(table.splitlines()) - 2 < len(verdict.decisions))
+    assert all(line.replace("\\|", "").count("|") == 7 for line in table.splitlines())
+    assert f"| Policy | {verdict.policy}, " in section
+
+
+def test_numbers_stand_with_their_interval() -> None:
+    _, _, text = of("violated")
+    assert re.search(r"\| 60 points \(\d+ to \d+ points\) \| \d+ fields \| at most 5 points \| Violated", text)
+
+
+def test_the_hash_of_the_policy_is_named() -> None:
+    record, *_ = examples.violated()
+    default = policies.load("default")
+    assert default.origin is not None
+    text = model_card(record, policies.evaluate(record, default, examples.TODAY))
+    assert f"default, SHA-256 {default.origin.sha256}" in text
+    assert "declares no policy" in text
+
+
+def test_it_is_printed_alone_or_written(tmp_path: Path) -> None:
+    record, *_ = examples.violated()
+    records.write(record, tmp_path / "record.json")
+    printed = CliRunner().invoke(app, ["report", str(tmp_path), "--model-card"])
+    assert printed.exit_code == 0, printed.output
+    assert printed.stdout.startswith("## Privacy audit\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"record.json"}
+    written = CliRunner().invoke(app, ["report", str(tmp_path), "--model-card", "--out", str(tmp_path / "card")])
+    assert written.exit_code == 0, written.output
+    assert (tmp_path / "card" / "model-card.md").read_text(encoding="utf-8") == printed.stdout
+
+
+def test_what_makes_no_card_is_refused(tmp_path: Path) -> None:
+    record, *_ = examples.violated()
+    records.write(record, tmp_path / "record.json")
+    assert CliRunner().invoke(app, ["report", str(tmp_path), "--model-card", "--dpia"]).exit_code == 2
+    assert CliRunner().invoke(app, ["report", str(tmp_path), str(tmp_path), "--model-card"]).exit_code == 2
+
+
+def test_a_text_alone_has_no_model_card() -> None:
+    record, verdict, _ = examples.violated()
+    alone = dataclasses.replace(record, target=dataclasses.replace(record.target, family=cards.NO_MODEL))
+    with pytest.raises(UsageError, match="no model was audited"):
+        model_card(alone, verdict)
