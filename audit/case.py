@@ -34,7 +34,6 @@ class References:
         baselines: f_G: models of the target's recipe, trained without the audited documents.
         pretrained: what the target was fine-tuned from.
         splits: K models of the target's recipe, each trained with half of the audited documents.
-        embedder: a sentence embedder; answers `Embed`.
         uncounted: references that were given and cannot be asked what the target is asked, by role and name.
     """
 
@@ -42,12 +41,11 @@ class References:
     baselines: tuple[Target, ...] = ()
     pretrained: Target | None = None
     splits: tuple[SplitModel, ...] = ()
-    embedder: Target | None = None
     uncounted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, models: Mapping[str, Target], members: Mapping[str, frozenset[str]]) -> References:
-        """From models by role: "auxiliary", "pretrained", "embedder", "baseline-0" ..., "split-0" ...
+        """From models by role: "auxiliary", "pretrained", "baseline-0" ..., "split-0" ...
 
         Args:
             models: by role, in the order in which those of one kind are numbered.
@@ -58,7 +56,6 @@ class References:
             baselines=tuple(model for role, model in models.items() if role.startswith("baseline-")),
             pretrained=models.get("pretrained"),
             splits=tuple(SplitModel(models[role], documents) for role, documents in members.items()),
-            embedder=models.get("embedder"),
         )
 
 

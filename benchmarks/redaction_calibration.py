@@ -21,8 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from audit.arrays import Ints
-from audit.attacks.redaction.classifiers import most_common
 from audit.attacks.redaction.samples import Samples
 from audit.attacks.redaction.text_leak import Predictions, lift_share_of, worst_class_of
 from audit.measurements import Estimate
@@ -59,7 +57,7 @@ class Setting:
     values: int = 8
 
 
-def simulated(setting: Setting, told: float, rng: np.random.Generator) -> tuple[Predictions, Ints]:
+def simulated(setting: Setting, told: float, rng: np.random.Generator) -> Predictions:
     """What is said in one audit of a text that tells so much."""
     mix = np.array(setting.mix)
     # One document in twenty is five times as long.
@@ -81,9 +79,9 @@ def simulated(setting: Setting, told: float, rng: np.random.Generator) -> tuple[
     folds = documents % FOLDS
     prior = np.zeros(documents.size, np.int64)
     for number in range(FOLDS):
-        prior[folds == number] = most_common(classes[folds != number]).answer
+        prior[folds == number] = np.bincount(classes[folds != number]).argmax()
     samples = Samples((), (), classes, documents, folds)
-    return Predictions(samples, {}, {"prior": prior}, None, None), predicted
+    return Predictions(samples, predicted, length=prior, prior=prior)
 
 
 def decided(setting: Setting, audits: int) -> dict[str, dict[str, int]]:
@@ -92,8 +90,7 @@ def decided(setting: Setting, audits: int) -> dict[str, dict[str, int]]:
     for seed in range(audits):
         for name, limit in LIMITS.items():
             rng = np.random.default_rng([seed, len(setting.mix), setting.documents])
-            told, predicted = simulated(setting, setting.told * limit, rng)
-            measured = MEASURED[name](told, predicted)
+            measured = MEASURED[name](simulated(setting, setting.told * limit, rng))
             if isinstance(measured, Estimate):
                 lower = next(bound.lower for bound in measured.bounds if bound.alpha == ALPHA)
                 found[name].update({"confirmed": int(lower > limit), "passed": int(measured.high <= limit)})

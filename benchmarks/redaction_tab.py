@@ -30,10 +30,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from redaction_tab_cells import NETWORKS, Embedding, Group, Settings, prediction_of, run_group
+from redaction_tab_classifiers import CLASSIFIERS
 from redaction_tab_report import write_report
 from redaction_tab_samples import N_FOLDS, import_tab
 
-from audit.attacks.redaction.classifiers import CLASSIFIERS
 from audit.corpus.documents import Mask
 
 HERE = Path(__file__).parent

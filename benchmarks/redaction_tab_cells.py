@@ -17,16 +17,15 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from redaction_tab_classifiers import TAKES_SPARSE, by_length, dense, fit
+from redaction_tab_embedder import EmbedderTarget, load_embedder
+from redaction_tab_learners import NetworkKind, fit_network, tune
 from redaction_tab_samples import OVERSAMPLED, TEST_SHARE, Ints, Protocol, Split, Values, oversampled, split, values_of
 
-from audit.attacks.redaction.classifiers import TAKES_SPARSE, Classifier, by_length, fit, most_common
-from audit.attacks.redaction.embedding import dense, tfidf
+from audit.attacks.redaction.contexts import Classifier, Constant, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction import RedactedSpan
 from audit.extensions.countermeasures.attackers import Text
-from audit.references.embedder import NetworkKind, fit_network, tune
-from audit.targets.embedder import EmbedderTarget, load_embedder
-from audit.targets.interface import Embed
 
 Embedding = Literal["tfidf", "minilm", "minilm-tuned"]
 NETWORKS: tuple[NetworkKind, ...] = ("mlp", "cnn")
@@ -160,7 +159,7 @@ def _blind(values: Values, features: Features) -> dict[str, npt.NDArray[np.int8]
     """What those say who see only lengths, and who know only how common each class is."""
     classes = values.classes[features.origins]
     length = by_length(values.lengths[features.origins], classes).predict(values.lengths[features.tested])
-    prior = most_common(classes).predict(features.tested)
+    prior = Constant(int(np.bincount(classes).argmax())).predict(features.tested)
     return {"told_length": np.asarray(length).astype(np.int8), "told_prior": prior.astype(np.int8)}
 
 
@@ -268,7 +267,7 @@ def _minilm(folder: Path) -> EmbedderTarget:
 
 
 def _vectors(embedder: EmbedderTarget, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    return np.array(embedder.ask([Embed(text) for text in texts]), np.float32)
+    return np.array(embedder.embed(texts), np.float32)
 
 
 def _kept(

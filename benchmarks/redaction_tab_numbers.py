@@ -11,12 +11,12 @@ import numpy as np
 from redaction_tab_cells import Embedding, Group, Settings, prediction_of
 from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 
-from audit.attacks.redaction.measures import macro_f1
+from audit.arrays import Floats
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.extensions.countermeasures.attackers import Text
-from audit.stats.intervals import Interval, cluster_sums, proportion
+from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
 from audit.stats.rates import net
-from audit.stats.resampling import sign_flip
+from audit.stats.resampling import bootstrap, sign_flip
 
 TRAINING = "training"
 """As a test text: the training samples, which the public notebook for networks tests on."""
@@ -61,6 +61,31 @@ class _Told:
     length: Ints
     prior: Ints
     n_folds: int
+
+
+def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: np.random.Generator) -> Interval:
+    """The mean over categories of F1 = 2 tp / (2 tp + fp + fn), of those that occur: BCa over documents.
+
+    Where all documents agree, the bounds are those of `audit.stats.intervals.agreement_interval`.
+    """
+    columns: list[Floats] = []
+    for category in np.union1d(classes, predicted):
+        true, said = classes == category, predicted == category
+        columns += [(true & said).astype(np.float64), true.astype(np.float64) + said]
+    sums = cluster_sums(columns, documents)
+    interval = bootstrap([sums], _mean_f1, rng, n=len(classes), limits=(0.0, 1.0))
+    if interval is not None:
+        return interval
+    value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
+    return agreement_interval(value, n=len(classes), clusters=len(sums))
+
+
+def _mean_f1(totals: Floats) -> Floats:
+    """From the sums of hits, and of true plus predicted, of each category: (n, 1, 2 n_categories) to (n,)."""
+    both, either = totals[:, 0, ::2], totals[:, 0, 1::2]
+    scores = np.divide(2 * both, either, out=np.zeros_like(both), where=either > 0)
+    average: Floats = scores.mean(axis=1)
+    return average
 
 
 class Numbers:

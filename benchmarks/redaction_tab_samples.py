@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from redaction_tab_learners import choose_texts
 
 from audit.arrays import Ints
 from audit.attacks.redaction.samples import samples_of
@@ -19,7 +20,6 @@ from audit.corpus.documents import Mask
 from audit.corpus.redaction import RedactedSpan
 from audit.extensions.countermeasures.attackers import Text, readings
 from audit.importers.registry import FORMATS
-from audit.references.embedder import choose_texts
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

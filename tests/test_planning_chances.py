@@ -11,6 +11,7 @@ import pytest
 import redacted
 from test_planning import AUC, EXCESS, GIVEN, NET, checked, corpus, limit, pages, planned, providers
 
+from audit.attacks.redaction import RedactionContext
 from audit.cli.plan_tables import costs_table, limits_table
 from audit.corpus import manifest
 from audit.policy import Demand, Gap, Policy
@@ -50,17 +51,24 @@ def test_limits_on_the_text_rest_on_what_a_common_kind_leaves():
     assert planned(manifest.load(ROOT / "sample_models" / "letters" / "data"), LIFT).limits[0].outcome == "decides"
 
 
-def test_all_methods_of_a_question_must_pass():
+def test_all_methods_of_a_question_must_pass(monkeypatch):
     made = manifest.load(ROOT / "sample_models" / "letters" / "data")
-    one, four = (planned(made, SHARE, budget=budget).limits[0].resolution for budget in ("standard", "full"))
+    units = RedactionContext.units
+
+    def resolution(methods):
+        several = lambda attack, data: tuple(replace(unit, methods=methods) for unit in units(attack, data))  # noqa: E731
+        monkeypatch.setattr(RedactionContext, "units", several)
+        return planned(made, SHARE).limits[0].resolution
+
+    one, four = resolution(1), resolution(4)
     assert (one.methods, four.methods) == (1, 4)
     assert (one.at_least, four.at_least) == (False, True)
     assert four.pass_power == pytest.approx(1 - 4 * (1 - one.pass_power))
     assert four.power <= one.power
     assert four.needed >= one.needed
-    few = redacted.texts(20, told=True)
-    for budget, least in (("standard", False), ("full", True)):
-        row = limits_table(planned(few, SHARE, budget=budget))[2][0]
+    for methods, least in ((1, False), (4, True)):
+        resolution(methods)
+        row = limits_table(planned(redacted.texts(20, told=True), SHARE))[2][0]
         assert row[3].startswith(">= ") == least
 
 

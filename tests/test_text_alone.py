@@ -116,7 +116,7 @@ def test_a_policy_without_limits_on_text_decides_nothing(scanned):
         (["--only", "membership"], "without a model there is redaction"),
         (["--defence", "random-string"], "--defence says how a model is asked"),
         (["--checkpoints", "x*"], "--no-model audits none"),
-        (["--reference", "baselines=."], "no model was given to compare it with"),
+        (["--reference", "baselines=."], "--reference says how a model is asked"),
     ],
 )
 def test_options_that_need_a_model_are_refused(tmp_path, options, message):

@@ -105,7 +105,6 @@ class AttackText(StrictModel):
         qualifiers: labels of all later parts of names (but `CATEGORY_LABELS`), by group.
         labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
-        unlisted: later parts of names that the table of every measurement leaves out, because a part shows them.
         tables: labels of the record's result tables.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         evidence_shape: what a line of its evidence holds.
@@ -124,7 +123,6 @@ class AttackText(StrictModel):
     qualifiers: dict[str, dict[str, str]] = Field(default_factory=lambda: {"generic": SHARED["generic"]})
     labels: dict[str, dict[str, str]] = Field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
-    unlisted: tuple[str, ...] = ()
     figures: Figures = ()
     parts: tuple[ReportPart, ...] = ()
     tables: tuple[ResultTableText, ...] = ()
@@ -185,7 +183,7 @@ class AttackText(StrictModel):
 
     def listed(self, name: str) -> bool:
         """Return True when the table of every measurement has it."""
-        return self.metric(name).listed and not {*self.unlisted} & {*name_parts(name)[1:]}
+        return self.metric(name).listed
 
     def counted(self, name: str) -> bool:
         """Return True for a share that stands for so many of its units."""
@@ -229,7 +227,6 @@ class AttackText(StrictModel):
                 if name_parts(name)[0] != head:
                     yield f"{name!r} does not begin with {head!r}"
                 yield from self._unlabelled(name)
-        yield from (f"unlisted {part!r} has no label" for part in self.unlisted if part not in self._qualifiers)
         yield from (f"{place}: no measurement {name!r}" for place, name in self._named() if name not in self.known)
         for part in self.parts:
             for table in part.tables:

@@ -113,8 +113,7 @@ References = Annotated[
     typer.Option(
         "--reference",
         metavar="NAME=PATH",
-        help="A reference model: auxiliary, pretrained, baselines, splits or embedder; may be repeated. See docaudit "
-        "references.",
+        help="A reference model: auxiliary, pretrained, baselines or splits; may be repeated. See docaudit references.",
     ),
 ]
 Pretrained = Annotated[

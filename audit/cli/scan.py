@@ -83,7 +83,7 @@ def scan(
         list[str] | None,
         typer.Option(
             metavar="NAME=PATH",
-            help="A reference model: auxiliary, pretrained, baselines, splits or embedder; may be repeated. "
+            help="A reference model: auxiliary, pretrained, baselines or splits; may be repeated. "
             "public=DATA_DIR2 trains the public model on another data set's public documents: what if an attacker has "
             "no better?",
         ),

@@ -159,7 +159,6 @@ class ReferencePaths:
     auxiliary: str | None = None
     baselines: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
-    embedder: str | None = None
 
 
 @strict_dataclass(frozen=True, config=STRICT)

@@ -313,10 +313,9 @@ def _split_warnings(corpus: Corpus) -> Iterator[str]:
             )
     references = corpus.manifest.references
     models = (references.pretrained, references.auxiliary, references.baselines, references.splits)
-    named = any((*models, references.embedder))
     if not sizes["public"]:
         yield "No public split: reference models cannot be trained here and must come from the manifest or --reference."
-    if not named:
+    if not any(models):
         yield "The manifest names no reference model: attacks that compare with one need --reference or training."
 
 

@@ -1,7 +1,4 @@
-"""References: models that never saw the audited documents, or only half of them: given, loaded and checked.
-
-Most are of the target's own kind; a sentence embedder is of another.
-"""
+"""References: models that never saw the audited documents, or only half of them: given, loaded and checked."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ from audit.targets.checkpoint.folder import (
     open_checkpoint,
 )
 from audit.targets.checkpoint.safety import hub_hint
-from audit.targets.embedder import EmbedderTarget, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
@@ -44,7 +40,6 @@ PROVIDE_BASELINES_OF_ADAPTER = (
     "give adapters trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
     "docaudit train-baseline DATA_DIR --reference pretrained=ADAPTER_DIR, with the folder of the audited adapter"
 )
-PROVIDE_EMBEDDER = "give a sentence embedder, such as those of sentence-transformers (--reference embedder=PATH)"
 
 
 @dataclass(frozen=True)
@@ -112,21 +107,6 @@ class SameKindReference:
         adapter = adapter_of(self.folder)
         recipe = None if adapter is None else {"adapter": adapter}
         return ReferenceCard(self.role, self.source, self.target.card, recipe)
-
-
-@dataclass(frozen=True)
-class Embedder:
-    """A sentence embedder as a reference.
-
-    Attributes:
-        target: the loaded model.
-        source: who named it.
-        folder: its folder.
-    """
-
-    target: EmbedderTarget
-    source: Source
-    folder: Path
 
 
 def load_same_kind(
@@ -223,19 +203,6 @@ def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
     return True
 
 
-def load_given_embedder(audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]) -> Embedder | None:
-    """Load the sentence embedder that somebody named, on the target's device; None when nobody did.
-
-    Raises:
-        TargetError: it cannot be loaded, or holds the target's own weights.
-    """
-    if "embedder" not in given:
-        return None
-    (own,) = given["embedder"]
-    refuse_the_target("embedder", own.checkpoint, audited.folder)
-    return Embedder(load_embedder(own.checkpoint, audited.target.card.device), own.source, own.path)
-
-
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     path = folder.path
@@ -308,7 +275,7 @@ def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget
         )
 
 
-REFERENCE_NAMES = ("auxiliary", *SAME_KIND, "embedder")
+REFERENCE_NAMES = ("auxiliary", *SAME_KIND)
 
 
 def locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
@@ -329,7 +296,7 @@ def locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, lis
             folders[name] = [GivenFolder(path, "command line") for path in given[name]]
     for name, own in folders.items():
         refuse_lost(name, own)
-        if len(own) > 1 and name in ("auxiliary", "pretrained", "embedder"):
+        if len(own) > 1 and name in ("auxiliary", "pretrained"):
             raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
     return {name: own for name, own in folders.items() if own}
 

@@ -17,16 +17,12 @@ from audit.errors import UsageError
 from audit.references.load import (
     PROVIDE_BASELINES,
     PROVIDE_BASELINES_OF_ADAPTER,
-    PROVIDE_EMBEDDER,
-    REFERENCE_NAMES,
     SAME_KIND,
     AuditedModel,
-    Embedder,
     GivenFolder,
     SameKindReference,
     Source,
     in_format_of,
-    load_given_embedder,
     load_same_kind,
     locate,
     with_base,
@@ -50,7 +46,6 @@ from audit.references.starting import adapter_words
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.targets.embedder import load_embedder
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.page_images import OpenImage
@@ -68,7 +63,6 @@ class LoadedReferences:
         missing: for every reference that an attack needs and nobody gave, what to provide.
         folders: by role, where they were loaded from.
         members: for every split model, the ids of the documents it was trained on.
-        embedder: reads texts, not pages: no countermeasure stands before it.
         uncounted: references that were given and cannot be asked what the target is asked, by role and name.
     """
 
@@ -77,7 +71,6 @@ class LoadedReferences:
     missing: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, Path] = field(default_factory=dict)
     members: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    embedder: Embedder | None = None
     uncounted: tuple[str, ...] = ()
 
     @property
@@ -86,9 +79,8 @@ class LoadedReferences:
         return self.completed(References.of(self.models, self.members))
 
     def completed(self, references: References) -> References:
-        """These references with the embedder, when there is one, and those that do not count."""
-        references = replace(references, uncounted=self.uncounted)
-        return references if self.embedder is None else replace(references, embedder=self.embedder.target)
+        """These references with those that do not count."""
+        return replace(references, uncounted=self.uncounted)
 
 
 NO_PUBLIC = (
@@ -111,7 +103,6 @@ class ReferencePlan:
         images: opens their pages.
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
         same_kind: models of the target's own kind.
-        embedder: the sentence embedder, when somebody gave one.
         adapter: the settings of the audited adapter, in words; None for a whole model.
         not_taken: why what the target was fine-tuned from makes no public model, where it was given.
         uncounted: see `LoadedReferences`.
@@ -125,7 +116,6 @@ class ReferencePlan:
     folder: Path | None = None
     images: OpenImage | None = None
     same_kind: tuple[SameKindReference, ...] = ()
-    embedder: Embedder | None = None
     adapter: str | None = None
     not_taken: str | None = None
     uncounted: tuple[str, ...] = ()
@@ -167,7 +157,6 @@ def prepare(
         raise UsageError(
             f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
         )
-    embedder = load_given_embedder(audited, folders) if "embedder" in needs else None
     if "auxiliary" not in needs or not proposed_to(target):
         prepared = ReferencePlan()
     else:
@@ -177,27 +166,9 @@ def prepare(
     return replace(
         prepared,
         same_kind=same_kind,
-        embedder=embedder,
         adapter=adapter_words(audited.folder),
         uncounted=tuple(uncounted),
     )
-
-
-def prepare_embedder(corpus: Corpus, given: Mapping[str, Sequence[Path]], device: str) -> ReferencePlan:
-    """Load the embedder alone, for an audit without a model.
-
-    Raises:
-        TargetError: it cannot be loaded.
-        UsageError: `given` names something that is no reference, or needs a model.
-    """
-    others = [name for name in given if name in REFERENCE_NAMES and name != "embedder"]
-    if others:
-        raise UsageError(f"--reference {others[0]}: no model was given to compare it with", "leave it out")
-    named = locate(corpus, given).get("embedder")
-    if named is None:
-        return ReferencePlan()
-    (own,) = named
-    return ReferencePlan(embedder=Embedder(load_embedder(own.checkpoint, device), own.source, own.path))
 
 
 def _auxiliary(
@@ -300,18 +271,11 @@ def _given_references(prepared: ReferencePlan, needs: Collection[str]) -> Loaded
     missing = {}
     if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in same_kind):
         missing["baselines"] = PROVIDE_BASELINES if prepared.adapter is None else PROVIDE_BASELINES_OF_ADAPTER
-    embedder = prepared.embedder
-    if "embedder" in needs and embedder is None:
-        missing["embedder"] = PROVIDE_EMBEDDER
-    cards = [reference.card for reference in same_kind]
-    if embedder is not None:
-        cards.append(ReferenceCard("embedder", embedder.source, embedder.target.card))
     return LoadedReferences(
         models={reference.role: reference.target for reference in same_kind},
-        cards=tuple(cards),
+        cards=tuple(reference.card for reference in same_kind),
         missing=missing,
         folders={reference.role: reference.folder for reference in same_kind},
         members={reference.role: reference.members for reference in same_kind if reference.members is not None},
-        embedder=embedder,
         uncounted=prepared.uncounted,
     )

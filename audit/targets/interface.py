@@ -161,13 +161,6 @@ class CompletionLoss(PageQuery[Floats]):
 
 
 @dataclass(frozen=True, eq=False)
-class Embed(Query[Floats]):
-    """The embedding of a text by a sentence embedder: shape (n_dimensions,); of unit length where the model says so."""
-
-    text: str
-
-
-@dataclass(frozen=True, eq=False)
 class TagProbabilities(PageQuery[Floats]):
     """The probability of each tag for each token: shape (n_tokens, n_labels), rows sum to 1."""
 

@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -33,7 +33,6 @@ from audit.report.remedies import QueryDefense
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.memory import RESIDENTS
-from audit.targets.embedder import EmbedderTarget, files_of_embedder, load_embedder
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, packages, target_of, threads, use_threads
@@ -211,7 +210,6 @@ def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: L
         defense=opened.defense,
         models={role: _LoadedModel.of(model) for role, model in filled.models.items()},
         members=filled.members,
-        embedder=None if filled.embedder is None else filled.embedder.target.card,
         threads=threads(),
         packages=packages(),
         ocr=TESSERACT.version(),
@@ -221,8 +219,6 @@ def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: L
         "data": files_of_corpus(opened.whole or opened.corpus),
         **{role: files_of(folder) for role, folder in filled.folders.items()},
     }
-    if filled.embedder is not None:
-        folders["embedder"] = files_of_embedder(filled.embedder.folder)
     return WorkSource(AttackWork(attack, case, opened.options.seed), folders, remote_work)
 
 
@@ -271,7 +267,6 @@ class _RemoteWork:
     defense: QueryDefense | None
     models: Mapping[str, _LoadedModel]
     members: Mapping[str, frozenset[str]]
-    embedder: TargetCard | None
     threads: int
     packages: Mapping[str, str]
     ocr: str | None
@@ -300,14 +295,4 @@ class _RemoteWork:
         target = self.target.again(folders["target"], corpus)
         models = {role: model.reference_again(folders[role], corpus) for role, model in self.models.items()}
         references = defended_references(self.defense, models, self.members)
-        if self.embedder is not None:
-            references = replace(references, embedder=_embedder_again(self.embedder, folders["embedder"]))
         return AttackWork(self.attack, Case(wrap_target(self.defense, target), corpus, references), self.seed)
-
-
-def _embedder_again(card: TargetCard, folder: Path) -> EmbedderTarget:
-    """A copy of the embedder of this card."""
-    copy = load_embedder(folder, card.device)
-    if copy.card.sha256 != card.sha256:
-        raise EngineError(f"{card.name} has changed since the scan began", "scan again, and leave it alone")
-    return copy

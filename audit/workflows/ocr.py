@@ -231,5 +231,5 @@ def _named(out: Path) -> Iterator[None]:
 
 def _references(corpus: Corpus) -> list[str]:
     named = corpus.manifest.references
-    single = (named.pretrained, named.auxiliary, named.embedder)
+    single = (named.pretrained, named.auxiliary)
     return [path for path in (*single, *named.baselines, *named.splits) if path is not None]

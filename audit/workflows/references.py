@@ -13,7 +13,7 @@ from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.references.load import PROVIDE_EMBEDDER, REFERENCE_NAMES
+from audit.references.load import REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.privacy import stated_guarantee
@@ -174,7 +174,6 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
         words = {
             "baselines": "train one like the model on documents that are not audited",
             "pretrained": "give the checkpoint that the model was fine-tuned from (--reference pretrained=PATH)",
-            "embedder": PROVIDE_EMBEDDER,
         }
         return ReferenceNeed(name, *by, "missing", how=words.get(name) or provide(target))
 

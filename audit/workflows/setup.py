@@ -24,7 +24,7 @@ from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_cop
 from audit.engine.interface import Trial
 from audit.engine.local import LOCAL
 from audit.errors import TargetError, UsageError
-from audit.references.resolve import LoadedReferences, ReferencePlan, prepare, prepare_embedder
+from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.report.remedies import QueryDefense, query_defense
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
@@ -201,7 +201,7 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     refused = {
         "--engine": options.engine != LOCAL,
         "--defence": options.defense is not None,
-        "--reference public": "public" in options.references,
+        "--reference": bool(options.references),
         "--time": options.seconds is not None,
     }
     for name, wanted in refused.items():
@@ -215,7 +215,6 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     if not find_trials(attacks, Case(target, corpus)):
         able = [kind.name for kind in BATTERY if not kind.needs_model]
         raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
-    device = device_named(options.device)
     return ScanSetup(
         options,
         options.budget,
@@ -223,7 +222,7 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
         attacks,
         corpus,
         target,
-        prepare_embedder(corpus, options.references, device),
+        ReferencePlan(),
         (*copies.warnings, *warn_of_parameters(options.attack_parameters, given, corpus)),
         given.sha256 if given is not None else None,
         None,

@@ -99,7 +99,6 @@ def test_one_letter_changed_in_any_name_of_a_text_is_refused(name: str) -> None:
     head, *_ = raw["metrics"]
     others = [
         {**raw, "metrics": {typo(one) if one == head else one: metric for one, metric in raw["metrics"].items()}},
-        {**raw, "unlisted": ["none"]},
         {**raw, "power": "none"},
         {**raw, "trend": {**raw["trend"], "summary": {"sum": typo(head)}}},
         {**raw, "trned": {}},

@@ -7,12 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import redacted
 
-from audit.attacks import TEXTS
-from audit.attacks.redaction import RedactionContext
-from audit.attacks.redaction.attack import FULL
 from audit.attacks.redaction.samples import Samples
 from audit.attacks.redaction.text_leak import Predictions, find_best_kind, lift_share_of, worst_class_of
 from audit.corpus import manifest
@@ -107,50 +103,23 @@ def test_without_held_out_documents_what_the_model_adds_is_not_resolved():
     assert "heldout" in gap.reason
 
 
-def test_limits_are_held_against_every_classifier_that_ran_under_the_declared_mask():
-    standard = redacted.findings(redacted.texts(8, told=True), attack=RedactionContext())
-    assert standard.methods["lift_share"] == ("lift_share",)
-    attack = RedactionContext(classifiers=("linear-svm", "bagged-svm"))
-    found = redacted.findings(redacted.texts(8, told=True), attack=attack)
-    for base in LIMITS:
-        assert found.methods[base] == (base, f"{base}.bagged-svm")
-        assert all(redacted.measured(found, name) for name in found.methods[base])
-    assert RedactionContext.preset("full").classifiers == FULL
-    assert {f"{base}.{name}" for base in LIMITS for name in FULL} <= {*TEXTS["redaction"].names}
-
-
-@pytest.mark.parametrize(
-    ("attack", "said"),
-    [
-        (RedactionContext(n_folds=2), "1 of 2 parts"),
-        (RedactionContext(classifiers=("cnn",)), "without linear-svm"),
-        (RedactionContext(embedding="embedder"), "not tuned"),
-    ],
-)
-def test_parameters_that_weaken_the_attacker_are_said(attack, said):
-    (found,) = attack.ablations
-    assert said in found
-    assert all(not RedactionContext.preset(budget).ablations for budget in ("quick", "standard", "full"))
-
-
 def told(classes, predicted, per=1):
     classes, predicted = (np.asarray(column, np.int64) for column in (classes, predicted))
     folds = np.zeros(classes.size, np.int64)
     samples = Samples((), (), classes, np.arange(classes.size) // per, folds)
-    return Predictions(
-        samples, {}, {"prior": np.full(classes.size, np.bincount(classes).argmax())}, None, None
-    ), predicted
+    prior = np.full(classes.size, np.bincount(classes).argmax())
+    return Predictions(samples, predicted, length=prior, prior=prior)
 
 
 def test_rare_kinds_are_judged_together_and_left_out_only_when_they_are_too_few_together():
     person, url, contact = (CATEGORIES.index(name) for name in ("person", "url", "contact"))
     classes = [person] * 60 + [url] * 6 + [contact] * 6
     both = told(classes, [person] * 60 + [url] * 12)
-    assert worst_class_of(*both).value == 1.0
-    assert find_best_kind(*both) == len(CATEGORIES)
+    assert worst_class_of(both).value == 1.0
+    assert find_best_kind(both) == len(CATEGORIES)
     few = told([person] * 60 + [url] * 6, [person] * 60 + [url] * 6)
     for measure in (worst_class_of, lift_share_of):
-        gap = measure(*few)
+        gap = measure(few)
         assert isinstance(gap, Unresolved)
         assert (gap.n, gap.needed) == (6, 10)
 

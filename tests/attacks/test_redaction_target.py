@@ -67,7 +67,7 @@ def test_what_the_model_cannot_read_is_counted():
 def test_a_preflight_counts_what_both_put_first():
     data = redacted.texts(6, told=True)
     exact, coarse = redacted.Tagging(known=data.documents), redacted.Tagging(known=data.documents[:1])
-    attack, case = RedactionContext(masks=()), Case(exact, data)
+    attack, case = RedactionContext(), Case(exact, data)
 
     class Flight:
         def attempt(self, trial):

@@ -8,7 +8,7 @@ import numpy as np
 import planted
 
 from audit.attacks.redaction import RedactionContext
-from audit.case import Case, References
+from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Entity, Manifest, Membership, Redaction, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
@@ -144,9 +144,8 @@ def run(attack, case, width=16):
     return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
 
 
-def findings(data, target=None, attack=None, embedder=None):
-    attack = attack or RedactionContext(masks=())
-    return run(attack, Case(target or Silent(), data, References(embedder=embedder)))[2]
+def findings(data, target=None):
+    return run(RedactionContext(), Case(target or Silent(), data))[2]
 
 
 def measured(found, name):

@@ -9,7 +9,6 @@ import example_answers as answers
 import pytest
 import redacted
 from PIL import Image
-from report_cells import suffixes
 from test_report_html import Seen
 
 from audit.attacks import TEXTS
@@ -25,13 +24,12 @@ ATTACK = "redaction"
 LIMIT = Limit(ATTACK, "lift_share", "What a redacted copy tells.", max=0.1, required=False)
 
 
-def completed(data, target=None, attack=None) -> Completed:
-    attack = attack or RedactionContext(masks=())
-    found = redacted.findings(data, target, attack)
+def completed(data, target=None) -> Completed:
+    found = redacted.findings(data, target)
     return Completed(
         attack=ATTACK,
         metrics=TEXTS["redaction"].names,
-        parameters=dataclasses.asdict(attack),
+        parameters=dataclasses.asdict(RedactionContext()),
         measurements=found.measurements,
         counts=found.counts,
         diagnostics=found.diagnostics,
@@ -56,17 +54,7 @@ def section(page: str) -> str:
 @pytest.fixture(scope="module")
 def telling() -> Completed:
     data = redacted.texts(12, told=True)
-    attack = RedactionContext(classifiers=("linear-svm", "bagged-svm"))
-    return completed(data, redacted.Tagging(known=data.of("member")), attack)
-
-
-def test_the_tables_leave_no_kind_mask_or_classifier_out() -> None:
-    from audit.attacks.redaction.classifiers import CLASSIFIERS
-    from audit.corpus.kinds import MASKS
-
-    rows = suffixes(TEXTS["redaction"])
-    assert rows["Three ways to hide a value"] == [*MASKS, "length-only"]
-    assert rows["By way of learning"] == ["", *CLASSIFIERS]
+    return completed(data, redacted.Tagging(known=data.of("member")))
 
 
 def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) -> None:
@@ -80,14 +68,11 @@ def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) 
     assert "was not found" not in text
 
 
-def test_the_section_compares_masks_kinds_classifiers_and_the_model(telling: Completed) -> None:
+def test_the_section_compares_text_length_and_the_model(telling: Completed) -> None:
     text = section(page_of(telling))
     for said in (
-        "Bars as long as the values",
-        "Bars of one length over every value of the sentence",
         "Nothing but the length of the values",
-        "Bag of kernel SVMs",
-        "how this data set says that values are hidden: bars of one length .",
+        "as this data set says, and its kind is predicted: bars of one length .",
         "72 values in 12 documents were looked at, in their sentences.",
         "Such a number counts as a fault of the comparison until it is explained",
         "The model was asked about 72 hidden values",
@@ -121,7 +106,7 @@ def test_a_context_that_tells_nothing_is_not_made_a_finding() -> None:
     assert "an attacker tells the kind" not in text
 
 
-def test_text_under_the_box_and_names_that_fit_are_said(tmp_path: Path) -> None:
+def test_text_under_the_box_is_reported(tmp_path: Path) -> None:
     Image.new("RGB", (400, 100), "black").save(tmp_path / "page.png")
     documents = []
     for number in range(20):
@@ -135,7 +120,6 @@ def test_text_under_the_box_and_names_that_fit_are_said(tmp_path: Path) -> None:
     assert "The text of 20 of 20 values that are painted over in the page images still stands" in first_page(page)
     text = section(page)
     assert "take the words out as well" in text
-    assert "keeps those as wide as the bar, within a pixel" in text
     assert "20 of them on pages with boxes" in text
     assert "Zylkander" not in page
 

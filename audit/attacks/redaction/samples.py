@@ -1,4 +1,4 @@
-"""Redacted values of a data set, the folds they are dealt into, and names of metrics."""
+"""Redacted values of a data set and the folds they are dealt into."""
 
 from __future__ import annotations
 
@@ -13,16 +13,10 @@ from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction import RedactedSpan, redacted_spans
 
-BLIND = ("length-only", "prior")
-"""Who sees the values' lengths only, and who knows only how common each category is."""
-GATED = ("lift_share", "worst_class")
-"""The share told of what naming the commonest category leaves untold, and the category that is told best."""
 EXCESS = ("target_gain", "target_gain.uncommon")
 GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
-
-
 NEEDED = 10
-"""Values under which a category has no row of its own, and is judged together with others as rare (ours)."""
+"""Values under which a category has no row of its own, and is judged together with others as rare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +69,7 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     from sklearn.model_selection import GroupKFold
 
     spans = redacted_spans(corpus.documents, mask)
-    names = sorted({span.document for span in spans})
-    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
-    of_span = np.array([groups[span.document] for span in spans], np.int64)
+    of_span = documents_of(corpus, spans)
     folds = np.zeros(len(spans), np.int64)
     for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
         folds[held] = number
@@ -88,6 +80,13 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
         of_span,
         folds,
     )
+
+
+def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
+    """A number for each value's document, the same for those that are never divided: (n_spans,)."""
+    names = sorted({span.document for span in spans})
+    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
+    return np.array([groups[span.document] for span in spans], np.int64)
 
 
 def groups_of(documents: Sequence[Document]) -> Ints:

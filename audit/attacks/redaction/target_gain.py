@@ -13,8 +13,7 @@ from numpy.random import Generator as Rng
 from audit.arrays import Bools, Ints
 from audit.attacks.interface import ask, ask_all
 from audit.attacks.measuring import Streams
-from audit.attacks.redaction import embedding
-from audit.attacks.redaction.classifiers import Features, fit
+from audit.attacks.redaction.contexts import Features, features_of, fit
 from audit.attacks.redaction.samples import EXCESS, GAINS, NEEDED, Samples
 from audit.attacks.splits import AUDITED
 from audit.case import Case
@@ -29,9 +28,9 @@ from audit.targets.interface import NONE_AUDITED, Candidates, FillMask, TagProba
 from audit.targets.utility import estimate
 
 N_TOKENS = 20
-"""Tokens a masked language model is asked for at a place (ours)."""
+"""Tokens a masked language model is asked for at a place."""
 MAX_PLACES = 3
-"""Tokens of a hidden value that it is asked for, the first ones (ours)."""
+"""Tokens of a hidden value that it is asked for, the first ones."""
 ELSE = len(CATEGORIES)
 """Where the probability of tags stands that are of no category."""
 Guess = list[list[float]]
@@ -183,9 +182,8 @@ def _listed(weights: Mapping[int, float]) -> Guess:
 
 NOT_ASKED = "the target names neither tags nor hidden words"
 NOTHING_HIDDEN = "no member or held-out document holds a redacted value"
-CLASSIFIER = "linear-svm"
 GUESS_WEIGHT = 1.0
-"""Of what the target says beside a context of length 1 (ours)."""
+"""Of what the target says beside a context of length 1."""
 SEED = 0
 
 
@@ -300,14 +298,11 @@ def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tupl
     for number in numbers:
         held = rows.folds == number
         training, tried = rows.divided(int(number))
-        first, second = embedding.tfidf(training.spans, tried.spans)
-        page = embedding.layout(training, tried)
-        if page is not None:
-            first, second = hstack([first, page[0]]).tocsr(), hstack([second, page[1]]).tocsr()
-        alone[held] = fit(CLASSIFIER, first, training.classes, SEED).predict(second)
+        first, second = features_of(training, tried)
+        alone[held] = fit(first, training.classes, SEED).predict(second)
         more = _vectors([given[index] for index in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
         first, second = hstack([first, more[0]]).tocsr(), hstack([second, more[1]]).tocsr()
-        together[held] = fit(CLASSIFIER, first, training.classes, SEED).predict(second)
+        together[held] = fit(first, training.classes, SEED).predict(second)
         progress.advance()
     return alone, together
 

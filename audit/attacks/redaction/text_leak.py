@@ -1,48 +1,54 @@
-"""The leak of the text beyond how common each category is: predictions, and the numbers that policies limit.
+"""What the text tells of hidden values beyond how common each category is, and the findings of the attack.
 
 Method: methods.md#redaction-context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.random import Generator
 
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Units
-from audit.attacks.redaction.folds import FoldTrial
-from audit.attacks.redaction.samples import BLIND, EXCESS, GATED, NEEDED, Samples, groups_of
+from audit.attacks.interface import Findings, Units
+from audit.attacks.measuring import Job, Streams, run_jobs
+from audit.attacks.redaction.samples import EXCESS, NEEDED, Samples, documents_of
+from audit.attacks.redaction.target_gain import measure_gain
 from audit.attacks.splits import AUDITED
+from audit.case import Case
+from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction import RedactedSpan, redacted_spans
-from audit.engine.interface import Json, Trial
-from audit.measurements import ALPHAS, Measurement, Unresolved
+from audit.engine.interface import Json, Progress, Trial
+from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
+from audit.stats.intervals import proportion
 from audit.stats.lift import WorstClass, lift_share, worst_class
+from audit.stats.rates import net
 from audit.targets.utility import estimate
+
+LEAK = 0.90
+"""Accuracy by document above which folds leak until it is explained (methods.md#redaction-context)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What everybody says of every value, in the order of the data set; all arrays are (n_values,).
+    """Predictions of the category of every value, in the order of the data set; all arrays are (n_values,).
 
     Attributes:
-        samples: the values under the manifest's mask.
-        by: indices into `CATEGORIES`, by mask and classifier.
-        blind: the same of each of `BLIND`.
-        names, fits, own: as `folds.predict` gives them under the mask "length"; None where there is no page, or that
-            mask was not tried.
+        samples: the values.
+        told: by the classifier, indices into `CATEGORIES`.
+        length: by who sees the values' lengths only.
+        prior: by who knows only how common each category is.
     """
 
     samples: Samples
-    by: Mapping[tuple[Mask, str], Ints]
-    blind: Mapping[str, Ints]
-    names: Ints | None
-    fits: Ints | None
-    own: Ints | None = None
+    told: Ints
+    length: Ints
+    prior: Ints
 
     @property
     def documents(self) -> Ints:
@@ -57,61 +63,140 @@ class Predictions:
 
 def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
     """Put the folds together."""
-    by: dict[tuple[Mask, str], Ints] = {}
-    blind = {who: np.zeros(len(samples), np.int64) for who in BLIND}
-    widths: dict[str, Ints] = {}
+    columns = {name: np.zeros(len(samples), np.int64) for name in ("predicted", "length", "prior")}
     for trial, outcome in tried:
-        if trial.stratum != FOLDS:
-            continue
-        fold = FoldTrial.of(trial.id)
-        held = samples.folds == fold.number
-        by.setdefault((fold.mask, fold.classifier), np.zeros(len(samples), np.int64))[held] = outcome["predicted"]
-        blind["length-only"][held], blind["prior"][held] = outcome["length"], outcome["prior"]
-        for name in ("names", "fits", "own"):
-            if name in outcome:
-                widths.setdefault(name, np.zeros(len(samples), np.int64))[held] = outcome[name]
-    return Predictions(samples, by, blind, widths.get("names"), widths.get("fits"), widths.get("own"))
+        if trial.stratum == FOLDS:
+            held = samples.folds == number_of(trial)
+            for name, column in columns.items():
+                column[held] = outcome[name]
+    return Predictions(samples, *columns.values())
+
+
+def number_of(trial: Trial) -> int:
+    """Return the fold of a trial: its id is MASK/FOLD/CLASSIFIER."""
+    return int(trial.id.split("/")[1])
+
+
+def measure_redaction(
+    case: Case,
+    samples: Samples,
+    declared: Mask,
+    n_folds: int,
+    tried: Sequence[tuple[Trial, Json]],
+    rng: Generator,
+    progress: Progress,
+) -> Findings:
+    """All measurements of the attack.
+
+    Args:
+        case: the audit.
+        samples: all values.
+        declared: the manifest's mask.
+        n_folds: of the cross-validation.
+        tried: trials and outcomes.
+        rng: of the resampling.
+        progress: advanced for every stage.
+    """
+    streams = Streams(rng)
+    predictions = gather(samples, tried)
+    jobs: list[Job] = [
+        partial(_accuracy, "accuracy", predictions, predictions.told),
+        partial(_accuracy, "accuracy.length-only", predictions, predictions.length),
+        partial(_lift_over_length, predictions, streams[f"lift_over_length.{declared}.linear-svm"]),
+        partial(lift_share_of, predictions),
+        partial(worst_class_of, predictions),
+    ]
+    found = run_jobs("redaction: intervals", jobs, progress)
+    said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
+    gain = measure_gain(case, samples, said, streams, progress)
+    progress.stage("redaction: page images", len(case.corpus.documents))
+    covered = count_covered(case.corpus, progress.advance)
+    leaking = float(predictions.hits(predictions.told).mean()) > LEAK
+    return Findings(
+        (*found, *gain.measurements),
+        counts=(
+            Count("values", len(samples), "redacted values whose category was told"),
+            Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
+            Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
+            Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
+            *_kinds(predictions),
+            *gain.counts,
+            Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
+            Count(
+                "text under the box",
+                covered.painted,
+                "of these, painted over in one colour in the image, while the data set still holds their text",
+            ),
+        ),
+        diagnostics=(
+            Diagnostic("folds", n_folds, "of the cross-validation; a document, and a provider, is in one of them"),
+            Diagnostic(
+                "leak_between_folds",
+                float(leaking),
+                f"1: an accuracy over {LEAK} by document; what stands on both sides of a fold must be ruled out first",
+            ),
+        ),
+        categories=tuple(CATEGORIES[index] for index in np.unique(samples.classes)),
+        methods={EXCESS[0]: EXCESS},
+        about_text=tuple(item.name for item in found),
+    )
+
+
+def _kinds(predictions: Predictions) -> Iterator[Count]:
+    """Count the category that stands for `worst_class`, and what is judged together, or not at all, for being rare."""
+    kinds = kinds_of(predictions.samples.classes)
+    if kinds.n_rare:
+        what = "left out, for they are too few together" if kinds.left_out == RARE else "judged as one"
+        yield Count("rare kinds", kinds.n_rare, f"values of kinds with fewer than {NEEDED} values: {what}")
+    index = find_best_kind(predictions)
+    if index is not None:
+        name = CATEGORIES[index] if index < RARE else "rare"
+        n = int(np.sum(kinds.of(predictions.samples.classes) == index))
+        yield Count(f"told best: {name}", n, "values of the kind that is told best, beyond false calls")
+
+
+def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
+    """Compute the share of values whose category is told; null: naming the commonest of the training folds."""
+    found = proportion(predictions.hits(predicted), predictions.documents, alphas=ALPHAS)
+    return estimate(name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance")
+
+
+def _lift_over_length(predictions: Predictions, rng: Generator) -> Measurement:
+    """Compute how much more often the context tells the category than the values' lengths do; null: 0."""
+    right, blind = predictions.hits(predictions.told), predictions.hits(predictions.length)
+    found = net(right & ~blind, blind & ~right, predictions.documents, rng, alphas=ALPHAS)
+    return estimate("lift_over_length", found, "values", 0.0, "blind")
 
 
 RARE = len(CATEGORIES)
 """Where all rare categories stand together."""
 
 
-def methods_of(classifiers: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """The measurements that a limit on each of `GATED` is held against: every classifier under the manifest's mask.
-
-    The first classifier's number has no suffix.
-    """
-    return {base: (base, *(f"{base}.{name}" for name in classifiers[1:])) for base in GATED}
-
-
-def lift_share_of(predictions: Predictions, predicted: Ints, name: str = "lift_share") -> Measurement:
+def lift_share_of(predictions: Predictions) -> Measurement:
     """See `audit.stats.lift.lift_share`, over naming the commonest category of the training folds; null: 0."""
-    prior = predictions.hits(predictions.blind["prior"])
+    prior = predictions.hits(predictions.prior)
     rest = int(np.sum(~prior))
     if rest < NEEDED:
-        return Unresolved(name, "too few values of other kinds than the commonest", rest, NEEDED)
-    found = lift_share(predictions.hits(predicted), prior, predictions.documents, alphas=ALPHAS)
-    return estimate(name, found, "values", 0.0, "blind")
+        return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
+    found = lift_share(predictions.hits(predictions.told), prior, predictions.documents, alphas=ALPHAS)
+    return estimate("lift_share", found, "values", 0.0, "blind")
 
 
-def worst_class_of(predictions: Predictions, predicted: Ints, name: str = "worst_class") -> Measurement:
+def worst_class_of(predictions: Predictions) -> Measurement:
     """See `audit.stats.lift.worst_class`, over the categories, rare ones together as one; null: 0."""
-    found = _worst(predictions, predicted)
-    if isinstance(found, Unresolved):
-        return replace(found, name=name)
-    return estimate(name, found.interval, "values", 0.0, "blind")
+    found = _worst(predictions)
+    return found if isinstance(found, Unresolved) else estimate("worst_class", found.interval, "values", 0.0, "blind")
 
 
-def find_best_kind(predictions: Predictions, predicted: Ints) -> int | None:
+def find_best_kind(predictions: Predictions) -> int | None:
     """The category that `worst_class_of` is about, `RARE` for the rare ones together; None when it is unresolved."""
-    found = _worst(predictions, predicted)
+    found = _worst(predictions)
     return None if isinstance(found, Unresolved) else found.index
 
 
-def _worst(predictions: Predictions, predicted: Ints) -> WorstClass | Unresolved:
+def _worst(predictions: Predictions) -> WorstClass | Unresolved:
     kinds = kinds_of(predictions.samples.classes)
-    classes, called = kinds.of(predictions.samples.classes), kinds.of(predicted)
+    classes, called = kinds.of(predictions.samples.classes), kinds.of(predictions.told)
     judged = classes != kinds.left_out
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
@@ -152,7 +237,7 @@ def kinds_of(classes: Ints) -> Kinds:
 UNIT = "documents"
 
 
-def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
+def units_of(corpus: Corpus) -> tuple[Units, ...]:
     """The units of each metric: documents with a redacted value, those that are never divided being one.
 
     A lift cannot exceed what naming the commonest category leaves. Its share of that rests on documents with a value of
@@ -160,20 +245,19 @@ def units_of(corpus: Corpus, n_classifiers: int) -> tuple[Units, ...]:
 
     Args:
         corpus: the data set, which says how its values are hidden.
-        n_classifiers: that are tried: a limit on the text must be met with each.
     """
     spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
     classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
-    documents = _documents(corpus, spans)
+    documents = documents_of(corpus, spans)
     uncommon = classes != np.bincount(classes, minlength=1).argmax()
     n_uncommon = _count(documents[uncommon]) if uncommon.sum() >= NEEDED else 0
     own, others, n_kinds = _rarest(classes, documents)
     paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
     return (
         paired("lift_over_length", members=_count(documents)),
-        paired("lift_share", members=n_uncommon, methods=n_classifiers),
+        paired("lift_share", members=n_uncommon),
         # Each category has an interval of its own, as if it were a method: the rarest stands for all.
-        Units("worst_class", "difference", UNIT, own, others, methods=n_kinds * n_classifiers, about_text=True),
+        Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
         _target_gain(corpus, spans, uncommon),
     )
 
@@ -200,13 +284,6 @@ def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bool
             held[split].add(span.document)
     members, others = (len(held[split]) for split in AUDITED)
     return Units(EXCESS[0], "difference", UNIT, members, others, methods=len(EXCESS))
-
-
-def _documents(corpus: Corpus, spans: tuple[RedactedSpan, ...]) -> Ints:
-    """A number for each value's document, the same for those that are never divided."""
-    names = sorted({span.document for span in spans})
-    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
-    return np.array([groups[span.document] for span in spans], np.int64)
 
 
 def _count(documents: Ints) -> int:

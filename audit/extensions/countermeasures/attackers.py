@@ -19,10 +19,7 @@ import numpy as np
 from audit.arrays import Ints
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import ADD_VALUES, NOT_REDACTED, STATE_IT
-from audit.attacks.redaction.classifiers import fit
-from audit.attacks.redaction.embedding import EmbeddingName
-from audit.attacks.redaction.folds import blind, features_of
-from audit.attacks.redaction.measures import macro_f1
+from audit.attacks.redaction.contexts import features_of, fit, predict_blindly
 from audit.attacks.redaction.samples import Samples, samples_of
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Mask
@@ -37,15 +34,11 @@ from audit.measurements import ALPHAS, Estimate
 from audit.stats.intervals import cluster_sums, proportion
 from audit.stats.rates import net
 from audit.stats.resampling import sign_flip
-from audit.targets.embedder import load_embedder
-from audit.targets.interface import Target
-from audit.targets.opening import device_named
 from audit.targets.utility import estimate
 
 COMPARISON = "comparison.json"
 DATA = "data"
 UNIT = "values"
-CLASSIFIER = "linear-svm"
 N_FOLDS = 5
 """Of the cross-validation by document."""
 Text = Literal["clean", "evaded", "folded"]
@@ -78,7 +71,6 @@ class Attacked:
     Attributes:
         attacker: name, training and test text, and whether the countermeasure is known.
         accuracy: share of values whose category is named.
-        macro_f1: mean over categories of F1.
         lift: accuracy over naming the commonest category.
         lift_over_length: accuracy over seeing only how long values are.
         change: `lift` (and as much of accuracy) after minus before, paired; None without the countermeasure.
@@ -87,7 +79,6 @@ class Attacked:
 
     attacker: Attacker
     accuracy: Estimate
-    macro_f1: Estimate
     lift: Estimate
     lift_over_length: Estimate
     change: Estimate | None = None
@@ -100,8 +91,6 @@ class Evaluation:
 
     Attributes:
         mask: how values are hidden: the manifest's.
-        classifier: one of `audit.attacks.redaction.classifiers.CLASSIFIERS`.
-        embedding: what contexts become numbers by, as `audit.attacks.redaction.embedding` calls it.
         n_folds: of the cross-validation by document.
         seed: of everything random.
         attacked: by whoever reads the documents as they were first, with whom all others are compared.
@@ -111,8 +100,6 @@ class Evaluation:
     """
 
     mask: Mask
-    classifier: str
-    embedding: str
     n_folds: int
     seed: int
     attacked: tuple[Attacked, ...]
@@ -126,9 +113,7 @@ def rewrite_and_measure(
     out: Path,
     *,
     defense: DataDefense = EVASION_DEFENSE,
-    embedder: Path | None = None,
     seed: int = 0,
-    device: str = "auto",
     progress: Progress = SILENT,
 ) -> Evaluation:
     """Write a rewritten copy of a data set to `out`/data, measure both, and write `out`/comparison.json.
@@ -137,15 +122,12 @@ def rewrite_and_measure(
         data_dir: a data set that says how its values are hidden ([redaction] in manifest.toml).
         out: may exist, but without data/.
         defense: the one that rewrites the data set.
-        embedder: a folder of sentence-transformers; None: TF-IDF.
         seed: of everything random.
-        device: of the embedder.
         progress: of every fold.
 
     Raises:
         ManifestError: the data set is broken or not UTF-8, no value is redacted, or nothing is rewritten.
         UsageError: `out`/data holds something.
-        TargetError: the embedder cannot be loaded.
         EngineError: the files cannot be written.
     """
     check_destination(out / DATA)
@@ -158,16 +140,14 @@ def rewrite_and_measure(
         raise ManifestError(*defense.nothing)
     assert corpus.manifest.redaction is not None  # `lacks` says so first
     mask = corpus.manifest.redaction.mask
-    model = None if embedder is None else load_embedder(embedder, device_named(device))
     clean = samples_of(corpus, mask, N_FOLDS)
     texts = {text: replace(clean, spans=spans) for text, spans in readings(corpus.documents, mask, defense).items()}
     opponents = attackers(defense)
-    predicted = _predict(opponents, texts, model, seed, progress)
+    predicted = _predict(opponents, texts, seed, progress)
     predicted |= _predict_blindly(samples_of(corpus, "length", N_FOLDS))
     attacked = _attacked(opponents, clean, predicted, np.random.default_rng(seed))
     recommended, sentence = verdict(attacked, cost, defense)
-    embedding = "tfidf" if embedder is None else "embedder"
-    found = Evaluation(mask, CLASSIFIER, embedding, N_FOLDS, seed, attacked, cost, recommended, sentence)
+    found = Evaluation(mask, N_FOLDS, seed, attacked, cost, recommended, sentence)
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / COMPARISON, (json.dumps(dataclasses.asdict(found), indent=1) + "\n").encode())
     # Last: where it is, nothing is left to do, and a run that was killed before goes on.
@@ -245,14 +225,9 @@ def readings(
 
 
 def _predict(
-    opponents: Sequence[Attacker],
-    texts: Mapping[Text, Samples],
-    embedder: Target | None,
-    seed: int,
-    progress: Progress,
+    opponents: Sequence[Attacker], texts: Mapping[Text, Samples], seed: int, progress: Progress
 ) -> dict[str, Ints]:
     """Predict the category of every value, by the attacker's name: (n_values,) indices."""
-    embedding: EmbeddingName = "tfidf" if embedder is None else "embedder"
     predicted = {attacker.name: np.zeros(len(texts["clean"]), np.int64) for attacker in opponents}
     by_training: dict[Text, list[Attacker]] = {}
     for attacker in opponents:
@@ -263,8 +238,8 @@ def _predict(
             training, held = texts[trained].divided(number)
             # One fit for all that is read by this classifier.
             tried = _joined([texts[attacker.tested].divided(number)[1] for attacker in fitted_alike])
-            classes, first, second = features_of(embedder, embedding, CLASSIFIER, training, tried, seed)
-            predictions = np.asarray(fit(CLASSIFIER, first, classes, seed).predict(second))
+            first, second = features_of(training, tried)
+            predictions = np.asarray(fit(first, training.classes, seed).predict(second))
             for index, attacker in enumerate(fitted_alike):
                 own = predictions[index * len(held) : (index + 1) * len(held)]
                 predicted[attacker.name][texts["clean"].folds == number] = own
@@ -288,7 +263,7 @@ def _predict_blindly(samples: Samples) -> dict[str, Ints]:
     predicted = {who: np.zeros(len(samples), np.int64) for who in ("length", "prior")}
     for number in range(N_FOLDS):
         training, held = samples.divided(number)
-        for who, categories in blind(training, held).items():
+        for who, categories in predict_blindly(training, held).items():
             predicted[who][samples.folds == number] = categories
     return predicted
 
@@ -308,12 +283,10 @@ def _attacked(
     rows = []
     for attacker in opponents:
         name = attacker.name
-        f1 = macro_f1(classes, predicted[name], documents, rng)
         rows.append(
             Attacked(
                 attacker,
                 estimate(f"accuracy.{name}", proportion(right[name], documents, alphas=ALPHAS), UNIT, prior, "chance"),
-                replace(estimate(f"macro_f1.{name}", f1, UNIT, 0.0, "chance"), null=None, null_kind=None),
                 over(name, "lift", "prior"),
                 over(name, "lift_over_length", "length"),
             )

@@ -134,9 +134,9 @@ def defend(
         raise UsageError(f"{shown}: of differential privacy, not of {', '.join(names)}", "docaudit defend dp")
     check_folder("--out", out)
     if len(names) == 1 and isinstance(chosen[0], DataDefense):
-        if evidence is not None:
-            raise UsageError(f"--evidence: {names[0]} audits no model and keeps none")
-        _rewrite(chosen[0], folders, out, named_paths(reference), seed, device)
+        if evidence is not None or reference:
+            raise UsageError(f"--evidence, --reference: {names[0]} audits no model")
+        _rewrite(chosen[0], folders, out, seed)
         return
     if len(folders) != 2:
         raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
@@ -170,19 +170,13 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _rewrite(
-    defense: DataDefense, folders: Sequence[Path], out: Path, references: dict[str, list[Path]], seed: int, device: str
-) -> None:
+def _rewrite(defense: DataDefense, folders: Sequence[Path], out: Path, seed: int) -> None:
     from audit.extensions.countermeasures.attackers import rewrite_and_measure
 
-    embedders = references.pop("embedder", [])
-    if len(folders) != 1 or references or len(embedders) > 1:
-        raise UsageError(f"{defense.name} takes DATA_DIR alone, and at most --reference embedder=PATH")
-    embedder = next(iter(embedders), None)
+    if len(folders) != 1:
+        raise UsageError(f"{defense.name} takes DATA_DIR alone")
     with console.Reporter() as progress:
-        evaluation = rewrite_and_measure(
-            folders[0], out, defense=defense, embedder=embedder, seed=seed, device=device, progress=progress
-        )
+        evaluation = rewrite_and_measure(folders[0], out, defense=defense, seed=seed, progress=progress)
     _show_evaluation(evaluation, out)
 
 
@@ -231,14 +225,14 @@ def _show_evaluation(evaluation: Evaluation, out: Path) -> None:
     rows = [
         (
             one.attacker.words,
-            *map(console.format_estimate, (one.accuracy, one.macro_f1, one.lift)),
+            *map(console.format_estimate, (one.accuracy, one.lift)),
             _format(one.change),
             "-" if one.p is None else f"{one.p:.4f}",
         )
         for one in evaluation.attacked
     ]
-    title = f"What redactions give away (mask {evaluation.mask}, {evaluation.classifier} on {evaluation.embedding})"
-    console.show_table(title, ("", "accuracy", "macro-F1", "lift", "change", "p"), rows)
+    title = f"What redactions give away (mask {evaluation.mask})"
+    console.show_table(title, ("", "accuracy", "lift", "change", "p"), rows)
     cost = evaluation.cost
     if cost.answers:
         console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")

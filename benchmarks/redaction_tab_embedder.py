@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ import transformers
 from audit.cards import TargetCard
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
-from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.memory import place
 from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
@@ -27,7 +26,6 @@ from audit.targets.checkpoint.weights import load_model, not_finite
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
-from audit.targets.interface import Embed, Query, type_asked
 
 Pooling = Literal["mean", "cls"]
 
@@ -148,8 +146,6 @@ def _json(path: Path) -> Any:
         raise TargetError(f"{path}: not readable as JSON") from None
 
 
-A = TypeVar("A")
-
 TASK = "sentence embedding"
 ENCODERS = {
     # `base_model` of a bare encoder is the encoder itself.
@@ -169,7 +165,7 @@ _TRAINED_TOGETHER = 4
 
 
 class EmbedderTarget:
-    """Answers `Embed`; implements `audit.targets.interface.Target`.
+    """A loaded sentence embedder.
 
     Args:
         model: the bare encoder, loaded; put into evaluation mode here.
@@ -187,20 +183,13 @@ class EmbedderTarget:
         self.tokenizer = tokenizer
         self.reading = reading
         self.card = card
-        self.answers: frozenset[type[Query[Any]]] = frozenset({Embed})
         family = ENCODERS[model.config.model_type]
         self._pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
         self.forward = Forward(model, family, self._pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device])
 
-    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
-        """See `Target.ask`.
-
-        Raises:
-            ValueError: a query that is not `Embed`.
-        """
-        if type_asked(self, queries) is None:
-            return []
-        texts = self._read([query.text for query in cast("Sequence[Embed]", queries)])
+    def embed(self, distinct: Sequence[str]) -> list[Any]:
+        """The embedding of each text: (n_dimensions,); of unit length where the model says so."""
+        texts = self._read(distinct)
         answers: list[Any] = [None] * len(texts)
         with torch.inference_mode():
             for rows, states in self.forward.hidden([len(text.ids) for text in texts], texts.__getitem__):
@@ -208,7 +197,7 @@ class EmbedderTarget:
                 vectors = self._pooled(own, [len(texts[row].ids) for row in rows]).numpy()
                 for row, vector in zip(rows, vectors, strict=True):
                     answers[row] = vector
-        return cast("list[A]", answers)
+        return answers
 
     def vectors(self, texts: Sequence[str]) -> torch.Tensor:
         """The embeddings of some texts, (n_texts, n_dimensions), float32; differentiable, for training.
@@ -287,16 +276,6 @@ def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | No
     # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves out.
     card = replace(card, sha256=hashlib.sha256(f"{card.sha256} {reading}".encode()).hexdigest())
     return EmbedderTarget(place(model, device), tokenizer, reading, card, batch_tokens)
-
-
-def files_of_embedder(folder: Path) -> dict[str, Path]:
-    """By path within the folder, the files that decide what an embedder does: a copy of them is the same embedder.
-
-    Raises:
-        TargetError: see `load_embedder`.
-    """
-    pooling = pooling_file(folder)
-    return {**files_of(folder), **({pooling: folder / pooling} if pooling is not None else {})}
 
 
 def _encoder(folder: CheckpointFolder) -> Any:

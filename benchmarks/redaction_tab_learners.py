@@ -16,13 +16,11 @@ from typing import Literal
 import numpy as np
 import torch
 import transformers
+from redaction_tab_embedder import EmbedderTarget, with_model
 from torch import nn
 
 from audit.arrays import Floats, Ints
-from audit.errors import TargetError
 from audit.references.recipes import reproducible
-from audit.targets.embedder import EmbedderTarget, with_model
-from audit.targets.interface import Target
 
 SAME_CLASS = 0.8
 OTHER_CLASS = 0.2
@@ -98,7 +96,7 @@ def pairs(classes: Ints, rng: np.random.Generator) -> Pairs:
 
 
 def tune(
-    embedder: Target,
+    embedder: EmbedderTarget,
     texts: Sequence[str],
     classes: Ints,
     *,
@@ -113,7 +111,7 @@ def tune(
     give the same weights on one machine. The embedder itself stays as it is.
 
     Args:
-        embedder: what `audit.targets.embedder.load_embedder` gives; the copy computes on the same device.
+        embedder: what `load_embedder` gives; the copy computes on the same device.
         texts: (n,) that tune it, all of them; see `choose_texts`.
         classes: (n,) of the texts.
         seed: of the pairs, their order, and dropout.
@@ -122,11 +120,8 @@ def tune(
         batch_size: pairs a step.
 
     Raises:
-        TargetError: the embedder is of another kind.
         ValueError: there is not one class for each text, no class has two texts, or a setting is out of range.
     """
-    if not isinstance(embedder, EmbedderTarget):
-        raise TargetError(f"{embedder.card.architecture} cannot be fine-tuned as a sentence embedder")
     classes = np.asarray(classes, np.int64)
     if classes.shape != (len(texts),):
         raise ValueError("give one class for each text")

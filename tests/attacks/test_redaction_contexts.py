@@ -1,0 +1,118 @@
+"""The classifier of hidden values, and what it is given: everything is fitted on the training fold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import redacted
+from scipy.sparse import csr_array
+
+from audit.attacks.redaction.contexts import (
+    MASKED,
+    dictionary,
+    features_of,
+    fit,
+    layout,
+    lengths,
+    predict_blindly,
+    tfidf,
+    words_of,
+)
+from audit.attacks.redaction.samples import samples_of
+from audit.corpus.bars import LAYOUT
+from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.corpus.redaction import redacted_spans
+
+
+def test_the_linear_svm_predicts_what_it_can_and_the_same_again():
+    rng, classes = np.random.default_rng(0), np.arange(150) % 3
+    rows = csr_array(rng.normal(0, 1, (3, 100))[classes] + rng.normal(0, 0.5, (150, 100)))
+    told, again = (np.asarray(fit(rows[:120], classes[:120], 3).predict(rows[120:])) for _ in range(2))
+    assert (told == classes[120:]).mean() > 0.9
+    assert np.array_equal(again, told)
+    assert fit(rows[:6], np.full(6, 4), 0).predict(rows[:2]).tolist() == [4, 4]
+
+
+def test_who_knows_no_context_names_the_commonest_or_goes_by_length():
+    data = redacted.texts(10, told=False, lengths=True)
+    training, held = samples_of(data, "fixed", 5).divided(0)
+    told = predict_blindly(training, held)
+    assert (told["length"] == held.classes).all()
+    assert set(told["prior"].tolist()) == {int(np.bincount(training.classes).argmax())}
+
+
+def test_what_only_the_held_fold_says_is_no_column():
+    data = redacted.texts(10, told=True)
+    spans = redacted_spans(data.documents, "fixed")
+    training, held = spans[:40], spans[40:]
+    strange = tuple(replace(span, before="Xyzzy plugh ", after=" frotz") for span in held)
+    first, as_it_is = tfidf(training, held)
+    again, changed = tfidf(training, strange)
+    assert (first != again).nnz == 0
+    assert first.shape[1] == as_it_is.shape[1] == changed.shape[1]
+    assert changed.nnz < as_it_is.nnz
+
+
+def test_contexts_without_a_word_are_samples_too():
+    spans = redacted_spans([redacted.document(f"d{n}", [([], "person", ["Xy"], [])]) for n in range(4)], "fixed")
+    empty = tuple(replace(span, before="", after="") for span in spans)
+    first, second = tfidf(empty[:2], empty[2:])
+    assert first.shape[0] == second.shape[0] == 2
+    assert np.isfinite(first.toarray()).all()
+
+
+def test_how_an_annotation_divides_words_does_not_show():
+    assert words_of("in Bonn, (no. 12/3") == words_of("in Bonn , ( no. 12/3")
+    assert words_of("Born 1987 in ****** .") == ["born", "####", "in", MASKED, "."]
+    assert words_of("a ** b") == words_of("a ***** b")
+
+
+def page(number, kind, width):
+    """A page whose value is `width` characters wide; nothing else near it differs from page to page."""
+    # The last line is too far away to be part of the context; it makes pages differ.
+    texts = [("Head", 0, 0), ("line", 50, 0), ("x" * width, 10, 20), (f"Page {number}", 0, 200)]
+    words = tuple(Word(text, (x, y, x + 10.0 * len(text), y + 10)) for text, x, y in texts)
+    entity = Entity("e", kind, kind, (2,))
+    return Document(f"p{number:02}", "member", words, size=(400, 220), entities=(entity,))
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return redacted.corpus([page(n, ("amount", "person")[n % 2], 6 + 9 * (n % 2)) for n in range(60)], "length", "mlm")
+
+
+def test_a_page_gives_its_layout_and_what_fits_under_the_bar(pages):
+    training, held = samples_of(pages, "length", 5).divided(0)
+    names = dictionary(training)
+    # Equal values are one name.
+    assert [len(own) for own in names] == [int(name in ("amount", "person")) for name in CATEGORIES]
+    first, second = layout(training, held)
+    assert first.shape == (len(training), len(LAYOUT) + len(CATEGORIES))
+    assert np.ptp(first[:, LAYOUT.index("width")]) > 0
+    assert np.allclose(first.mean(axis=0), 0)
+    fixed, _ = layout(*samples_of(pages, "fixed", 5).divided(0))
+    assert np.ptp(fixed[:, 2:]) == 0
+    assert np.allclose(lengths(training), lengths(samples_of(pages, "fixed", 5).divided(0)[0]))
+    texts = samples_of(redacted.texts(10, told=True), "length", 5)
+    assert layout(*texts.divided(0)) is None
+    assert lengths(texts)[0].tolist() == [texts.spans[0].n_characters, 0, 0]
+    assert len(second) == len(held)
+
+
+def test_the_width_of_a_bar_tells_what_its_context_does_not(pages):
+    found = redacted.findings(pages)
+    assert redacted.measured(found, "accuracy").value == 1.0
+    assert redacted.measured(found, "accuracy.length-only").value == 1.0
+    assert redacted.count(found, "on pages") == 60
+    fixed = redacted.findings(replace(pages, manifest=redacted.corpus((), "fixed", "mlm").manifest))
+    assert redacted.measured(fixed, "accuracy").value < 0.8
+
+
+def test_features_of_pages_hold_text_and_layout(pages):
+    training, held = samples_of(pages, "length", 5).divided(1)
+    first, second = features_of(training, held)
+    assert first.shape[0] == len(training)
+    assert second.shape == (len(held), first.shape[1])
+    assert first.shape[1] == tfidf(training.spans, held.spans)[0].shape[1] + len(LAYOUT) + len(CATEGORIES)
