@@ -248,15 +248,6 @@ class Timing:
 
 
 @dataclass(frozen=True, config=STRICT)
-class TriedTrials:
-    """The trials of an attack under a bound: how many it left, and how many of these were tried in time."""
-
-    attack: str
-    planned: int
-    tried: int
-
-
-@dataclass(frozen=True, config=STRICT)
 class Bounds:
     """What bounded the trials of a scan beside its budget; set before any outcome was seen.
 
@@ -264,13 +255,11 @@ class Bounds:
         documents: units of member and held-out documents together, at most; None: no bound.
         seconds: for the attacks; None: no bound.
         part: of the units of each side, what was expected to fit into that time.
-        trials: of every attack that was run; fewer tried than planned where the time was up between two blocks.
     """
 
     documents: int | None
     seconds: float | None
     part: float
-    trials: tuple[TriedTrials, ...]
 
 
 @dataclass(frozen=True, config=STRICT)

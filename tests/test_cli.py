@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.engine.journal import Journal
 from audit.errors import EngineError
 from audit.files import write_atomically
 from audit.report.pdf import pdf
@@ -171,51 +170,6 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
     assert result.exit_code == 1
     assert "another scan" in result.output
     assert not (tmp_path / "out" / "record.json").exists()
-
-
-def forge(journal):
-    """Write another outcome into the first line of a journal, with its check sum."""
-    first, *others = journal.read_text().splitlines()
-    entry = json.loads(first)
-    entry["outcome"] = json.loads(json.dumps(entry["outcome"]).replace("true", "false").replace("0.", "1."))
-    entry["check"] = Journal(journal)._check_sum(entry["id"], entry["outcome"])
-    assert json.dumps(entry) != first
-    journal.write_text("\n".join([json.dumps(entry), *others]) + "\n")
-
-
-def test_a_share_of_the_trials_is_asked_again_and_compared_with_the_journal(models, data, tmp_path):
-    out = tmp_path / "out"
-    scan(models, data, out, "--budget", "quick")
-    (out / "report.pdf").unlink()  # it is not drawn here
-    (journal,) = (out / "evidence").glob("journal-*.jsonl")
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    docaudit("attest", out, "--out", tmp_path / "statement")
-    given = ("--model", models["model"], "--data", data, "--reference", f"auxiliary={models['auxiliary']}")
-    again = ("verify", out, "--attestation", tmp_path / "statement", *given, "--sample")
-    result = docaudit(*again, 0.2)
-    assert result.exit_code == 0, result.output
-    assert "trials asked again, each with the outcome it had" in result.output
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before, "nothing is touched"
-    forge(journal)
-    result = docaudit(*again, 1)
-    assert result.exit_code == 10
-    assert "DIFFERS: reconstruction: 1 of " in result.output
-    journal.unlink()
-    assert "has no journal of a scan with this model" in docaudit(*again, 0.01).output
-    assert docaudit("verify", out, "--sample", 0.1).exit_code == 2
-    assert docaudit(*again, 0).exit_code == 2
-
-
-def test_trials_are_drawn_by_lot_and_in_order():
-    from audit.engine.interface import Trial
-    from audit.workflows.asking_again import draw_trials
-
-    trials = [Trial(f"t{number}", "u") for number in range(100)]
-    drawn = draw_trials("membership", trials, 0.05, 0)
-    assert (len(drawn), drawn) == (5, sorted(drawn, key=trials.index))
-    assert drawn != draw_trials("membership", trials, 0.05, 1)
-    assert len(draw_trials("membership", trials[:3], 0.05, 0)) == 1
-    assert draw_trials("membership", trials, 1.0, 0) == trials
 
 
 # The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in samples.

@@ -15,7 +15,7 @@ from audit import policy as policies
 from audit.attacks import TEXTS
 from audit.attacks.battery import BATTERY
 from audit.attacks.canaries.attack import Canaries
-from audit.cards import Bounds, TriedTrials
+from audit.cards import Bounds
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
 from audit.record import AuditRecord, Inapplicable
@@ -79,12 +79,11 @@ def test_findings_about_the_text_do_not_depend_on_the_labels_of_a_model() -> Non
     ("documents", "changes", "outcome"),
     [
         (SMALL, {}, "not run"),
-        (PLENTY, {"bounds": Bounds(40, None, 1.0, (TriedTrials("reconstruction", 40, 40),))}, "undecided"),
-        (PLENTY, {"bounds": Bounds(None, 60.0, 0.2, (TriedTrials("reconstruction", 40, 40),))}, "undecided"),
-        (PLENTY, {"bounds": Bounds(None, 60.0, 1.0, (TriedTrials("reconstruction", 40, 30),))}, "undecided"),
+        (PLENTY, {"bounds": Bounds(40, None, 1.0)}, "undecided"),
+        (PLENTY, {"bounds": Bounds(None, 60.0, 0.2)}, "undecided"),
         (PLENTY, {"share": 0.25}, "undecided"),
         (SMALL, {"share": 0.25}, "not run"),
-        (PLENTY, {"bounds": Bounds(200, None, 1.0, (TriedTrials("reconstruction", 40, 40),))}, "not run"),
+        (PLENTY, {"bounds": Bounds(200, None, 1.0)}, "not run"),
     ],
 )  # fmt: skip
 def test_what_a_bound_left_untried_is_no_lack_of_the_data_set(
@@ -120,9 +119,9 @@ def test_the_step_that_decides_most_counts_the_attacks_own_units(
     ("changes", "tries"),
     [
         ({"share": 0.25}, "with --budget standard"),
-        ({"bounds": Bounds(40, None, 0.2, ())}, "without --documents and --time"),
+        ({"bounds": Bounds(40, None, 0.2)}, "without --documents and --time"),
         (
-            {"share": 0.25, "bounds": Bounds(40, None, 0.2, ())},
+            {"share": 0.25, "bounds": Bounds(40, None, 0.2)},
             "with --budget standard, without --documents and --time",
         ),
     ],

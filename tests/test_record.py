@@ -318,7 +318,6 @@ TEXT_FIELDS = {
     "AuditRecord.battery": "names of attacks",
     "AuditRecord.derived_by": "commands",
     "AuditRecord.untested": "sentences of ours with counts of documents",
-    "TriedTrials.attack": "names of attacks",
     "TargetCard.name": "the last part of the checkpoint's folder, which its owner chose",
     "TargetCard.family": "fixed names",
     "TargetCard.task": "fixed names",

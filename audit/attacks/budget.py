@@ -71,22 +71,6 @@ def halves(documents: int, sides: Sequence[int]) -> list[int]:
     return given
 
 
-def blocks(trials: Sequence[Trial], n: int) -> list[list[Trial]]:
-    """Divide sampled trials into `n` blocks that are alike: the same part of the units of each side, in their order.
-
-    All trials of a unit are in one block; those of `FOLDS` are in the first. Empty blocks are left out.
-    """
-    ranks: dict[str, dict[str, int]] = defaultdict(dict)
-    for trial in trials:
-        own = ranks[side_of(trial.stratum)]
-        own.setdefault(trial.unit, len(own))
-    found: list[list[Trial]] = [[] for _ in range(n)]
-    for trial in trials:
-        own = ranks[side_of(trial.stratum)]
-        found[0 if trial.stratum == FOLDS else own[trial.unit] * n // len(own)].append(trial)
-    return [block for block in found if block]
-
-
 def _kept_units(
     strata: Mapping[str, Sequence[Trial]], seed: int, documents: int | None, part: float
 ) -> dict[str, set[str]]:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataOfRecord, ModelOfRecord, References, named_paths
-from audit.errors import UsageError
+from audit.cli.options import DataOfRecord, ModelOfRecord
 
 EPILOGS = {
     "verify": (
@@ -59,41 +58,16 @@ def verify(
     attestation: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The statement.", show_default="that in DIR")
     ] = None,
-    sample: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Ask this share of the trials again, drawn by lot, and compare each outcome with the journal in "
-            "DIR/evidence; needs --model and --data.",
-            show_default=False,
-        ),
-    ] = None,
-    draw: Annotated[int, typer.Option(min=0, help="Seed of the lot that draws trials.")] = 0,
-    reference: References = None,
-    attack_parameters: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The parameters of attacks that the scan was given.", show_default=False),
-    ] = None,
 ) -> None:
     """Compare a report folder with its attestation, and say what differs, one line each.
 
     Every file is hashed again, the verdict follows anew from the record under the policy that it declares, and what
-    the PDF files embed is compared. With --sample trials are asked again, which needs no trust in whoever signed.
+    the PDF file embeds is compared.
     """
     from audit.workflows import verify as workflow
 
-    if sample is not None and not 0 < sample <= 1:
-        raise UsageError(f"--sample {sample:g}: no share", "a number over 0, up to 1: 0.05 is one trial in twenty")
-    if sample is not None and (model is None or data is None):
-        raise UsageError("--sample asks the model again", "give --model MODEL_DIR and --data DATA_DIR")
     with console.Reporter():
         record, found = workflow.verify(folder, pub, model, data, attestation)
-    if sample is not None and model is not None and data is not None and not found.differences:
-        from audit.workflows.asking_again import SampleOptions, ask_again
-
-        again = SampleOptions(sample, draw, named_paths(reference), attack_parameters)
-        with console.Reporter() as progress:
-            ask_again(folder, record, model, data, again, found, progress)
     console.show_subject(record)
     console.say(*(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes))
     console.say(*(f"DIFFERS: {line}" for line in found.differences))

@@ -19,13 +19,6 @@ EPILOGS = {
 FORMATS = ("text", "json", "markdown")
 
 
-def _evidence(name: str) -> Any:
-    """An option for the evidence of a scan that kept it elsewhere."""
-    return typer.Option(
-        name, metavar="DIR", help="Where that scan kept its evidence.", show_default="evidence/ beside the record"
-    )
-
-
 def diff(
     old: Annotated[
         Path, typer.Argument(metavar="OLD", help="record.json, or the folder a scan wrote.", show_default=False)
@@ -38,8 +31,6 @@ def diff(
             "--format", metavar="NAME[=FILE]", help="text, json or markdown, on standard output or in a file."
         ),
     ] = "text",
-    old_evidence: Annotated[Path | None, _evidence("--old-evidence")] = None,
-    new_evidence: Annotated[Path | None, _evidence("--new-evidence")] = None,
 ) -> None:
     """Compare two scans of the same data: each number better, worse, or cannot be told. Needs no model and no GPU.
 
@@ -55,11 +46,8 @@ def diff(
         raise UsageError(f"--format {output}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE")
     if separator:
         check_file("--format", Path(file))
-    for option, folder in (("--old-evidence", old_evidence), ("--new-evidence", new_evidence)):
-        if folder is not None and not folder.is_dir():
-            raise UsageError(f"{option} {folder}: no such folder", "name the one that was given to docaudit scan")
     with console.Reporter() as progress:
-        found = diff_scans(old, new, policy, progress, old_evidence=old_evidence, new_evidence=new_evidence)
+        found = diff_scans(old, new, policy, progress)
     text = render(found, cast("Any", name), console.width())
     if separator:
         write_output(Path(file), text.encode())

@@ -179,8 +179,7 @@ def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: O
         from audit.workflows.scan import audit_checkpoint
 
         opened = _open(options)
-        tell = console.say if outputs.printed == "text" else console.note
-        result = audit_checkpoint(opened, policy, progress, (lambda _: None) if quiet else tell)
+        result = audit_checkpoint(opened, policy, progress)
     console.warn(*result.warnings)
 
     def in_words() -> None:

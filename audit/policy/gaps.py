@@ -49,25 +49,24 @@ def much_unread(left_out: Mapping[str, int], kept: Mapping[str, int], most: floa
     return None
 
 
-def untried(record: AuditRecord, attack: str, number: Unresolved) -> bool:
+def untried(record: AuditRecord, number: Unresolved) -> bool:
     """True where the data set may hold the units that a number needs, and a bound or budget left them untried."""
     if number.needed is None or min(_sides(record)) < number.needed:
         return False
-    return left_untried(record, attack)
+    return left_untried(record)
 
 
-def left_untried(record: AuditRecord, attack: str) -> bool:
-    """True where a bound or the budget left untried what the data set holds for an attack."""
-    return record.share < 1 or bounded(record, attack)
+def left_untried(record: AuditRecord) -> bool:
+    """True where a bound or the budget left untried what the data set holds."""
+    return record.share < 1 or bounded(record)
 
 
-def bounded(record: AuditRecord, attack: str) -> bool:
-    """True where a bound (--documents, --time) left untried what the data set holds for an attack."""
+def bounded(record: AuditRecord) -> bool:
+    """True where a bound (--documents, --time) left untried what the data set holds."""
     bounds = record.bounds
     if bounds is None:
         return False
-    short = any(one.tried < one.planned for one in bounds.trials if one.attack == attack)
-    return short or bounds.part < 1 or (bounds.documents is not None and bounds.documents < sum(_sides(record)))
+    return bounds.part < 1 or (bounds.documents is not None and bounds.documents < sum(_sides(record)))
 
 
 def _sides(record: AuditRecord) -> list[int]:

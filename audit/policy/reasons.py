@@ -121,7 +121,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Comple
     if measured.inapplicable:
         return _inapplicable(record, policy, limit, measured.reason)
     needed = f"; {measured.needed} would be needed" if measured.needed else ""
-    if limit.metric not in result.about_text and untried(record, result.attack, measured):
+    if limit.metric not in result.about_text and untried(record, measured):
         reason = f"{measured.reason} (n = {measured.n}{needed}), of those that were tried"
         return _undecided(limit, reason, ALL, "unresolved")
     remedy = MORE
@@ -141,14 +141,14 @@ def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Dec
     if limit.holds != "lower" or limit.max is None or measured.n > limit.max:
         return None
     reason = f"{measured.n} {measured.unit} were tried, so that the count can not exceed {limit.max:g}"
-    left = left_untried(record, limit.attack)
+    left = left_untried(record)
     return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
 
 
 def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     """Send for more documents only where all that the data set holds were tried; what is unresolved knows its need."""
     more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
-    if not more or decision.about_text or not left_untried(record, decision.limit.attack):
+    if not more or decision.about_text or not left_untried(record):
         return decision
     return replace(decision, remedy=ALL)
 

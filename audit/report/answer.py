@@ -191,7 +191,7 @@ def _rest(record: AuditRecord, left: Sequence[Decision]) -> str:
     there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
     options = [
         *(["with --budget standard"] if record.share < 1 else ()),
-        *(["without --documents and --time"] if any(bounded(record, one.limit.attack) for one in left) else ()),
+        *(["without --documents and --time"] if bounded(record) else ()),
     ]
     if not options:
         return ""

@@ -240,10 +240,6 @@ def amount(record: AuditRecord, result: Completed) -> str:
     for one in result.coverage:
         if one.category == "all":
             return f"{one.attacked:,} of {one.total:,} {one.unit} of training"
-    if record.bounds is not None:
-        for bounded in record.bounds.trials:
-            if bounded.attack == result.attack:
-                return f"{bounded.tried:,} of {bounded.planned:,} trials"
     measured = plainest(result)
     return "" if measured is None else f"{measured.n:,} {measured.unit}"
 

@@ -22,8 +22,15 @@ from audit.report.comparison import Effect
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
-from audit.workflows.changes import completed, effect_of, measurement, why_missing
-from audit.workflows.comparable import differences, notes_on, other_reference
+from audit.workflows.changes import (
+    completed,
+    differences,
+    effect_of,
+    measurement,
+    notes_on,
+    other_reference,
+    why_missing,
+)
 from audit.workflows.gate import load_policy
 from audit.workflows.unit_scores import read_scores
 
@@ -38,9 +45,6 @@ def diff_scans(
     new: Path,
     policy: str = "default",
     progress: Progress = SILENT,
-    *,
-    old_evidence: Path | None = None,
-    new_evidence: Path | None = None,
 ) -> ScanDiff:
     """Compare two scans.
 
@@ -49,19 +53,16 @@ def diff_scans(
         new: the same of the other.
         policy: whose limits are among the numbers; a shipped one or a file.
         progress: advanced by every attack.
-        old_evidence: the folder where the old scan kept its evidence; None: evidence/ beside the record.
-        new_evidence: that of the new scan.
 
     Raises:
         DocauditError: a record or the policy cannot be read, or the scans differ in more than the model.
     """
     chosen = load_policy(policy, complete=False)
-    kept = old_evidence or evidence_of(old), new_evidence or evidence_of(new)
-    return compare((read_record(old), read_record(new)), kept, chosen, progress)
+    return compare((read_record(old), read_record(new)), (evidence_of(old), evidence_of(new)), chosen, progress)
 
 
 def evidence_of(path: Path) -> Path:
-    """The folder where the scan of a record kept its evidence, unless it was told another."""
+    """The folder where the scan of a record kept its evidence, unless `--evidence` named another."""
     return (path if path.is_dir() else path.parent) / EVIDENCE
 
 

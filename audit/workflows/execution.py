@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -55,8 +55,9 @@ def collect_outcomes(
     filled: LoadedReferences,
     trials: Sequence[Trial],
     progress: Progress,
+    origin: Origin | None = None,
 ) -> list[Json]:
-    """The outcome of every trial, in trial order, from the journal where it is known.
+    """Collect the outcome of every trial, in trial order, from the journal where it holds one.
 
     Args:
         opened: the scan.
@@ -65,24 +66,7 @@ def collect_outcomes(
         filled: the references.
         trials: what to try.
         progress: advanced by every outcome.
-    """
-    outcomes = collect_blocks(opened, attack, target, filled, [trials], progress, lambda: True)
-    return [outcomes[trial.id] for trial in trials]
-
-
-def collect_blocks(
-    opened: ScanSetup,
-    attack: Attack,
-    target: Checkpoint,
-    filled: LoadedReferences,
-    blocks: Sequence[Sequence[Trial]],
-    progress: Progress,
-    goes_on: Callable[[], bool],
-    origin: Origin | None = None,
-) -> dict[str, Json]:
-    """The same of whole blocks, by trial: none is begun from the first one on before which `goes_on` refuses.
-
-    `origin` is told how many outcomes there are, and how many of them earlier runs computed.
+        origin: counts the outcomes, and those among them that earlier runs computed.
     """
     options = opened.options
     loaded = _LoadedModel.of(target)
@@ -90,23 +74,17 @@ def collect_blocks(
     declared = None if origin is None else origin.policy
     kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, declared)
     journal = kept.journal
-    known = {*journal.outcomes}
-    todo = [[trial for trial in block if trial.id not in journal.outcomes] for block in blocks]
-    progress.stage(attack.name, sum(map(len, todo)))
-    found: dict[str, Json] = {}
-    for number, (block, missing) in enumerate(zip(blocks, todo, strict=True)):
-        if number and not goes_on():
-            break
-        # Closed at once when the journal fails: an engine may hold processes and files.
-        with closing(_engine(opened).run(work_source(opened, attack, target, filled), missing)) as done:
-            for trial_id, outcome in done:
-                journal.append(trial_id, outcome)
-                progress.advance()
-        journal.sync()
-        found |= {trial.id: journal.outcomes[trial.id] for trial in block}
+    todo = [trial for trial in trials if trial.id not in journal.outcomes]
+    progress.stage(attack.name, len(todo))
+    # Closed at once when the journal fails: an engine may hold processes and files.
+    with closing(_engine(opened).run(work_source(opened, attack, target, filled), todo)) as done:
+        for trial_id, outcome in done:
+            journal.append(trial_id, outcome)
+            progress.advance()
+    journal.sync()
     if origin is not None:
-        origin.add(len(found), len(known & found.keys()), kept)
-    return found
+        origin.add(len(trials), len(trials) - len(todo), kept)
+    return [journal.outcomes[trial.id] for trial in trials]
 
 
 @dataclass(frozen=True)

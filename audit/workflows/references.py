@@ -132,20 +132,6 @@ def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     return tuple(missing(needs_of(checked, options.data_dir, options.model_dir, options.references)))
 
 
-def attacks_with_references(opened: ScanSetup) -> frozenset[str]:
-    """Name the attacks that can be put to the model and for whose references somebody named a folder."""
-    case = Case(opened.defended(opened.target), opened.corpus)
-    named = opened.corpus.manifest.references
-    given = {*opened.options.references, *(name for name in REFERENCE_NAMES if getattr(named, name))}
-    if "pretrained" in given:
-        given.add("auxiliary")  # trained from it
-    return frozenset(
-        attack.name
-        for attack in opened.attacks
-        if why_inapplicable(attack, case) is None and given.issuperset(attack.needs)
-    )
-
-
 def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> tuple[ReferenceNeed, ...]:
     """List the references that the attacks which apply to a checked model take."""
     target, corpus = checked.target, checked.corpus

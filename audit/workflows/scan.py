@@ -20,7 +20,7 @@ from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack, confounded_by_copies, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
-from audit.cards import DeclaredPolicy
+from audit.cards import Bounds, DeclaredPolicy
 from audit.case import Case
 from audit.corpus.canaries.loss_proof import read_proof
 from audit.corpus.near_copies import counts_left_out
@@ -36,12 +36,10 @@ from audit.report.revealed import write_owner
 from audit.targets.opening import environment
 from audit.targets.unread import count_questions
 from audit.targets.utility import usefulness
-from audit.workflows.bounded import Bound, bound_scan, collect
 from audit.workflows.execution import choose_number_format, collect_outcomes, width_of
 from audit.workflows.folders import claim_folder
-from audit.workflows.journal import now
+from audit.workflows.journal import Origin, now
 from audit.workflows.options import REFERENCES_FOLDER
-from audit.workflows.plan.audit import outlook
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
 from audit.workflows.unit_scores import write_scores
@@ -72,27 +70,20 @@ class Labelled:
         self.progress.advance(steps)
 
 
-def audit_checkpoint(
-    opened: ScanSetup, policy: Policy, progress: Progress, tell: Callable[[str], None] = lambda _: None
-) -> ScanResult:
+def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> ScanResult:
     """Run one scan, judge it and write all its files into its folder.
 
     Args:
         opened: the scan.
         policy: what it is judged by.
         progress: of every trial.
-        tell: told what a bounded scan can decide, before any trial.
 
     Raises:
         DocauditError: the audit could not go on.
     """
     out, options = opened.options.out, opened.options
     with claim_folder(out, options.evidence):
-        bound = bound_scan(opened, progress)
-        if options.documents is not None or options.seconds is not None:
-            for line in outlook(opened, policy, bound.opened.part):
-                tell(line)
-        record = run_scan(opened, progress, bound, policy)
+        record = run_scan(opened, progress, policy)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
             warnings = write_report(record, verdict, policy, out)
@@ -110,9 +101,7 @@ def declare(policy: Policy) -> DeclaredPolicy | None:
     return None if origin is None else DeclaredPolicy(policy.name, origin.sha256, origin.shipped, origin.toml)
 
 
-def run_scan(
-    opened: ScanSetup, progress: Progress, bound: Bound | None = None, policy: Policy | None = None
-) -> AuditRecord:
+def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
     `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure of one stops none of
@@ -122,26 +111,32 @@ def run_scan(
         DocauditError: the audit itself could not go on.
     """
     started, clock = now(), time.monotonic()
-    bound = bound_scan(opened, progress) if bound is None else bound
     declared = None if policy is None else declare(policy)
-    bound.origin.policy = None if declared is None else declared.sha256
-    opened = bound.opened
+    origin = Origin(None if declared is None else declared.sha256)
+    if opened.options.seconds is not None:
+        from audit.workflows.plan.timing import fit_time
+
+        opened = fit_time(opened, progress)
     options, target, corpus = opened.options, opened.target, opened.corpus
     progress.stage("usefulness")
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
     references = cache(lambda: _fill(opened, progress))
     with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
-        results = tuple(_run_attack(bound, attack, references, recovered, progress) for attack in opened.attacks)
+        results = tuple(
+            _run_attack(opened, origin, attack, references, recovered, progress) for attack in opened.attacks
+        )
     ran = any(isinstance(one, Completed) for one in results)
     whole = _check_scan(opened, references(), progress) if ran and target.card.is_model else ScanChecks()
     try:
         refuse_changed(opened)
     except TargetError:
         # Another scan would take their outcomes for those of the files that were hashed.
-        for journal in bound.origin.journals:
+        for journal in origin.journals:
             journal.path.unlink(missing_ok=True)
         raise
+    is_bounded = options.documents is not None or options.seconds is not None
+    bounded = Bounds(options.documents, options.seconds, opened.part) if is_bounded else None
     record = AuditRecord(
         schema_version=1,
         target=target.card,
@@ -161,11 +156,11 @@ def run_scan(
         checks=whole.checks,
         untested=whole.untested,
         environment=environment(target),
-        timing=bound.origin.timing(started, now(), round(time.monotonic() - clock, 3)),
+        timing=origin.timing(started, now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
         dp=opened.dp,
-        bounds=bound.card(),
+        bounds=bounded,
         policy=declared,
         audit=opened.corpus.manifest.audit,
     )
@@ -223,14 +218,14 @@ def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
 
 
 def _run_attack(
-    bound: Bound,
+    opened: ScanSetup,
+    origin: Origin,
     attack: Attack,
     references: Callable[[], LoadedReferences],
     recovered: list[Json],
     progress: Progress,
 ) -> AttackResult:
     """One attack's result, whatever happens."""
-    opened = bound.opened
     reason = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
     if reason is not None:
         return Inapplicable(attack.name, text_of(attack.name).names, reason)
@@ -241,7 +236,7 @@ def _run_attack(
                 return Skipped(
                     attack.name, text_of(attack.name).names, f"it needs a reference ({need})", filled.missing[need]
                 )
-        return _measure(bound, attack, filled, recovered, progress)
+        return _measure(opened, origin, attack, filled, recovered, progress)
     except ManifestError as error:
         # One document that cannot be used any more, however late that shows, ends one attack.
         return _record_failure(opened, attack, error)
@@ -259,9 +254,14 @@ def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Fail
 
 
 def _measure(
-    bound: Bound, attack: Attack, filled: LoadedReferences, recovered: list[Json], progress: Progress
+    opened: ScanSetup,
+    origin: Origin,
+    attack: Attack,
+    filled: LoadedReferences,
+    recovered: list[Json],
+    progress: Progress,
 ) -> AttackResult:
-    opened, options = bound.opened, bound.opened.options
+    options = opened.options
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     everything = attack.trials(case)
     if not everything:
@@ -273,7 +273,7 @@ def _measure(
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     proof = read_proof(options.model_dir, opened.corpus)
     case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
-    trials, outcomes = collect(bound, attack, checkpoint, filled, trials, progress)
+    outcomes = collect_outcomes(opened, attack, checkpoint, filled, trials, progress, origin)
     progress.stage(f"{attack.name}: measuring")
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     findings = attack.measure(case, trials, outcomes, rng, progress)

@@ -326,7 +326,7 @@ def test_a_quick_scan_says_on_page_one_how_much_it_used() -> None:
     held = record.corpus.documents["member"]
     assert f"Reconstruction of blacked-out values, 150 of {held}, 320 of 1,280 fields." in first
     assert "Quick scan" not in page_one(examples.judged(dataclasses.replace(record, share=1.0, budget="standard")))
-    bounded = dataclasses.replace(record, share=1.0, budget="standard", bounds=Bounds(40, None, 0.5, ()))
+    bounded = dataclasses.replace(record, share=1.0, budget="standard", bounds=Bounds(40, None, 0.5))
     assert "A part was tried. A bound was set." in page_one(examples.judged(bounded))
 
 

@@ -11,7 +11,7 @@ from example_records import Case
 from toy_attack import TEXT
 
 from audit.attacks import TEXTS
-from audit.cards import AuditSheet, Bounds, TriedTrials
+from audit.cards import AuditSheet
 from audit.measurements import Coverage, Unresolved
 from audit.policy import Limit
 from audit.record import Completed, LeftOut, Skipped
@@ -108,13 +108,6 @@ def test_the_threat_model_has_access_knowledge_and_the_records_own_cost() -> Non
     assert found.access == "the model’s weights"
     assert "a public language model" in found.knowledge
     assert "128 candidates a word piece; 8 attempts a value" in found.cost
-
-
-def test_the_cost_under_a_bound_is_what_was_tried_of_what_was_planned() -> None:
-    record, *_ = examples.violated()
-    bounds = Bounds(None, 60.0, 0.5, (TriedTrials("reconstruction", 400, 123),))
-    case = examples.judged(dataclasses.replace(record, bounds=bounds))
-    assert view(case).threats[0].cost.startswith("123 of 400 trials")
 
 
 def test_the_ratio_counts_every_declared_document_of_training() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
@@ -19,11 +18,8 @@ from audit.files import check_file, write_atomically
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
 from audit.workflows.plan.costs import Cost, at_most
-from audit.workflows.plan.limits import LimitPlan, Plan, plan_limits
+from audit.workflows.plan.limits import Plan, plan_limits
 from audit.workflows.plan.summary import as_json
-
-if TYPE_CHECKING:
-    from audit.workflows.setup import ScanSetup
 
 
 def plan_audit(
@@ -131,36 +127,3 @@ def blind_checks(
     attacks = [kind.preset(budget) for kind in BATTERY if kind.name in fed]
     checks = {attack.name: attack.blind_baseline(corpus, SHARES[budget], progress) for attack in attacks}
     return {name: blind for name, blind in checks.items() if blind is not None}
-
-
-def outlook(opened: ScanSetup, policy: Policy, part: float) -> Iterator[str]:
-    """Say which limits the documents of a bounded scan can meet.
-
-    Args:
-        opened: the scan.
-        policy: the one that it is judged by.
-        part: of the units of each side that is tried.
-    """
-    from audit.workflows.references import attacks_with_references
-
-    corpus, options = opened.corpus, opened.options
-    costs = at_most(corpus, options.budget, options.documents, part)
-    running = attacks_with_references(opened)
-    limits = [
-        limit if limit.attack in running else replace(limit, outcome="lacks")
-        for limit in plan_limits(corpus, policy, options.budget, costs, {}, opened.copies).limits
-        if not limit.about_text
-    ]
-    yield from sentences(limits, costs, options.documents, part)
-
-
-def sentences(limits: Sequence[LimitPlan], costs: Sequence[Cost], documents: int | None, part: float) -> Iterator[str]:
-    """The same from limits that were planned."""
-    n = documents if documents is not None else max((sum(cost.reached) for cost in costs), default=0)
-    resolved = [one for one in limits if one.resolution is not None and one.outcome not in ("lacks", "inapplicable")]
-    able = [one for one in resolved if one.outcome == "decides"]
-    bound = f"{n} documents" if documents is not None else f"the {100 * part:.0f} % of the documents that fit"
-    if able:
-        yield f"With {bound} {len(able)} of {len(limits)} limits can be met."
-    else:
-        yield f"With {bound} no limit can be met: this is a first look, and passes nothing."

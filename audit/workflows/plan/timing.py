@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import signal
 import threading
 import time
@@ -18,6 +20,8 @@ from audit.attacks.interface import Attack
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
+from audit.errors import EngineError
+from audit.files import write_atomically
 from audit.references.public_model import provide
 from audit.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import AttackWork, wanted_format
@@ -55,18 +59,39 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     return tuple(costs)
 
 
-def part_in(seconds: float, expected: float) -> float:
-    """Give the part of the units of each side whose trials fit into the time, in (0, 1]."""
-    return min(1.0, USED * seconds / max(1e-9, expected))
+def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
+    """Choose the part of the units of each side whose trials are expected to fit into the time of a scan.
+
+    The part is chosen once: it is stored in `evidence/`, which must exist, and read again by the same scan.
+
+    Raises:
+        EngineError: the stored part cannot be read.
+    """
+    options = opened.options
+    if options.seconds is None:
+        return opened
+    card, settings = opened.target.card, (options.seed, options.seconds, options.documents, options.defense)
+    depends_on = repr((card.sha256, opened.corpus.sha256, opened.budget, settings, opened.attacks))
+    path = options.evidence / f"time-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}.json"
+    if options.fresh or not path.exists():
+        part = part_in(options.seconds, time_attacks(opened, progress))
+        write_atomically(path, json.dumps(part).encode(), mode=0o600)
+    try:
+        return replace(opened, part=float(json.loads(path.read_bytes())))
+    except (OSError, ValueError, TypeError):
+        raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
+
+
+def part_in(seconds: float, costs: Sequence[Cost]) -> float:
+    """Return the part of the units of each side whose trials fit into the time, in (0, 1]."""
+    return min(1.0, USED * seconds / max(1e-9, sum(cost.seconds or 0.0 for cost in costs)))
 
 
 def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...]:
-    """Give the costs of a scan whose time is bounded, from those of the whole one."""
-    seconds = opened.options.seconds
-    if seconds is None:
+    """Return the costs of a scan whose time is bounded, from those of the whole one."""
+    if opened.options.seconds is None:
         return tuple(costs)
-    part = part_in(seconds, sum(cost.seconds or 0.0 for cost in costs))
-    smaller = replace(opened, part=part)
+    smaller = replace(opened, part=part_in(opened.options.seconds, costs))
     return tuple(_bounded(smaller, attack, cost) for attack, cost in zip(opened.attacks, costs, strict=True))
 
 
