@@ -196,7 +196,7 @@ class CorpusCard:
 class Environment:
     """Where the audit ran, in general terms, and the versions that matter.
 
-    `batch_tokens` (padded tokens of a forward pass of the target, as a probe found them or the user asked),
+    `batch_tokens` (padded tokens of a forward pass of the target, as the device allows or the user asked),
     `batches_lowered` (how often they were halved since, because memory ran out in this process) are given on GPUs,
     where results depend on them in the last bits; `batch_rows` (samples of a forward pass) of every model that answers
     questions. `ocr` is the program that proves that an answer is off a page, when it is there.

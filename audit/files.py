@@ -54,11 +54,6 @@ def refuse_boundless(path: Path) -> None:
         raise OSError(errno.EFBIG, f"larger than {most} MiB, the most that is read of such a file")
 
 
-def is_endless(path: Path) -> bool:
-    """True for a pipe, a socket or a device: what reads it may wait for ever."""
-    return path.exists() and not (path.is_file() or path.is_dir())
-
-
 def read_toml(content: bytes) -> dict[str, Any]:
     """Read TOML.
 

@@ -1,8 +1,7 @@
-"""Scans of models that do not fit into memory together, of weights in another format, and of adapters."""
+"""Scans of weights in another format, and of adapters."""
 
 from __future__ import annotations
 
-import gc
 import json
 import shutil
 from dataclasses import replace
@@ -23,8 +22,6 @@ from audit.errors import UsageError
 from audit.record import Completed
 from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint import memory
-from audit.targets.checkpoint.memory import RESIDENTS
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
@@ -52,25 +49,6 @@ def scan(asked: Path, out: Path, *more: object) -> tuple[Any, Any]:
     result = docaudit("scan", asked / "model", asked / "data", *chosen, *references, *more)
     assert result.exit_code in (0, 10, 11), result.output
     return records.read(out), result
-
-
-def test_a_scan_with_one_large_model_in_memory_at_a_time_finds_the_same(
-    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together, result = scan(asked, tmp_path / "together")
-    assert "in turn" not in result.output
-    gc.collect()
-    monkeypatch.setattr(RESIDENTS, "large", 1000)
-    monkeypatch.setattr(RESIDENTS, "dropped", 0)
-    monkeypatch.setattr(RESIDENTS, "most", 0)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 0.0)
-    in_turn, result = scan(asked, tmp_path / "turn")
-    assert RESIDENTS.most == 1
-    assert "read from disk in turn" in result.output
-    assert [one.measurements for one in in_turn.attacks] == [one.measurements for one in together.attacks]
-    # Every round of all trials reads each model once, and not every trial.
-    assert RESIDENTS.dropped < 40
-    gc.collect()
 
 
 def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(

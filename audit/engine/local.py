@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +23,7 @@ class LocalEngine:
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """See `Engine.run`."""
-        yield from drive(source.here, trials, self.width, PATIENCE if self.width <= WIDTH else math.inf)
+        yield from drive(source.here, trials, self.width, PATIENCE)
 
 
 def make_engine(engine: str, settings: EngineSettings) -> Engine:

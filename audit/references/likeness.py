@@ -19,7 +19,6 @@ from audit.arrays import Floats
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
-from audit.targets.checkpoint.memory import RESIDENTS, is_spread
 from audit.targets.checkpoint.safety import DAMAGE
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
@@ -78,16 +77,10 @@ def drawn_weights(model: Any) -> Drawn:
 
     Of adapters no file holds the weights that they were merged into.
     """
-    from accelerate.utils import align_module_device
-
     drawn = {}
-    with RESIDENTS.hold(model):
-        for place, part in model.named_modules():
-            with align_module_device(part, "cpu" if is_spread(model) else None):
-                for name, weights in part.named_parameters(recurse=False):
-                    numbers = weights.detach().flatten()
-                    kept = numbers[:: -(-len(numbers) // DRAWN) or 1].cpu().clone()
-                    drawn[f"{place}.{name}"] = (weights.shape, kept)
+    for name, weights in model.named_parameters(remove_duplicate=False):
+        numbers = weights.detach().flatten()
+        drawn[name] = (weights.shape, numbers[:: -(-len(numbers) // DRAWN) or 1].cpu().clone())
     return drawn
 
 

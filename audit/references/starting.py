@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.adapters import adapter_config, import_peft, merge, untie
+from audit.targets.checkpoint.adapters import adapter_config, import_peft, untie
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.labels import unknown_hint
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
@@ -126,7 +126,7 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
             raise TargetError(f"{start}: such an adapter cannot be trained here: {one_line(error)}") from None
     yield
     with quiet():
-        merge(adapted.to("cpu"))
+        adapted.to("cpu").float().merge_and_unload(safe_merge=True)
     model.requires_grad_(True)
     if hasattr(model, "peft_config"):
         del model.peft_config

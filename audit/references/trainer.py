@@ -15,7 +15,6 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerContr
 from audit.errors import TargetError
 from audit.private import PrivateFolder
 from audit.references.recipes import Schedule, reproducible
-from audit.targets.checkpoint.memory import RESIDENTS
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.checkpoint.weights import not_finite
 
@@ -81,11 +80,7 @@ def train(
         watch: follows the epochs.
         validation: samples that score every epoch, when there are some.
         score: scores the predictions of an epoch.
-
-    Raises:
-        TargetError: the model does not fit into the GPU's memory.
     """
-    RESIDENTS.keep(model)
     with PrivateFolder() as scratch, reproducible(device), quiet(warn=True):
         fitting = trainer(
             model=model,

@@ -16,12 +16,12 @@ from audit.errors import ManifestError, UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import ReferencePlan
 from audit.report.remedies import QueryDefense
-from audit.targets.answering.adapting import has_half_weights
+from audit.targets.adaptation import has_half_weights
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format
-from audit.targets.checkpoint.memory import LARGE, RESIDENTS, is_spread
 from audit.targets.checkpoint.safety import method_of
+from audit.targets.checkpoint.weights import LARGE
 from audit.targets.extractive.loading import is_extractive
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.interface import Target
@@ -147,25 +147,14 @@ def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> C
 
 
 def warn_of_size(target: Checkpoint) -> tuple[str, ...]:
-    """Say that a large model is held in float32, that models are read in turn, or that one is spread over devices."""
-    warnings = []
+    """Say that a large model is held in float32."""
     in_full = not has_half_weights(target.model) and "quantised" not in target.card.architecture
     if in_full and target.card.parameters > LARGE and isinstance(target, AnsweringTarget | ExtractiveTarget):
-        warnings.append(
+        return (
             f"the model is held in float32, which takes {4e-9 * target.card.parameters:.0f} GB and rounds nothing; "
-            "--dtype bfloat16 takes half of that, and rounds its weights"
+            "--dtype bfloat16 takes half of that, and rounds its weights",
         )
-    if RESIDENTS.dropped:
-        warnings.append(
-            "the models do not fit into memory together: they are read from disk in turn, which takes its time; only "
-            "what has been tried to the end is kept when a scan is interrupted"
-        )
-    if is_spread(target.model):
-        warnings.append(
-            "the model does not fit into the memory of the GPU: its layers are brought there one after the other, "
-            "which is slow, and nothing is asked that would train it"
-        )
-    return tuple(warnings)
+    return ()
 
 
 def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:

@@ -25,14 +25,13 @@ from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, EngineSettings, Json, Progress, Trial, Work, WorkSource
-from audit.engine.local import LOCAL, make_engine
+from audit.engine.local import make_engine
 from audit.errors import EngineError
 from audit.measurements import Diagnostic
 from audit.references.resolve import LoadedReferences
 from audit.report.remedies import QueryDefense
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
-from audit.targets.checkpoint.memory import RESIDENTS
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, packages, target_of, threads, use_threads
@@ -43,7 +42,6 @@ from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
-WIDE = 1024
 """Attempts in flight when large models are read in turn (ours): each round of them asks each model once."""
 MIN_AGREEMENT = 0.99
 
@@ -165,14 +163,8 @@ class _Preflight(Work):
 
 def _engine(opened: ScanSetup) -> Engine:
     gpu = opened.target.card.device == "cuda"
-    settings = EngineSettings(width=width_of(opened), threads=threads(), gpu=gpu)
+    settings = EngineSettings(width=opened.options.width, threads=threads(), gpu=gpu)
     return make_engine(opened.options.engine, settings)
-
-
-def width_of(opened: ScanSetup) -> int:
-    """Return how many attempts are in flight: many where large models are read in turn in this process."""
-    width, here = opened.options.width, opened.options.engine == LOCAL
-    return max(width, WIDE) if RESIDENTS.dropped and here else width
 
 
 def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:

@@ -36,7 +36,7 @@ from audit.report.revealed import write_owner
 from audit.targets.opening import environment
 from audit.targets.unread import count_questions
 from audit.targets.utility import usefulness
-from audit.workflows.execution import choose_number_format, collect_outcomes, width_of
+from audit.workflows.execution import choose_number_format, collect_outcomes
 from audit.workflows.folders import claim_folder
 from audit.workflows.journal import Origin, now
 from audit.workflows.options import REFERENCES_FOLDER
@@ -175,7 +175,7 @@ def _check_scan(opened: ScanSetup, filled: LoadedReferences, progress: Progress)
         return ScanChecks(untested=(f"checks of the scan: {opened.copies.heldout_confounded}",))
     references = opened.references_behind_defense(filled)
     case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
-    return check_scan(case, width_of(opened), progress)
+    return check_scan(case, opened.options.width, progress)
 
 
 def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:

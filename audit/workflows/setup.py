@@ -149,8 +149,6 @@ def open_scan(options: ScanOptions) -> ScanSetup:
             f"--batch-size {n_rows}: on a CPU 1 or a multiple of {STEP}",
             "with other numbers an answer would depend on the questions beside it, in its last bits",
         )
-    if device == "cuda" and isinstance(target, EncoderTarget) and options.batch_size is None:
-        _find_batch_size(target, corpus)
     given_folders = dict(options.references)
     others = given_folders.pop("public", [])
     if len(others) > 1:
@@ -254,12 +252,6 @@ def refuse_changed(opened: ScanSetup) -> None:
             f"{folder}: {changed[0]} is not what it was when the scan began: nothing says which weights were measured",
             "leave the folder alone while it is scanned, and scan again",
         )
-
-
-def _find_batch_size(target: EncoderTarget, corpus: Corpus) -> None:
-    """Find, before any trial, how many pages fit into the GPU's memory at once; on a CPU no result depends on it."""
-    pages = [page for page in map(target.encode, corpus.documents) if page is not None]
-    target.forward.probe(max(pages, key=lambda page: len(page.ids)))
 
 
 def warn_of_parameters(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:

@@ -51,9 +51,6 @@ def paper_case(work: Work, n_fields: int) -> tuple[Case, EncoderTarget, str]:
     case = cdmi_speed.invented_case(n_fields, work.device, config, 40 if work.tiny else 240)
     target = case.target
     assert isinstance(target, EncoderTarget)
-    if work.device == "cuda":
-        pages = [page for page in map(target.encode, case.corpus.documents) if page is not None]
-        target.forward.probe(max(pages, key=lambda page: len(page.ids)))
     if work.tiny:
         target.forward.batch_tokens = TINY_BATCH
         target.forward.fixed_rows = True  # as on a GPU

@@ -15,13 +15,13 @@ from audit.targets.checkpoint.safety import quiet
 TARGETS = ["query", "value"]
 
 
-def spoilt(model: Any, seed: int = 1) -> Any:
+def spoilt(model: Any, seed: int = 1, size: float = 0.2) -> Any:
     """The adapter as training might leave it: all that it trains moved at random."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weights in model.parameters():
             if weights.requires_grad:
-                weights.add_(0.2 * torch.randn(weights.shape, generator=generator))
+                weights.add_(size * torch.randn(weights.shape, generator=generator))
     return model.eval()
 
 

@@ -356,3 +356,28 @@ def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(fo
     assert opened.prepared.pretrained is not None
     assert opened.prepared.pretrained.name == "bert"
     assert opened.prepared.source in ("adapter", "manifest")
+
+
+@pytest.mark.parametrize("form", ["LoRA", "LoHa"])
+def test_a_small_change_of_a_base_in_bfloat16_is_not_rounded_away(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import BertForTokenClassification
+
+    def move(model: Any) -> None:
+        adapters.spoilt(model, size=2e-2 if form == "LoHa" else 2e-3)
+
+    start = tiny.checkpoint(tmp_path / "base", "bert", "token-classification")
+    with quiet():
+        BertForTokenClassification.from_pretrained(start, dtype=torch.bfloat16).save_pretrained(start)
+        model = BertForTokenClassification.from_pretrained(start, dtype=torch.float32)
+    wrapped = adapters.adapted(model, tmp_path / "adapter", FORMS[form](), move)
+    monkeypatch.setattr("audit.targets.checkpoint.weights.LARGE", 1000)
+    target = load(open_checkpoint(tmp_path / "adapter", start))
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    before = wrapped.base_model.model.get_parameter(name.replace("query.", "query.base_layer.")).detach().clone()
+    with quiet():
+        wanted = wrapped.merge_and_unload().get_parameter(name).detach() - before
+    assert 0 < wanted.norm() < 0.01 * before.norm()
+    assert (target.model.get_parameter(name).detach() - before - wanted).norm() < 0.1 * wanted.norm()
+    assert target.card.dtype == "float32"

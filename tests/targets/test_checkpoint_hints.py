@@ -70,27 +70,17 @@ HINTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "GGUF with a configuration": (
         instead("model-Q4_K_M.gguf"),
         "only model-Q4_K_M.gguf",
-        "that this file was made from",
+        "safetensors alone",
     ),
     "GGUF alone": (only("model.gguf"), "no config.json, only model.gguf", "safetensors alone"),
-    "ONNX": (instead("model.onnx"), "only model.onnx", "made from"),
-    "ONNX in its folder": (instead("onnx/model.onnx"), "only model.onnx", "made from"),
+    "ONNX": (instead("model.onnx"), "only model.onnx", "safetensors alone"),
     "TensorFlow": (instead("tf_model.h5"), "only tf_model.h5", "safetensors alone"),
     "Flax": (instead("flax_model.msgpack"), "only flax_model.msgpack", "safetensors alone"),
-    "a pickle": (
-        instead("pytorch_model.bin"),
-        "only pytorch_model.bin",
-        r"BertForTokenClassification.from_pretrained\('.'\).save_pretrained\('.'\)",
-    ),
-    "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "save_pretrained"),
-    "pointers in place of weights": (
-        lambda folder: (folder / WEIGHTS).write_text(POINTER),
-        "model.safetensors is a pointer of Git LFS",
-        "git lfs pull",
-    ),
-    "pointers in place of a tokenizer": (
-        lambda folder: (folder / "tokenizer.json").write_text(POINTER),
-        "tokenizer.json is a pointer of Git LFS",
+    "a pickle": (instead("pytorch_model.bin"), "only pytorch_model.bin", "save_pretrained"),
+    "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "Hugging Face checkpoint"),
+    "a pointer in place of a tokenizer": (
+        lambda folder: (folder / "tokenizer_config.json").write_text(POINTER),
+        "tokenizer_config.json: not readable as JSON",
         "git lfs pull",
     ),
     "a data set": (
@@ -98,17 +88,14 @@ HINTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "a data set",
         "before DATA_DIR",
     ),
-    "a pipeline of diffusers": (only("model_index.json"), "only model_index.json", "safetensors alone"),
-    "weights alone": (lambda folder: (folder / "config.json").unlink(), "no config.json", "copy config.json there"),
+    "weights alone": (lambda folder: (folder / "config.json").unlink(), "no config.json", "Hugging Face checkpoint"),
     "no tokenizer": (
         lambda folder: (folder / "tokenizer.json").unlink(),
         "no tokenizer.json",
         r"tokenizer.save_pretrained\(DIR\)",
     ),
     "no heads named": (without_heads, "unknown architecture none", '"architectures": .* to config.json'),
-    "GPTQ": (quantised("gptq"), r"quantised weights \(gptq\), and gptqmodel is not", "pip install .* full precision"),
-    "AWQ": (quantised("awq"), r"quantised weights \(awq\), and gptqmodel is not", "full precision"),
-    "a format of tomorrow": (quantised("new"), r"\(new\), which docaudit does not read", "^give .* in full precision"),
+    "quantised": (quantised("gptq"), r"quantised weights \(gptq\) cannot be trained", "full precision"),
 }
 
 
@@ -141,38 +128,12 @@ def test_the_name_of_a_hub_model_is_answered_with_its_download(folder: Path) -> 
     with pytest.raises(TargetError, match="no such folder") as raised:
         open_checkpoint(Path("/nowhere/at/all"))
     assert "hf download" not in raised.value.hint
-    with pytest.raises(TargetError, match="a file, and a checkpoint is a folder") as raised:
-        open_checkpoint(folder / WEIGHTS)
-    assert str(folder) in raised.value.hint
 
 
 def test_a_checkpoint_in_place_of_a_data_set_is_recognised(folder: Path) -> None:
     with pytest.raises(ManifestError, match=r"manifest.toml is missing") as raised:
         load_corpus(folder)
     assert "MODEL_DIR comes before DATA_DIR" in raised.value.hint
-
-
-def test_no_command_of_a_hint_holds_what_a_checkpoint_made_up(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ['x"; rm -rf ~; "']}))
-    instead("pytorch_model.bin")(folder)
-    with pytest.raises(TargetError) as raised:
-        open_checkpoint(folder)
-    assert "rm -rf" not in raised.value.hint
-    assert "AutoModel.from_pretrained" in raised.value.hint
-
-
-def test_the_command_for_a_pickle_makes_a_checkpoint_that_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = load(folder)
-    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
-    (folder / WEIGHTS).unlink()
-    with pytest.raises(TargetError) as raised:
-        open_checkpoint(folder)
-    code = raised.value.hint.split('python -c "')[1].removesuffix('"')
-    monkeypatch.chdir(folder)
-    exec(code, {})  # as `python -c` would, without another interpreter
-    after = load(folder)
-    assert all(torch.equal(*pair) for pair in zip(before.model.parameters(), after.model.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
@@ -212,9 +173,6 @@ def snapshot(folder: Path, cache: Path) -> Path:
 def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path, tmp_path: Path) -> None:
     place = snapshot(folder, tmp_path / "hub")
     assert load(place).card.task == "token-classification"
-    with pytest.raises(TargetError, match="folders inside it") as raised:
-        open_checkpoint(place.parent.parent)
-    assert raised.value.hint == "give one: snapshots/0a1b2c"
     (place / "extra.json").symlink_to(folder / "config.json")
     with pytest.raises(TargetError, match=r"extra\.json links out of the checkpoint's folder") as raised:
         load(place)

@@ -14,9 +14,9 @@ import torch
 
 from audit.attacks.membership.scores import cluster
 from audit.stats.roc import auc
+from audit.targets.adaptation import adapt
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.rows import trial_sample
-from audit.targets.encoders.adaptation import adapt
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import (

@@ -59,16 +59,6 @@ def test_another_error_is_not_taken_for_lack_of_memory(tagger: EncoderTarget) ->
         tagger.ask(queries(tagger))
 
 
-def test_a_probe_finds_a_batch_that_fits(tagger: EncoderTarget) -> None:
-    tagger.forward._encoder = ShortOfMemory(tagger.forward._encoder, 1500)
-    page = queries(tagger)[0].page
-    tagger.forward.probe(page)
-    assert 700 <= tagger.batch_tokens <= 2 * 1500
-    assert tagger.forward.lowered == 0
-    tagger.ask([TrainingLoss(page, 4, CANDIDATES)])
-    assert tagger.forward.lowered == 0
-
-
 @pytest.mark.parametrize("family", ["layoutlm", "bros"])
 def test_the_encoder_in_bfloat16_rounds_and_its_answers_do_not_depend_on_what_stands_beside_them(
     checkpoints: Any, family: Any, monkeypatch: pytest.MonkeyPatch

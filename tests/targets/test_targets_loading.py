@@ -134,7 +134,7 @@ REFUSED: dict[str, tuple[Break, str]] = {
     "weights linked from outside": (linked_outside, "model.safetensors links out"),
     "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
     "an adapter": (text("adapter_config.json", "{}"), "an adapter and a whole model in one folder"),
-    "quantised": (changed(CONFIG, quantization_config={"quant_method": "gptq"}), "quantised"),
+    "quantised": (changed(CONFIG, quantization_config={"quant_method": "gptq"}), "quantised weights"),
     "a shard missing": (
         text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": WEIGHTS}})),
         "the shard model-00001-of-00002.safetensors is missing",
@@ -159,9 +159,6 @@ REFUSED: dict[str, tuple[Break, str]] = {
         changed(CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
         "config.json: larger than 8 MiB",
     ),
-    "a pipe for settings": (lambda folder: os.mkfifo(folder / "generation_config.json"), "is not a regular file"),
-    "a pipe for an index": (lambda folder: os.mkfifo(folder / INDEX), f"{INDEX} is not a regular file"),
-    "a pipe for an origin": (lambda folder: os.mkfifo(folder / "docaudit-origin.json"), "is not a regular file"),
     "pages of two tokens": (changed(TOKENIZER, model_max_length=2), "at most 2 tokens"),
 }
 

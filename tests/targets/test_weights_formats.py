@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
-import adapters
 import answering_checkpoints
 import asked_pages
+import extractive_zoo
 import numpy as np
-import peft
 import pytest
 import text_zoo
 import torch
@@ -20,12 +18,14 @@ import torch
 from audit.corpus.documents import Corpus
 from audit.corpus.page_view import page_view
 from audit.errors import TargetError
+from audit.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
 from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import weights
-from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.folder import in_format, open_checkpoint
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.interface import Answer, AnswerLoss
+from audit.targets.extractive.loading import load_extractive
+from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
 from audit.workflows import checking
 from audit.workflows.checking import warn_of_size
 
@@ -137,20 +137,6 @@ def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(chat: Path, 
                 load_answering(folder)
 
 
-def test_an_adapter_over_a_large_base_is_merged_in_its_format(
-    half: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from transformers import LlavaForConditionalGeneration
-
-    with quiet():
-        model = LlavaForConditionalGeneration.from_pretrained(half, dtype=torch.float32)
-    config = peft.LoraConfig(r=4, target_modules=r".*language_model.*\.(q_proj|v_proj)")
-    adapters.adapted(model, tmp_path / "adapter", config)
-    monkeypatch.setattr(weights, "LARGE", 1000)
-    target = load_answering(tmp_path / "adapter")
-    assert target.card.dtype == "bfloat16"
-
-
 @pytest.mark.parametrize("bits", [4, 8])
 def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
     bits: int, chat: Path, corpus: Corpus, tmp_path: Path
@@ -175,16 +161,38 @@ def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
         retrain(Retraining(recipe_for(corpus)), folder, corpus, corpus.of("public"), tmp_path / "out")
 
 
-def test_quantised_weights_without_their_library_are_refused_in_one_sentence(
-    chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def adapted(target: Any, corpus: Corpus) -> np.ndarray:
+    """The losses of a training on one page."""
+    document = corpus.of("member")[0]
+    question = document.questions[0]
+    rule = AdaptationRule(max_steps=2)
+    (found,) = target.ask([Adaptation(page_view(corpus, document), question.question, question.answers[0], rule)])
+    losses: np.ndarray = found.losses
+    return losses
+
+
+@pytest.mark.parametrize("asked", ["bfloat16", "float32"])
+@pytest.mark.parametrize("kind", ["t5", "pointing"])
+def test_weights_are_held_in_the_format_that_was_asked_for(
+    asked: Any, kind: str, tmp_path: Path, corpus: Corpus
 ) -> None:
-    folder = Path(shutil.copytree(chat, tmp_path / "model"))
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(
-        json.dumps({**config, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}})
-    )
-    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
-    monkeypatch.setattr("audit.targets.checkpoint.safety.find_spec", lambda name: None)
-    with pytest.raises(TargetError, match=r"quantised weights \(bitsandbytes\), and bitsandbytes is not") as raised:
-        open_checkpoint(folder)
-    assert raised.value.hint.startswith("pip install bitsandbytes, or give the checkpoint in full precision")
+    write = extractive_zoo.write_extractive if kind == "pointing" else text_zoo.write_text_model
+    folder = write(tmp_path, "bert" if kind == "pointing" else "t5")
+    load = load_extractive if kind == "pointing" else load_answering
+    exact, target = load(folder), load(in_format(open_checkpoint(folder), asked))
+    assert target.card.dtype == asked
+    assert str(target.model.get_input_embeddings().weight.dtype) == f"torch.{asked}"
+    assert target.card.sha256 == exact.card.sha256
+    # Training on one page takes steps that half precision has not, and leaves the weights as they were.
+    before = {name: own.clone() for name, own in target.model.named_parameters()}
+    assert adapted(target, corpus) == pytest.approx(adapted(exact, corpus), rel=0.05)
+    for name, own in target.model.named_parameters():
+        assert own.dtype == before[name].dtype
+        assert torch.equal(own, before[name])
+
+
+def test_loaded_models_are_compared_by_drawn_numbers(tmp_path: Path) -> None:
+    folders = [text_zoo.write_text_model(tmp_path / str(seed), "t5", seed) for seed in (1, 2)]
+    one, other = (drawn_weights(load_answering(folder).model) for folder in folders)
+    assert distance_of_drawn(one, one) == 0.0
+    assert distance_of_drawn(one, other) == pytest.approx(distance_of_weights(*folders), rel=0.05)

@@ -49,9 +49,8 @@ from audit.targets.answering.pages import AskedPage, page_of
 from audit.targets.answering.processed import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, special_tokens
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.memory import place
 from audit.targets.checkpoint.tokenizer import open_tokenizer
-from audit.targets.checkpoint.weights import load_whole_model
+from audit.targets.checkpoint.weights import load_whole_model, place
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import best_first

@@ -30,9 +30,8 @@ from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import decoder_reader, encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.memory import place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.weights import load_whole_model
+from audit.targets.checkpoint.weights import load_whole_model, place
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.table import TABLE
 
@@ -140,12 +139,11 @@ def load_answering(
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
-    again = partial(load_whole_model, folder, family.model_class)
-    model = again()
+    model = load_whole_model(folder, family.model_class)
     config = model.config
     reader = _reader_of(family, folder, config, prompt, system)
     _try(reader, folder)
-    model = place(model.eval(), device, None if folder.fresh else again)
+    model = place(model.eval(), device)
     with _refusing(folder, "its generation settings cannot be used", _CORRECT):
         set_start(model)
         withheld = lifted(model.generation_config, reader)

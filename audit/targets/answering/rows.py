@@ -30,8 +30,8 @@ from audit.corpus.page_view import PageView
 from audit.errors import EngineError, TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP, unless_out_of_memory
-from audit.targets.checkpoint.memory import asking
-from audit.targets.interface import Query, type_asked
+from audit.targets.checkpoint.safety import quiet
+from audit.targets.interface import Adaptation, Answer, AnswerLoss, Query, type_asked
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small (ours)."""
@@ -198,7 +198,7 @@ class RowTarget:
     model: Any
     reader: Any
     card: TargetCard
-    answers: frozenset[type[Query[Any]]]
+    answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
     rows: SampleBatch
 
     @property
@@ -244,7 +244,7 @@ class RowTarget:
             raise TargetError(
                 f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
             )
-        with asking(self.model):
+        with torch.inference_mode(), quiet():
             return cast("list[A]", self._methods()[kind](queries))
 
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:

@@ -16,7 +16,7 @@ from audit.arrays import Floats
 from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.page_view import PageView
-from audit.targets.answering.adapting import adapt_to_answer, asked_types, computing
+from audit.targets.adaptation import adapt_to_answer, computing
 from audit.targets.answering.generation import greedy, ids_of
 from audit.targets.answering.pages import AskedPage, asked_of, read_page, refuse_unreadable
 from audit.targets.answering.reader import ENCODED, Inputs, PictureReader, Reader, Sample, TokenReader
@@ -79,7 +79,6 @@ class AnsweringTarget(RowTarget):
         self.reader = reader
         self.card = card
         self.images = images
-        self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         if isinstance(reader, TokenReader):
             self.answers |= {TrainingLoss}
         self.rows = SampleBatch(batch_rows or rows_for(reader, card.device))

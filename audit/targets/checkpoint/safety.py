@@ -6,9 +6,8 @@ import json
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from audit.errors import TargetError
-from audit.files import is_endless
-from audit.targets.checkpoint.content import LEFT_OVER, files_of
+from audit.targets.checkpoint.content import files_of, other_weights
 
 DAMAGE = (
     OSError,
@@ -64,18 +62,6 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
                 logger.setLevel(level)
 
 
-_LIBRARIES: dict[str, tuple[tuple[str, ...], str]] = {
-    "bitsandbytes": (("bitsandbytes",), "bitsandbytes"),
-    "gptq": (("gptqmodel", "optimum"), "gptqmodel optimum"),
-    "awq": (("gptqmodel",), "gptqmodel"),
-    "compressed-tensors": (("compressed_tensors",), "compressed-tensors"),
-    "torchao": (("torchao",), "torchao"),
-    "quanto": (("optimum",), "optimum-quanto"),
-    "hqq": (("hqq",), "hqq"),
-}
-"""By `quant_method`: modules that transformers needs, and the packages they come in."""
-
-
 def method_of(config: Mapping[str, Any]) -> str | None:
     """The name of a configuration's quantisation; None for weights in full or half precision."""
     settings = config.get("quantization_config")
@@ -84,26 +70,6 @@ def method_of(config: Mapping[str, Any]) -> str | None:
     method = settings.get("quant_method") if isinstance(settings, dict) else None
     loads = isinstance(settings, dict) and (settings.get("load_in_8bit") or settings.get("load_in_4bit"))
     return str(method) if method is not None else "bitsandbytes" if loads else "unknown"
-
-
-def refuse_unreadable(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a quantised checkpoint that nothing installed here can read.
-
-    Raises:
-        TargetError: the library of its format is missing, or docaudit knows none.
-    """
-    method = method_of(config)
-    if method is None:
-        return
-    modules, packages = _LIBRARIES.get(method, ((), ""))
-    missing = [name for name in modules if find_spec(name) is None]
-    if missing or not modules:
-        hint = f"pip install {packages}, or " if packages else ""
-        raise TargetError(
-            f"{folder}: quantised weights ({method})"
-            + (f", and {missing[0]} is not installed" if missing else ", which docaudit does not read"),
-            f"{hint}give the checkpoint in full precision that was quantised",
-        )
 
 
 def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
@@ -121,95 +87,38 @@ def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
 
 
 CHECKPOINT = "give a local Hugging Face checkpoint"
-_SAFETENSORS = (
-    "copy config.json there, or save it with transformers: model.save_pretrained(DIR), and processor or"
-    " tokenizer.save_pretrained(DIR)"
+SAFETENSORS = (
+    "docaudit reads safetensors alone: load the model where you trust its files, and save it with transformers"
+    " (save_pretrained), its processor or tokenizer beside it"
 )
-_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_NAME = re.compile(r"[A-Za-z]\w*")
-_POINTER = b"version https://git-lfs.github.com/spec/"
-_LOAD = "transformers.{name}.from_pretrained('.').save_pretrained('.')"
-FOREIGN = "docaudit reads safetensors alone: give the checkpoint of transformers that this file was made from"
-_FOREIGN = ("*.gguf", "*.onnx", "onnx/*.onnx", "*.mlmodel", "model_index.json", "tf_model.h5", "flax_model.msgpack")
-"""Files of llama.cpp, ONNX, Core ML, diffusers, TensorFlow and Flax."""
+_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|[A-Za-z0-9][\w.-]*")
 
 
 def download_of(name: object, place: str = "DIR") -> str:
-    """The command that downloads a model of the hub into a folder; a name that could be none is left open."""
-    known = isinstance(name, str) and re.fullmatch(rf"{_HUB.pattern}|[A-Za-z0-9][\w.-]*", name)
+    """Give the command that downloads a model of the hub into a folder; a name that could be none is left open."""
+    known = isinstance(name, str) and _HUB.fullmatch(name)
     return f"hf download {name if known else 'NAME'} --local-dir {place}"
 
 
 def hub_hint(path: Path) -> str:
     """Say what to do about a path that is no folder and may be a name of the hub; empty where it can be none."""
-    if path.exists() or not re.fullmatch(rf"{_HUB.pattern}|[A-Za-z0-9][\w.-]*", path.as_posix()):
+    if path.exists() or not _HUB.fullmatch(path.as_posix()):
         return ""
     return f"nothing is downloaded here; if it is a model of the hub: {download_of(path.as_posix())}, and give DIR"
 
 
-def no_folder(path: Path) -> tuple[str, str]:
-    """Give a problem and a hint for a path that is no folder."""
-    if path.is_file():
-        return f"{path}: a file, and a checkpoint is a folder", f"give the folder that holds it: {path.parent}"
-    return f"{path}: no such folder", hub_hint(path) or CHECKPOINT
-
-
-def no_checkpoint(folder: Path, config: Mapping[str, Any]) -> tuple[str, str]:
-    """Give a problem and a hint for a folder without config.json, whose content `config` is, or without safetensors."""
-    problem = f"{folder}: no {'model.safetensors' if config else 'config.json'}"
-    pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern)]
-    weights = [name for name in pickles if not name.startswith(LEFT_OVER)]
-    if config and weights:
-        return (
-            f"{problem}, only {weights[0]}",
-            f"pickled weights can run code when loaded; if you trust the file, in that folder: {_converted(config)}",
-        )
-    foreign = next((path.name for pattern in _FOREIGN for path in sorted(folder.glob(pattern))), None)
-    if foreign is not None:
-        return f"{problem}, only {foreign}", FOREIGN
-    inside = _checkpoints_in(folder)
+def _no_checkpoint(folder: Path, missing: str) -> TargetError:
+    """Make the error for a folder without config.json or without safetensors."""
+    problem = f"{folder}: no {missing}"
+    others = other_weights(folder)
+    if others:
+        return TargetError(f"{problem}, only {others[0]}", SAFETENSORS)
+    inside = sorted(path.parent.name for path in folder.glob("*/config.json"))
     if inside:
-        more = f" and {len(inside) - 4} more" if len(inside) > 4 else ""
-        return f"{problem}: the checkpoints are in folders inside it", f"give one: {', '.join(inside[:4])}{more}"
+        return TargetError(f"{problem}: the checkpoints are in folders inside it", f"give one: {', '.join(inside[:4])}")
     if (folder / "manifest.toml").is_file():
-        return f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR in docaudit scan"
-    return problem, _SAFETENSORS if config or list(folder.glob("*.safetensors")) else CHECKPOINT
-
-
-def pickled_adapter(name: str) -> str:
-    """A hint for an adapter whose weights are pickled."""
-    return (
-        "pickled weights can run code when loaded; if you trust the file, in that folder: "
-        f'python -c "import torch, safetensors.torch as s; t = torch.load({name!r}, weights_only=True); '
-        "s.save_file({k: v.contiguous() for k, v in t.items()}, 'adapter_model.safetensors')\""
-    )
-
-
-def pointers_in(folder: Path, patterns: Iterable[str]) -> list[str]:
-    """The files that are pointers of Git LFS in place of their content."""
-    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
-    return [path.name for path in paths if path.stat().st_size < 1024 and path.read_bytes().startswith(_POINTER)]
-
-
-def _checkpoints_in(folder: Path) -> list[str]:
-    """List the folders inside that hold a checkpoint, the newest first: by the step in the name, else by age."""
-
-    def age(own: Path) -> tuple[int, float, str]:
-        step = re.fullmatch(r"(?:checkpoint|epoch|step)[-_]?(\d{1,15})", own.name)
-        return int(step[1]) if step else -1, own.stat().st_mtime, own.name
-
-    names = ("config.json", "adapter_config.json")
-    places = [own for pattern in ("*", "snapshots/*") for own in folder.glob(pattern)]
-    inside = [own for own in places if any((own / name).is_file() for name in names)]
-    return [str(own.relative_to(folder)) for own in sorted(inside, key=age, reverse=True)]
-
-
-def _converted(config: Mapping[str, Any]) -> str:
-    """Return the command that saves a checkpoint's weights as safetensors beside those it has."""
-    named = config.get("architectures")
-    name = str(named[0]) if isinstance(named, list) and named else "AutoModel"
-    # The name comes from the checkpoint and goes into a command that people paste.
-    return f'python -c "import transformers; {_LOAD.format(name=name if _NAME.fullmatch(name) else "AutoModel")}"'
+        return TargetError(f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR in docaudit scan")
+    return TargetError(problem, CHECKPOINT)
 
 
 _MOST_BYTES = 8 * 2**20
@@ -223,7 +132,6 @@ _MOST = {
 }
 """The most of what a model is made of, before any weight is read (published models have under 500 layers), of outputs,
 and of tokens that stand for a page."""
-_MAYBE_POINTERS = ("*.safetensors", "*.json", "*.model", "*.txt")
 
 
 def refuse_unsafe(folder: Path) -> dict[str, Any]:
@@ -233,15 +141,13 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
         TargetError: with what is unsafe or missing.
     """
     if not folder.is_dir():
-        raise TargetError(*no_folder(folder))
-    _refuse_boundless(folder)
-    _refuse_pointers(folder)
+        raise TargetError(f"{folder}: no such folder", hub_hint(folder) or CHECKPOINT)
+    _refuse_large(folder)
     config = _settings(folder / "config.json")
     _settings(folder / "tokenizer_config.json")
     if not config:
-        raise TargetError(*no_checkpoint(folder, {}))
-    refuse_unreadable(folder, config)
-    _refuse_weights(folder, config)
+        raise _no_checkpoint(folder, "config.json")
+    _refuse_weights(folder)
     return config
 
 
@@ -251,8 +157,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     Raises:
         TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
     """
-    _refuse_boundless(folder)
-    _refuse_pointers(folder)
+    _refuse_large(folder)
     settings = _settings(folder / "adapter_config.json")
     for name in ("tokenizer_config.json", "config.json"):
         _settings(folder / name)
@@ -265,34 +170,18 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
             "adapter_model.safetensors when the model has been merged already",
         )
     if "adapter_model.safetensors" not in weights:
-        pickles = [path.name for path in folder.glob("adapter_model.*") if path.suffix in (".bin", ".pt")]
-        raise TargetError(
-            f"{folder}: no adapter_model.safetensors" + (f", only {pickles[0]}" if pickles else ""),
-            pickled_adapter(pickles[0]) if pickles else "save the adapter with model.save_pretrained(DIR)",
-        )
+        raise _no_checkpoint(folder, "adapter_model.safetensors")
     return settings
 
 
-def _refuse_boundless(folder: Path) -> None:
-    """Refuse a pipe, a socket or a device, which reading never ends, and files of gigabytes that are no weights."""
-    odd = sorted(path.name for path in folder.iterdir() if is_endless(path))
-    if odd:
-        raise TargetError(f"{folder}: {odd[0]} is not a regular file", "leave only the checkpoint's own files there")
+def _refuse_large(folder: Path) -> None:
+    """Refuse files of gigabytes that are no weights."""
     for path in files_of(folder).values():
         if path.suffix != ".safetensors" and path.stat().st_size > MOST_OTHER_BYTES:
             raise TargetError(
                 f"{path}: larger than {MOST_OTHER_BYTES >> 20} MiB, which no file beside weights is",
                 "move it out of the folder",
             )
-
-
-def _refuse_pointers(folder: Path) -> None:
-    pointers = pointers_in(folder, _MAYBE_POINTERS)
-    if pointers:
-        raise TargetError(
-            f"{folder}: {pointers[0]} is a pointer of Git LFS, not the file itself",
-            "fetch the files, in that folder: git lfs install && git lfs pull",
-        )
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -303,7 +192,7 @@ def _settings(path: Path) -> dict[str, Any]:
         settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         problem = next(beyond_measure(settings), None)
     except (OSError, ValueError, RecursionError):
-        raise TargetError(f"{path}: not readable as JSON") from None
+        raise TargetError(f"{path}: not readable as JSON", "copy it again (git lfs pull fetches pointers)") from None
     if not isinstance(settings, dict):
         raise TargetError(f"{path}: not a JSON object")
     if "auto_map" in settings:
@@ -327,13 +216,13 @@ def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
                 yield f"{name} is {settings:,}, and no model has more than {most:,}"
 
 
-def _refuse_weights(folder: Path, config: dict[str, Any]) -> None:
+def _refuse_weights(folder: Path) -> None:
     _refuse_links(folder)
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
     if not weights:
-        raise TargetError(*no_checkpoint(folder, config))
+        raise _no_checkpoint(folder, "model.safetensors")
     index = folder / "model.safetensors.index.json"
-    if index.exists():
+    if index.is_file():
         try:
             shards = {str(shard) for shard in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):

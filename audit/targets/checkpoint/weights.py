@@ -13,13 +13,15 @@ import torch
 from safetensors import safe_open
 
 from audit.errors import TargetError
+from audit.targets.batching import out_of_memory
 from audit.targets.checkpoint.adapters import PREFIX, merge_adapter, resize
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.memory import LARGE, RESIDENTS
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line, quiet
 from audit.targets.encoders.families import family_of
 
+LARGE = 2_000_000_000
+"""Parameters of a model that is too large for most machines in float32: 8 GB."""
 _LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
 """Parts of the names of encoders' weights that stand for their layers."""
 _NUMBER = re.compile(r"\.[1-9]\d*\.")
@@ -31,6 +33,20 @@ _UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
 def not_finite(model: Any) -> list[str]:
     """The parameters of a model that hold numbers which are not finite."""
     return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+
+
+def place(model: Any, device: str) -> Any:
+    """Move a model to "cpu", "cuda" or "mps".
+
+    Raises:
+        TargetError: the device has no room for it.
+    """
+    try:
+        return model.to(device)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        raise TargetError("the model does not fit into the memory of the device", "use --device cpu") from None
 
 
 def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
@@ -120,8 +136,6 @@ def _read(
         try:
             n_parameters, n_rounded = _sizes(folder.path)
             dtype = _dtype_of(folder, n_parameters, n_rounded)
-            if n_parameters > RESIDENTS.large:
-                RESIDENTS.make_room(n_parameters * dtype.itemsize, "cpu")
             if folder.weight_names and all(name.startswith(_WRAPPED) for name in folder.weight_names):
                 more["key_mapping"] = _UNWRAP
             model, report = model_class.from_pretrained(

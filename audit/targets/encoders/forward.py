@@ -21,8 +21,6 @@ from audit.targets.encoders.page_images import VisualInputs
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
-LARGEST_BATCH = {"cpu": 4096, "mps": 16384, "cuda": 262_144}
-"""Where a probe begins (ours)."""
 B = TypeVar("B")
 Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
 """Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""
@@ -171,22 +169,6 @@ class Forward:
         """The embedding of every token: shape (n_vocabulary, n_hidden)."""
         table: torch.Tensor = self._words.weight
         return table
-
-    def probe(self, page: Encoding) -> None:
-        """Find the largest batch of such pages that fits into memory, from `LARGEST_BATCH` downwards, and keep to it.
-
-        Args:
-            page: the longest one that will be asked about.
-
-        Raises:
-            EngineError: not even a single page fits.
-        """
-        self.batch_tokens = LARGEST_BATCH[self.device]
-        bucket = bucket_of(len(page.ids), self._n_appended)
-        with torch.inference_mode():
-            while unless_out_of_memory(partial(self._states, [page], bucket, n_rows := self._n_rows(bucket))) is None:
-                self._lower(n_rows * (bucket + self._n_appended))
-        self.batch.lowered = 0
 
     def _n_rows(self, bucket: int, cost: int = 1) -> int:
         return 1 if self.family.alone else max(1, self.batch_tokens // cost // (bucket + self._n_appended))

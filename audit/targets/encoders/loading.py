@@ -10,10 +10,9 @@ from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.labels import labels_of, unknown_hint
-from audit.targets.checkpoint.memory import is_spread, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet, refuse_training
 from audit.targets.checkpoint.tokenizer import check_vocabulary, load_tokenizer
-from audit.targets.checkpoint.weights import load_whole_model
+from audit.targets.checkpoint.weights import load_whole_model, place
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family, family_named, family_of
 from audit.targets.encoders.heads import HEADS, HeadName
@@ -72,10 +71,7 @@ def load(
         max_tokens=encoder.max_tokens,
         device=device,
     )
-    placed = place(model, device)
-    if is_spread(placed):  # attacks take gradients of an encoder, and train it on pages
-        raise TargetError(f"{folder}: an encoder that does not fit into the memory of the GPU", "use --device cpu")
-    return EncoderTarget(placed, family, encoder, card, batch_tokens)
+    return EncoderTarget(place(model, device), family, encoder, card, batch_tokens)
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:

@@ -13,9 +13,9 @@ import torch
 from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
+from audit.targets.adaptation import adapt, adapted_layer, share_right
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.adaptation import adapt, adapted_layer, share_right
 from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
@@ -96,7 +96,7 @@ class EncoderTarget:
 
     @property
     def batch_tokens(self) -> int:
-        """Padded tokens of a forward pass as it is now: what was asked for, or found by a probe, or lowered since."""
+        """Padded tokens of a forward pass as it is now: what was asked for, or lowered since."""
         return self.forward.batch_tokens
 
     def rounded(self, dtype: str) -> EncoderTarget:

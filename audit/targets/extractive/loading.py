@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -22,10 +21,9 @@ from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import trial_sample
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.memory import place
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
-from audit.targets.checkpoint.weights import load_model, load_whole_model, score_exactly
+from audit.targets.checkpoint.weights import load_model, load_whole_model, place, score_exactly
 from audit.targets.extractive.spans import Inputs, SpanReader, head_of
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.interface import Answer
@@ -79,12 +77,10 @@ def load_extractive(
             tokenizer or the processor of the images that it sees.
     """
     folder = open_checkpoint(folder)
-    again: Callable[[], Any] | None = None
     kind = str(folder.config.get("model_type"))
     model_class = _class_of(folder, kind)
     if fresh_head is None:
         model = _with_its_head(folder, model_class)
-        again = None if folder.fresh else partial(_with_its_head, folder, model_class)
     else:
         model = _with_fresh_head(folder, model_class, fresh_head)
     tokenizer = open_tokenizer(folder, ("pad",), VOCABULARIES)
@@ -103,7 +99,7 @@ def load_extractive(
         device=device,
     )
     card = replace(card, resolution=None if images is None else images.size)
-    target = ExtractiveTarget(place(model, device, again), reader, card, batch_rows)
+    target = ExtractiveTarget(place(model, device), reader, card, batch_rows)
     _try(target, folder)
     return target
 

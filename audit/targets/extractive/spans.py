@@ -6,7 +6,7 @@ cut, and windows of a long page overlap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from audit.corpus.page_view import PageView
 from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.tokenizer import unpadded
-from audit.targets.encoders.adaptation import linear_run
 
 OVERLAP = 128
 """Page tokens that two windows of a long page share, half a window at most (transformers' `doc_stride`)."""
@@ -249,35 +248,6 @@ def _best_in(window: Window, scores: Scores) -> Span | None:
     words = int(window.words[first]), int(window.words[last])
     log_probability = float(scores.of_span(first, last).sum())
     return Span(words, float(table[begin, end]), log_probability, last - first + 1)
-
-
-def last_layer(model: Any, loss_of: Callable[[], torch.Tensor]) -> torch.nn.Module:
-    """The linear layer that runs last before the one that gives beginnings and ends, of those that the loss reads.
-
-    A pooler runs after them, and no answer reads it.
-
-    Args:
-        model: none of its parameters asks for a gradient.
-        loss_of: runs it; called with gradients on.
-    """
-    with torch.no_grad(), linear_run(model) as ran:
-        loss_of()
-    head = head_of(model)
-    return next((layer for layer in reversed(ran) if layer is not head and _is_read(layer, loss_of)), head)
-
-
-def _is_read(layer: torch.nn.Module, loss_of: Callable[[], torch.Tensor]) -> bool:
-    """True where the loss depends on all of the layer's parameters."""
-    own = list(layer.parameters())
-    for parameter in own:
-        parameter.requires_grad_(True)
-    try:
-        with torch.enable_grad():
-            loss = loss_of()
-        return loss.requires_grad and None not in torch.autograd.grad(loss, own, allow_unused=True)
-    finally:
-        for parameter in own:
-            parameter.requires_grad_(False)
 
 
 def head_of(model: Any) -> torch.nn.Module:

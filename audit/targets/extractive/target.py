@@ -17,13 +17,12 @@ from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError
 from audit.stats.distances import similarity
-from audit.targets.answering.adapting import asked_types, computing, has_half_weights, in_float32
+from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import NO_IMAGE, RowTarget, SampleBatch, fill_rows, run_batches
 from audit.targets.batching import bucket_of
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.adaptation import adapt, frozen
-from audit.targets.extractive.spans import Scores, SpanReader, Window, WindowSample, best_span, head_of, last_layer
+from audit.targets.extractive.spans import Scores, SpanReader, Window, WindowSample, best_span, head_of
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
@@ -53,7 +52,6 @@ class ExtractiveTarget(RowTarget):
         self.model = model.eval()
         self.reader = reader
         self.card = card
-        self.answers: frozenset[type[Query[Any]]] = asked_types(model)
         alone = reader.inputs.alone and card.device == "cpu"
         self.rows = SampleBatch(1 if alone else batch_rows or MOST_ROWS[card.device])
 
@@ -187,7 +185,7 @@ class ExtractiveTarget(RowTarget):
                     (scores,) = self._score([sample], 1)
                 return similarity(_reply_of(query.view, [window], [scores]).text, query.answer)
 
-            with in_float32(last_layer(self.model, loss)) as trained:
+            with in_float32(last_linear(self.model, loss, head_of(self.model))) as trained:
                 return adapt(trained, loss, likeness, query.rule)
 
 

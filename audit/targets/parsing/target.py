@@ -19,7 +19,7 @@ from audit.corpus.outputs import as_marks, find_field, keys_of, with_value, with
 from audit.corpus.page_view import PageView
 from audit.corpus.removal.matching import find_answers
 from audit.errors import TargetError
-from audit.targets.answering.adapting import adapt_to_answer
+from audit.targets.adaptation import adapt_to_answer
 from audit.targets.answering.processed import stacked
 from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample
 from audit.targets.answering.target import AnsweringTarget

@@ -15,7 +15,6 @@ from audit.references.answering import samples_of, save_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import share, unopened
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.memory import RESIDENTS
 from audit.targets.encoded_page import NOT_READ
 
 
@@ -29,7 +28,6 @@ class AnsweringLearner(Learner):
     """
 
     def __init__(self, target: AnsweringTarget, corpus: Corpus, start: Path) -> None:
-        RESIDENTS.keep(target.model)
         self.model: Any = target.model
         self.device = target.card.device
         self._reader = target.reader
