@@ -278,13 +278,14 @@ def adapt_to_answer(
     with torch.inference_mode(False), frozen(model):
         # Made under inference mode they could not be differentiated through.
         own = {name: value.clone() for name, value in inputs.items()}
-        watched = nullcontext([]) if encoder is None else outputs_of(encoder)
+        watched: AbstractContextManager[list[Any]] = nullcontext([]) if encoder is None else outputs_of(encoder)
         with torch.no_grad(), linear_run(model, model.get_output_embeddings()) as linear, watched as encoded, within():
             model(**own)
 
         def loss() -> torch.Tensor:
             # The encoder gives what it gave before, without running.
-            with nullcontext() if encoder is None else answering(encoder, encoded[-1]), within():
+            given: AbstractContextManager[None] = nullcontext() if encoder is None else answering(encoder, encoded[-1])
+            with given, within():
                 value: torch.Tensor = model(**own).loss
             return value
 
