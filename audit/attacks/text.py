@@ -33,8 +33,6 @@ from audit.attacks.threats import Provable, Threat
 Kind = Literal["share", "points", "auc", "score", "ratio", "bits", "count", "number"]
 """share: a proportion; points: a difference of two; auc: an area, 0.5 is chance; score: 0 to 1; ratio: 1 means no
 difference; count: units found, of which a policy may hold the lower bound alone; bits and number: as they are."""
-EvidenceShape = Literal["field", "question", "provider", "values"]
-"""What a line of an attack's evidence holds, see `audit.report.revealed`; "values": plain values by name."""
 SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").read_text(encoding="utf-8"))
 """Parts of texts by name, and labels of categories."""
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
@@ -107,7 +105,6 @@ class AttackText(StrictModel):
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
         tables: labels of the record's result tables.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
-        evidence_shape: what a line of its evidence holds.
         counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
             differ were not attacked on the same fields.
         threat: what the attacker has and knows; None: not stated.
@@ -130,7 +127,6 @@ class AttackText(StrictModel):
     glossary: dict[str, str] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()
     provable: dict[str, Provable] = Field(default_factory=dict)
-    evidence_shape: EvidenceShape = "values"
     counts_fields: bool = False
     threat: Threat | None = None
 

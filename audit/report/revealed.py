@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass as strict_dataclass
-
-from audit.attacks import text_of
 from audit.errors import RenderError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
@@ -22,136 +17,8 @@ RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
 OWNER = "scan.json"
 """Which scan the evidence is of."""
-EXACT = "exact"
-"""The context of the memorisation attack with page and question as in training."""
-_STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-
-@strict_dataclass(frozen=True, config=_STRICT)
-class Recovered:
-    """One field: the true value, what the attack gave, and what it gave without the model.
-
-    `exact_in_any_attempt` is for attacks that make several; `exact` and the texts are those of the first one.
-    """
-
-    attack: str
-    document: str
-    field: str
-    category: str
-    split: str
-    value: str
-    recovered: str
-    baseline: str
-    exact: bool
-    exact_in_any_attempt: bool | None = None
-
-
-@strict_dataclass(frozen=True, config=_STRICT)
-class RevealedReply:
-    """Replies of the audited model and each baseline in one context, and if the model gave the answer."""
-
-    target: str
-    baselines: tuple[str, ...]
-    extracted: bool
-
-
-@strict_dataclass(frozen=True, config=_STRICT)
-class RevealedQuestion:
-    """One question of the memorisation attack: its accepted answers, and the replies by context.
-
-    `page` is the number under which the record draws the page; `status` is what became of the answer on it.
-    """
-
-    attack: str
-    document: str
-    question_id: str
-    question: str
-    split: str
-    value: tuple[str, ...]
-    status: str
-    replies: dict[str, RevealedReply]
-    page: int | None = None
-    category: str | None = None
-
-    @property
-    def shown(self) -> list[tuple[str, RevealedReply]]:
-        """The reply to the very question of training, and every other one that gave the answer."""
-        return [(name, reply) for name, reply in self.replies.items() if name == EXACT or reply.extracted]
-
-
-@strict_dataclass(frozen=True, config=_STRICT)
-class Absent:
-    """A value of training that the model answered with, about a document that has no such key."""
-
-    document: str
-    key: str
-    answer: str
-
-
-@strict_dataclass(frozen=True, config=_STRICT)
-class RevealedProvider:
-    """One provider of the provider membership attack: the key from its number to its name, and what was made of it.
-
-    `training` is "in" or "out"; `scores` are in the attack's order, the one that ranks providers first; `ranks` are of
-    scores and features (1 = most like a provider used for training).
-    """
-
-    attack: str
-    provider: int
-    name: str
-    spellings: tuple[str, ...]
-    training: str
-    documents: int
-    questions: int
-    features: dict[str, float]
-    scores: dict[str, float]
-    ranks: dict[str, int]
-    absent_key: tuple[Absent, ...]
-
-    @property
-    def order(self) -> float:
-        """Its rank by the first score; behind all others without one."""
-        return next((self.ranks[name] for name in self.scores if name in self.ranks), float("inf"))
-
-    @property
-    def judged(self) -> list[str]:
-        """Each score with its rank."""
-        return [
-            f"{name.removeprefix('score.')} {value:.4g} (rank {self.ranks.get(name, '-')})"
-            for name, value in self.scores.items()
-        ]
-
-    @property
-    def signals(self) -> list[str]:
-        """Each feature."""
-        return [f"{name.replace('_', ' ')} {value:.4g}" for name, value in self.features.items()]
-
-
-@dataclass(frozen=True)
-class Revealed:
-    """All evidence, by its shape; those of one shape in the order in which they are shown.
-
-    Attributes:
-        others: by any other attack the names of its values, and the values of each line in that order.
-    """
-
-    fields: Sequence[Recovered]
-    questions: Sequence[RevealedQuestion]
-    providers: Sequence[RevealedProvider]
-    others: Mapping[str, tuple[list[str], list[list[str]]]]
-
-    @property
-    def several(self) -> bool:
-        """True when any field was attempted several times."""
-        return any(row.exact_in_any_attempt is not None for row in self.fields)
-
-
-_SHAPES: dict[str, TypeAdapter[Any]] = {
-    "field": TypeAdapter(Recovered),
-    "question": TypeAdapter(RevealedQuestion),
-    "provider": TypeAdapter(RevealedProvider),
-    "values": TypeAdapter(dict[str, Any]),
-}
+Table = tuple[list[str], list[list[str]]]
+"""Names of columns, and rows of text."""
 
 
 def write_revealed(
@@ -212,69 +79,56 @@ def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
         raise RenderError(f"{evidence}: the evidence of another scan than this record's", "name the folder of its own")
 
 
-def read_recovered(path: Path) -> Revealed:
-    """Read the evidence: recovered values first, members before others, then in the order of the file.
+def read_recovered(path: Path) -> dict[str, Table]:
+    """Read the evidence as a table for each attack: what came out first, members before others.
 
     Raises:
-        RenderError: the file is missing, or every line that is not what is expected, by number.
+        RenderError: the file is missing, or every line that is no JSON object of an attack, by number.
     """
     hint = "scan again, or name the folder that was given as --evidence: a scan writes it beside its record otherwise"
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise RenderError(f"{path}: {error.strerror or 'cannot be read'}: nothing to reveal", hint) from None
-    rows: dict[str, list[Any]] = {shape: [] for shape in _SHAPES}
+    rows: dict[str, list[dict[str, Any]]] = {}
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         try:
-            shape, row = _read(line)
-            rows[shape].append(row)
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            problems.append(f"{path.name}:{number} not JSON")
-        except ValidationError as error:
-            problems += [
-                f"{path.name}:{number} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-            ]
+            row = json.loads(line)
+            rows.setdefault(str(row.pop("attack")), []).append(row)
+        except (ValueError, AttributeError, KeyError, TypeError):
+            problems.append(f"{path.name}:{number} is no JSON object of an attack")
     if problems:
         raise RenderError(problems, hint)
-    return Revealed(
-        sorted(rows["field"], key=lambda row: (not row.exact, not row.exact_in_any_attempt, row.split != "member")),
-        sorted(
-            rows["question"],
-            key=lambda row: (not any(reply.extracted for reply in row.replies.values()), row.split != "member"),
-        ),
-        sorted(rows["provider"], key=lambda row: (row.order, row.provider)),
-        _tables(rows["values"]),
+    return {attack: _table(sorted(own, key=_order)) for attack, own in rows.items()}
+
+
+def _order(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
+    """What came out first, then members, then the surest by the attack's first score."""
+    replies = [value for value in row.values() if isinstance(value, dict)]
+    recovered = row.get("exact") is True or row.get("exact_in_any_attempt") is True
+    ranks = row.get("ranks") or {}
+    return (
+        not (recovered or any(reply.get("extracted") is True for reply in replies)),
+        row.get("split") != "member",
+        next((rank for name in row.get("scores", ()) if (rank := ranks.get(name)) is not None), float("inf")),
     )
 
 
-def _read(line: bytes) -> tuple[str, Any]:
-    """Read a line in the shape of its attack; one that names none is held against that of a field."""
-    row = json.loads(line)
-    attack = row.get("attack") if isinstance(row, dict) else None
-    shape = "field" if attack is None else text_of(str(attack)).evidence_shape
-    if shape == "question":
-        # The attack writes the replies in each context under the context's own name.
-        replies = {name: value for name, value in row.items() if isinstance(value, dict)}
-        row = {**{name: row[name] for name in row if name not in replies}, "replies": replies}
-    return shape, _SHAPES[shape].validate_python(row)
-
-
-def _tables(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """Make a table for each attack; values that were nested carry both names."""
-    flat: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        values: dict[str, Any] = {}
-        for name, value in row.items():
-            nested = value.items() if isinstance(value, dict) else ()
-            values |= {f"{name} {inner}": own for inner, own in nested} if nested else {name: value}
-        flat.setdefault(values.pop("attack"), []).append(values)
-    tables = {}
-    for attack, own in flat.items():
-        names = list(dict.fromkeys(name for values in own for name in values))
-        tables[attack] = (names, [[_written(values.get(name, "")) for name in names] for values in own])
-    return tables
+def _table(rows: list[dict[str, Any]]) -> Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return names, [[_written(row.get(name, "")) for name in names] for row in rows]
 
 
 def _written(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """Write a value as text; what is nested as names and values, several values with a line between."""
+    match value:
+        case dict():
+            return "; ".join(f"{name} {_written(inner)}" for name, inner in value.items())
+        case list():
+            return " | ".join(map(_written, value))
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.4g}"
+    return "" if value is None else str(value)

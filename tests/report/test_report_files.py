@@ -190,21 +190,6 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp
     assert [item.name for item in tmp_path.iterdir()] == ["evidence"]
 
 
-def test_the_revealed_report_says_what_any_attempt_recovered_where_there_were_several(tmp_path: Path) -> None:
-    (tmp_path / "evidence").mkdir()
-    rows = [
-        ROW | {"document": "r017", "exact_in_any_attempt": False},
-        ROW | {"document": "r018", "exact_in_any_attempt": True},
-    ]
-    path = tmp_path / "evidence" / "recovered.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = write_revealed(*examples.skipped(), tmp_path).read_text()
-    assert "In any attempt" in text
-    assert text.index("r018") < text.index("r017")
-    path.write_text(json.dumps(ROW) + "\n")
-    assert "In any attempt" not in write_revealed(*examples.skipped(), tmp_path).read_text()
-
-
 QUESTION = {
     "attack": "memorisation",
     "document": "r021",
@@ -232,7 +217,8 @@ def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp
     (tmp_path / "evidence").mkdir()
     unread = {**{name: value for name, value in QUESTION.items() if not isinstance(value, dict)}, "document": "r020"}
     unread |= {"status": "absent", "category": None}
-    rows = [unread, QUESTION, RANK]
+    attempted = {**ROW, "document": "r040", "exact_in_any_attempt": True}
+    rows = [unread, QUESTION, RANK, ROW, attempted]
     (tmp_path / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     text = write_revealed(*examples.skipped(), tmp_path).read_text()
     for words in (
@@ -241,15 +227,13 @@ def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp
         "&lt;b&gt;9.00&lt;/b&gt;",
         "1.00 | 2.00",
         "3.33",
-        "page 4",
-        "<td>-1.235</td>",
-        "Ranks loss",
+        "<td>loss -1.235</td>",
+        "Exact in any attempt",
     ):
         assert words in text
-    assert "7.77" not in text  # a context that brought out nothing
     assert "<b>9.00" not in text
     assert text.index("r021") < text.index("r020")
-    assert "values that were attacked" not in text
+    assert text.index("r040") < text.index("r017")
 
 
 def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path: Path) -> None:
@@ -258,7 +242,7 @@ def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path
         write_revealed(*case, tmp_path)
     assert "scan again" in missing.value.hint
     (tmp_path / "evidence").mkdir()
-    secret = json.dumps(ROW | {"exact": "perhaps", "value": "secret-4711"})
+    secret = json.dumps(["secret-4711"])
     (tmp_path / "evidence" / "recovered.jsonl").write_text(f"{json.dumps(ROW)}\n{secret}\nnot json secret-4712\n")
     with pytest.raises(RenderError) as damaged:
         write_revealed(*case, tmp_path)
@@ -270,7 +254,7 @@ def test_an_empty_scan_reveals_nothing_but_still_says_so(tmp_path: Path) -> None
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "recovered.jsonl").write_text("")
     text = write_revealed(*examples.skipped(), tmp_path).read_text()
-    assert "0 values that were attacked" in text
+    assert "The evidence holds no value" in text
     assert "Confidential" in text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from audit.report import trend
 from audit.report.checkpoints import Stop
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
-from audit.report.revealed import read_recovered, write_revealed
+from audit.report.revealed import write_revealed
 
 pytestmark = pytest.mark.slow
 
@@ -138,43 +137,9 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
         assert said not in Seen(shareable).text
     assert "Zylkander" not in shareable
     shown = Seen(text.partition('id="revealed"')[2]).text
-    # The evidence lies the other way round: the surest come first, and those that the report numbers are marked.
+    # The evidence lies the other way round: the surest come first.
     places = [shown.index(name) for name in examples.NAMES]
     assert places == sorted(places)
-    assert "17 Zylkander A & Söhne also written ZYLKANDER A & SÖHNE yes yes 3, 9 apk 0.97 (rank 1)" in shown
-    assert "98 Zylkander J & Söhne also written ZYLKANDER J & SÖHNE no no" in shown
-
-
-def test_what_the_attack_writes_can_be_revealed(tmp_path: Path) -> None:
-    from audit.attacks.provider_membership.features import FEATURES, ProviderTable
-    from audit.attacks.provider_membership.measures import entries
-    from audit.attacks.provider_membership.providers import providers_of
-    from audit.corpus import documents
-
-    names = [f"Firm {number}" for number in range(40)]
-    own = tuple(
-        documents.Document(f"{name}-{split}", split, (), provider=name)  # type: ignore[arg-type]
-        for place, name in enumerate(names)
-        for split in (("member", "heldout") if place % 2 else ("heldout",))
-    )
-    manifest = documents.Manifest(1, "made", documents.Task("question-answering"), documents.Membership("by-provider"))
-    made = documents.Corpus(tmp_path, manifest, own, "0" * 64)
-    providers = providers_of(made, lambda document: True)
-    features = {name: np.linspace(0, 1, 40) for name in FEATURES}
-    table = ProviderTable(
-        tuple(provider.name for provider in providers),
-        np.array([provider.member for provider in providers]),
-        np.full(40, 3),
-        np.full(40, 1),
-        features,
-    )
-    rows = [{"attack": ATTACK, **row} for row in entries(table, providers, (), n_seeds=1, share=0.5)]
-    path = tmp_path / "recovered.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = read_recovered(path).providers
-    assert {row.name for row in found} == set(names)
-    assert {row.training for row in found} == {"in", "out"}
-    assert found[0].order == 1
 
 
 def test_hostile_words_are_escaped(tmp_path: Path) -> None:
