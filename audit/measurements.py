@@ -235,21 +235,6 @@ class DrawnPage:
 
 
 @dataclass(frozen=True, config=STRICT)
-class ResultTable:
-    """A table of plain numbers, labelled by the attack's `AttackText`.
-
-    Attributes:
-        columns: their names.
-        rows: a number for each column, by the number of a document or provider, in order; the key to these is in
-            `evidence/`.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    rows: dict[int, tuple[float, ...]]
-
-
-@dataclass(frozen=True, config=STRICT)
 class Coverage:
     """How much of what could leak an attack tried, of documents of training.
 

@@ -40,7 +40,6 @@ from audit.measurements import (
     DrawnPage,
     Histogram,
     Measurement,
-    ResultTable,
 )
 
 
@@ -59,7 +58,6 @@ class Completed:
         pages: a few of the attacked pages.
         confounded: what else can explain these numbers; a leak is confirmed over `controls` alone. None: nothing.
         controls: bounds on what such an explanation can amount to; empty where there are none.
-        tables: plain numbers for the report, e.g. the providers that stand out most, surest first.
         methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
             method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
         coverage: how much of what could leak was tried, in all and by category.
@@ -82,7 +80,6 @@ class Completed:
     parameters_file: str | None = None
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
-    tables: tuple[ResultTable, ...] = ()
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()

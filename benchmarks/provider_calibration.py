@@ -2,13 +2,12 @@
 
 Method: methods.md#provider-membership and #statistics.
 
-No model is trained: `provider_simulated` says what models say of providers. The attacks, intervals, bounds,
-permutations and the verdict are those of a scan.
+No model is trained: `provider_simulated` says what models say of providers. The attacks, intervals, bounds
+and the verdict are those of a scan.
 
     no leak    each audit is decided as a scan is, with limits on balanced accuracy, AUC and what is known for certain,
                held against every method, Holm over all of them. Counted are confirmed violations, by limit and method
-               that the verdict rests on, audits that pass, one-sided bounds at 0.05 above what no leak gives, and
-               permutation p of at most 0.05.
+               that the verdict rests on, audits that pass, and one-sided bounds at 0.05 above what no leak gives.
     leak       members are easier: how often the 95 % interval of each method holds the mean over audits, how often it
                ends under it, and how often the bound at 0.01 lies above it.
     detection  on such audits without a leak something is planted that has twice the excess of a limit, or four times
@@ -36,11 +35,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from audit.attacks.provider_membership.features import ProviderTable
-from audit.attacks.provider_membership.inference import Inference, infer
-from audit.attacks.provider_membership.measures import STRONGEST, Measured, measure_table
-from audit.attacks.provider_membership.methods import SHARE, zero_knowledge
-from audit.attacks.provider_membership.uncertainty import measure_accuracy, permute_labels
+from audit.attacks.interface import Findings
+from audit.attacks.provider_membership.measures import STRONGEST, measure_table
+from audit.attacks.provider_membership.methods import SHARE, Inference, measure_accuracy, zero_knowledge
+from audit.attacks.provider_membership.providers import ProviderTable
 from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
@@ -53,8 +51,6 @@ from benchmarks.simulated_audits import fired
 
 ALPHA = 0.05
 CHANCE = 0.5
-N_PERMUTATIONS = 199
-"""So many make a p of at most 0.05 as likely as 0.05 where nothing leaks."""
 METHODS = sorted({name for names in STRONGEST.values() for name in names})
 MACHINE = "2-core CPU"
 
@@ -64,15 +60,15 @@ def allowed(audits: int) -> int:
     return int(binom.ppf(0.975, audits, ALPHA))
 
 
-def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEEDS) -> Measured:
+def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEEDS) -> Findings:
     """What a scan measures; providers with many questions are not looked at apart, which no limit hangs on."""
     few = replace(table, n_questions=np.minimum(table.n_questions, 4))
-    return measure_table(few, rng, SILENT, n_seeds=seeds, n_permutations=1, share=SHARE)
+    return measure_table(few, rng, SILENT, n_seeds=seeds, share=SHARE)
 
 
-def estimates(found: Measured) -> dict[str, Estimate]:
+def estimates(found: Findings) -> dict[str, Estimate]:
     """The methods that limits are held against, as far as they are resolved."""
-    return {item.name: item for item in found.findings.measurements if item.name in METHODS and _resolved(item)}
+    return {item.name: item for item in found.measurements if item.name in METHODS and _resolved(item)}
 
 
 def _resolved(item: object) -> bool:
@@ -85,7 +81,7 @@ def bound_at(item: Estimate, alpha: float) -> tuple[float, float]:
     return found.lower, found.upper
 
 
-def audited(setting: Setting, audits: int) -> Iterator[tuple[ProviderTable, Measured, np.random.Generator]]:
+def audited(setting: Setting, audits: int) -> Iterator[tuple[ProviderTable, Findings, np.random.Generator]]:
     """Audits of one kind, one after the other."""
     for seed in range(audits):
         documents = map(round, setting.documents)
@@ -98,19 +94,18 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
     """Violations, passes, alarms and mean values over leak-free audits."""
     alarms, violated, strongest, passed, covered = (Counter[str]() for _ in range(5))
     values: dict[str, list[float]] = {}
-    for table, found, rng in audited(setting, audits):
+    for _, found, _ in audited(setting, audits):
         for name, item in estimates(found).items():
             alarms[name] += bound_at(item, ALPHA)[0] > item.null
             covered[name] += item.low <= item.null <= item.high
             values.setdefault(name, []).append(item.value)
-        alarms.update(_found_by_permuting(table, setting.seeds, rng))
         overall, outcomes = decided(found)
         violated.update(limit for limit, (outcome, _) in outcomes.items() if outcome == "violated")
         strongest.update(method for outcome, method in outcomes.values() if outcome == "violated")
         passed.update(limit for limit, (outcome, _) in outcomes.items() if outcome in ("passed", "not run"))
         passed["all limits"] += overall == "passed"
         violated["any limit"] += overall == "violated"
-        alarms["alarm: known for certain"] += bool(fired(found.findings.checks))
+        alarms["alarm: known for certain"] += bool(fired(found.checks))
     return {
         "setting": asdict(setting),
         "audits": audits,
@@ -120,18 +115,10 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
         "violated by method": {name: strongest[name] for name in METHODS},
         "passed, or left out for want of providers": {name: passed[name] / audits for name in (*LIMITS, "all limits")},
         "alarms": dict(sorted(alarms.items())),
-        "permutations": N_PERMUTATIONS,
         "two-sided 95 % intervals that hold what no leak gives": dict(sorted(covered.items())),
         "mean": {name: float(np.mean(found)) for name, found in sorted(values.items())},
         "standard deviation": {name: float(np.std(found)) for name, found in sorted(values.items())},
     }
-
-
-def _found_by_permuting(table: ProviderTable, seeds: int, rng: np.random.Generator) -> dict[str, int]:
-    """The permutations look at the first few seeds only."""
-    inference = infer(table, SILENT, n_seeds=min(seeds, 5), share=SHARE)
-    null = permute_labels(inference, table.member, rng, SILENT, n_permutations=N_PERMUTATIONS)
-    return {f"permutation_p.{method}": int(one.p_value <= ALPHA) for method, one in null.items()}
 
 
 def cover(setting: Setting, audits: int) -> dict[str, Any]:

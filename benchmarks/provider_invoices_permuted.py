@@ -1,8 +1,7 @@
 """The whole pipeline of provider membership, run again with the labels of providers permuted.
 
-A scan permutes the labels of providers that none of its first forests was trained on, after they were fitted
-(`permuting`). Here everything that looks at a label is done again instead: both sides are cut to match, training shares
-drawn, settings chosen, forests fitted and every provider called, with all seeds.
+Everything that looks at a label is done again: both sides are cut to match, training shares drawn, settings chosen,
+forests fitted and every provider called, with all seeds.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.provider_membership.features import table_of
-from audit.attacks.provider_membership.inference import balanced, infer, mean_known
-from audit.attacks.provider_membership.uncertainty import Permuted
+from audit.attacks.provider_membership.methods import balanced, infer, mean_known
+from audit.attacks.provider_membership.providers import match_sides, table_of
 from audit.engine.interface import SILENT, Json, Trial
+
+ROUNDING = 1e-12
 
 
 def rerun(
@@ -40,7 +40,7 @@ def rerun(
                 "observed": observed[method],
                 "mean": float(values.mean()),
                 "standard deviation": float(values.std(ddof=1)),
-                "p": Permuted(len(trials), observed[method], values).p_value,
+                "p": float((1 + np.sum(values >= observed[method] - ROUNDING)) / (1 + n_runs)),
             }
             for method, values in found.items()
         },
@@ -49,6 +49,6 @@ def rerun(
 
 def accuracies(attack: ProviderMembership, trials: Sequence[Trial], outcomes: Sequence[Json]) -> dict[str, float]:
     """Balanced accuracy over seeds, by method, of the providers as the trials say they are in or out."""
-    table = table_of(trials, outcomes)
+    table = table_of(match_sides(trials, outcomes))
     calls = infer(table, SILENT, n_seeds=attack.n_seeds, share=attack.share).calls
     return {method: balanced(mean_known(rows), table.member) for method, rows in calls.items()}

@@ -43,17 +43,13 @@ that is the reference of the attack. Then it was trained on two invoices of ever
 are over providers, not over trainings.
 """
 TABLE = """Balanced accuracy in per cent, 50 for a coin, as table A6 has it: s is how many questions a provider needs
-to be counted. p: from {permutations} permutations of the labels of those providers that none of five forests was
-trained on."""
-CONSTANT = """The second memorisation test comes out the same for every provider and calls nobody a member, so that
-AZK++ and APK++ call a member whom AZK or APK and the first test both call one."""
+to be counted."""
 PAPER_NOTE = """The paper's numbers are accuracies on 307 providers in and 353 out, without intervals: calling all
 of them out gives 53.5. Its model, VT5, was pretrained on text and pages and then trained for 10 epochs on invoices of
 4,149 providers; ours is small and sees small pages. So compare the order of the rows, not the sizes of the effects."""
 NULL = """The whole pipeline, run again on the journal of the long model's scan with the labels of providers permuted:
 both sides cut to match, training shares drawn, forests fitted and everybody called anew, with all {seeds} seeds. The
-mean of {runs} runs must lie within {tolerance:g} of 50 %. In scans only the labels of providers that
-none of five forests was trained on are permuted, after the forests were fitted, which gives the p above."""
+mean of {runs} runs must lie within {tolerance:g} of 50 %."""
 SROIE = """SROIE's receipts by company: every company with two receipts or more is audited, half of them in. The model
 (a Donut as in `vqa_sroie`, 128 x 64 pixels) was trained for {epochs} epochs on {samples} questions."""
 
@@ -171,14 +167,11 @@ def attacks(model: Scanned) -> list[str]:
     rows = []
     for method, words in METHODS.items():
         cells = [model.words(f"balanced_accuracy.{method}{suffix}", 100, 1) for suffix in SUFFIXES.values()]
-        rows.append([words, *cells, _number(model.diagnostic(f"permutation_p.{method}"))])
+        rows.append([words, *cells])
     sizes = [model.n(f"balanced_accuracy.azk{suffix}") for suffix in SUFFIXES.values()]
-    rows.append(["providers", *sizes, ""])
-    lines = [TABLE.format(permutations=model.result.parameters["n_permutations"]), ""]
-    lines += _table(["", *SUFFIXES, "p (s = 0)"], rows)
-    if model.diagnostic("called.memory_change") == 0.0:
-        lines += ["", CONSTANT]
-    beside = {"User inference, AUC": "auc", "Blind baseline, AUC": "blind_auc", "Absent keys": "absent_key"}
+    rows.append(["providers", *sizes])
+    lines = [TABLE, "", *_table(["", *SUFFIXES], rows)]
+    beside = {"User inference, AUC": "auc", "Blind baseline, AUC": "blind_auc"}
     lines += ["", *_table(["", "value"], [[words, model.words(metric)] for words, metric in beside.items()])]
     blind = [f"{name} {_number(value)}" for name in ("blind_p", "blind_power") if (value := model.diagnostic(name))]
     lines += ["", f"The blind baseline sees the documents and never the model: {', '.join(blind) or 'no diagnostics'}."]
@@ -213,10 +206,9 @@ def _permuted(folder: Path, model: Scanned) -> list[str]:
             continue
         found = rerun["methods"][method]
         holds = "yes" if abs(found["mean"] - 0.5) <= PERMUTED else "no"
-        spreads = [100 * found["standard deviation"], 100 * (model.diagnostic(f"seed_spread.{method}") or 0.0)]
-        p_values = [_number(found["p"]), _number(model.diagnostic(f"permutation_p.{method}"))]
-        rows.append([words, f"{100 * found['mean']:.2f}", holds, *(f"{one:.2f}" for one in spreads), *p_values])
-    head = ["", "mean, permuted", "within", "spread, permuted", "spread over seeds, true labels", "p", "p of the scan"]
+        spread = 100 * found["standard deviation"]
+        rows.append([words, f"{100 * found['mean']:.2f}", holds, f"{spread:.2f}", _number(found["p"])])
+    head = ["", "mean, permuted", "within", "spread, permuted", "p"]
     return [NULL.format(**rerun, tolerance=100 * PERMUTED), "", *_table(head, rows)]
 
 

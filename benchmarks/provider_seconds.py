@@ -2,7 +2,7 @@
 
     python benchmarks/provider_seconds.py    # writes benchmarks/provider_seconds.json
 
-Asks the model as a scan does, then measures: 200 permutations under the budget "standard", 500 under "full". The blind
+Asks the model as a scan does, then measures. The blind
 check of the documents, which a scan makes once for all attacks, counts as measuring. Processor seconds in one process;
 what libraries need to be imported is left out.
 """

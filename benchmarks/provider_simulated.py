@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Floats
-from audit.attacks.provider_membership.features import IN, OUT, ProviderTable, table_of
+from audit.attacks.provider_membership.providers import IN, OUT, ProviderTable, match_sides, table_of
 from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import Trial
 
@@ -45,7 +45,7 @@ class Setting:
 
 def simulated(setting: Setting, rng: np.random.Generator) -> ProviderTable:
     """What an attack compares; without a leak, training on some providers taught the model nothing of these."""
-    return table_of(*answered(setting, rng))
+    return table_of(match_sides(*answered(setting, rng)))
 
 
 def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], list[Any]]:
@@ -79,7 +79,7 @@ def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], l
     outcomes: list[Any] = [{"documents": []} for _ in range(n)]
     for number, (provider, n_questions, change) in enumerate(zip(owner, per_document, changes.tolist(), strict=True)):
         questions = list(islice(asked, int(n_questions)))
-        found = {"id": f"document {number}", "questions": questions, "memory_change": change, "absent": []}
+        found = {"id": f"document {number}", "questions": questions, "memory_change": change}
         outcomes[provider]["documents"].append(found)
     names = [f"provider {number:04d}" for number in range(n)]
     trials = [Trial(name, name, IN if inside else OUT) for name, inside in zip(names, member, strict=True)]
@@ -88,7 +88,7 @@ def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], l
 
 def leaking(table: ProviderTable, metric: str, truth: float, rng: np.random.Generator) -> ProviderTable:
     """A leak-free table with something planted: what it would reach with providers without number is `truth`."""
-    n, normal = len(table), NormalDist()
+    n, normal = len(table.names), NormalDist()
     assert table.user is not None
     if metric == CERTAIN:
         # At 10 % false alarms: of the others, who are no better known, a tenth are found as well.

@@ -33,9 +33,9 @@ from audit.attacks.memorisation.contexts import WHOLE
 from audit.attacks.memorisation.measures import measure_questions
 from audit.attacks.memorisation.table import QuestionTable as Questions
 from audit.attacks.memorisation.table import Results
-from audit.attacks.provider_membership.features import ProviderTable as Providers
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
+from audit.attacks.provider_membership.providers import ProviderTable as Providers
 from audit.attacks.reconstruction import measures as reconstruction_measures
 from audit.attacks.reconstruction.names import DEFAULT, GAIN, LIMITED, LOWEST_LOSS, POWER, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
@@ -358,4 +358,4 @@ def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Finding
     features = {"accuracy": right, "similarity": right + rng.normal(0, 0.1, n), "loss": -right + rng.normal(0, 0.1, n)}
     ten = np.full(n, 10, np.int64)
     table = Providers(tuple(f"company {row}" for row in range(n)), member, ten, ten // 5, features, user)
-    return measure_providers(table, rng, SILENT, n_seeds=seeds, n_permutations=1, share=SHARE).findings
+    return measure_providers(table, rng, SILENT, n_seeds=seeds, share=SHARE)

@@ -411,8 +411,6 @@ TEXT_FIELDS = {
     "Unresolved.kind": "fixed names",
     "Histogram.name": "fixed names",
     "Histogram.quantity": "fixed names",
-    "ResultTable.name": "names of the attack's code",
-    "ResultTable.columns": "names of the attack's code",
     "Histogram.counts": "keys: splits and players",
     "Count.name": "fixed names",
     "Count.meaning": "sentences of the attack's code",

@@ -181,25 +181,6 @@ class ReportPart(StrictModel):
     template: str = ""
 
 
-class ResultColumn(StrictModel):
-    """A column of a result table; a count is printed without decimals."""
-
-    name: str
-    label: str
-    count: bool = False
-
-
-class ResultTableText(StrictModel):
-    """Labels of a `ResultTable`; `row` is a format of a row's number, `text` the macro of the table's sentences."""
-
-    name: str
-    title: str
-    heading: str = ""
-    columns: tuple[ResultColumn, ...] = ()
-    row: str = "{}"
-    text: str = ""
-
-
 class TrendSpec(StrictModel):
     """Several checkpoints side by side.
 

@@ -25,7 +25,6 @@ from audit.measurements import (
     DrawnPage,
     Histogram,
     Measurement,
-    ResultTable,
 )
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
@@ -50,7 +49,6 @@ class Findings:
     pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
     weaknesses: tuple[str, ...] = ()
-    tables: tuple[ResultTable, ...] = ()
     methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()

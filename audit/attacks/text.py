@@ -23,7 +23,6 @@ from audit.attacks.figure_text import (
     Form,
     OverlapFigure,
     ReportPart,
-    ResultTableText,
     StrictModel,
     TableSpec,
     TrendSpec,
@@ -103,7 +102,6 @@ class AttackText(StrictModel):
         qualifiers: labels of all later parts of names (but `CATEGORY_LABELS`), by group.
         labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
-        tables: labels of the record's result tables.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
         counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
             differ were not attacked on the same fields.
@@ -122,7 +120,6 @@ class AttackText(StrictModel):
     diagnostics: tuple[str, ...] = ()
     figures: Figures = ()
     parts: tuple[ReportPart, ...] = ()
-    tables: tuple[ResultTableText, ...] = ()
     trend: TrendSpec = TrendSpec()
     glossary: dict[str, str] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()

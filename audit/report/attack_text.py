@@ -16,8 +16,8 @@ import jinja2
 from jinja2 import nodes
 from markupsafe import Markup
 
-from audit.attacks.figure_text import ReportPart, ResultTableText
-from audit.measurements import Estimate, ResultTable, Unresolved
+from audit.attacks.figure_text import ReportPart
+from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
 from audit.record import Completed
 from audit.report.labels import report_of
@@ -29,14 +29,13 @@ _SPACE = re.compile(r"[ \n]+")
 
 
 class ResultIndex:
-    """The measurements, diagnostics, counts and tables of one attack by name, for the macros of its template."""
+    """The measurements, diagnostics and counts of one attack by name, for the macros of its template."""
 
     def __init__(
         self, result: Completed, labels: Mapping[str, Mapping[str, str]] | None = None, verdict: Verdict | None = None
     ) -> None:
         self._by_name = {item.name: item for item in result.measurements}
         self._diagnostics = {item.name: item.value for item in result.diagnostics}
-        self._tables = {item.name: item for item in result.tables}
         self.counts = result.counts
         self.parameters = result.parameters
         self.labels = labels or {}
@@ -77,10 +76,6 @@ class ResultIndex:
         """Return a plain count of what was done or left out; None when the record lacks it."""
         return next((item.value for item in self.counts if item.name == name), None)
 
-    def table(self, name: str) -> ResultTable | None:
-        """Return a table of plain numbers; None when the record lacks it."""
-        return self._tables.get(name)
-
     def few(self, item: Estimate) -> bool:
         """Test whether so little was tried that a large leak is not excluded."""
         return item.high - max(item.null or 0.0, 0.0) > LARGE
@@ -105,7 +100,7 @@ class AttackMacros:
         self._generic = templates.get_template(GENERIC).module
         own = templates.select_template([f"attacks/{attack}.html", GENERIC])
         self._own = own.module
-        missing = [text for text in self._texts() if not callable(getattr(self._holder(text), text.text, None))]
+        missing = [text for text in self.report.parts if not callable(getattr(self._holder(text), text.text, None))]
         if missing:
             raise jinja2.TemplateAssertionError(f"no macro {missing[0].text!r}", 1, own.name)
         for template in dict.fromkeys([own.name or GENERIC, *(part.template for part in self.report.parts)]):
@@ -132,21 +127,16 @@ class AttackMacros:
         """Return how the attack works and how its numbers are made."""
         return Markup(self._macro("method")(result))
 
-    def text(self, of: ReportPart | ResultTableText, index: ResultIndex) -> Markup:
-        """Return the sentences of a part or of a result table."""
+    def text(self, of: ReportPart, index: ResultIndex) -> Markup:
+        """Return the sentences of a part."""
         return Markup(getattr(self._holder(of), of.text)(index))
 
     def _macro(self, name: str) -> Any:
         return getattr(self._own, name, None) or getattr(self._generic, name)
 
-    def _texts(self) -> Iterator[ReportPart | ResultTableText]:
-        yield from self.report.parts
-        yield from (table for table in self.report.tables if table.text)
-
-    def _holder(self, of: ReportPart | ResultTableText) -> Any:
+    def _holder(self, of: ReportPart) -> Any:
         """The template whose macros hold a text."""
-        other = of.template if isinstance(of, ReportPart) else ""
-        return self._templates.get_template(other).module if other else self._own
+        return self._templates.get_template(of.template).module if of.template else self._own
 
     def _check_names(self, template: str) -> None:
         """Refuse a macro that asks for a measurement or diagnostic which the attack does not have."""

@@ -16,14 +16,11 @@ from audit.attacks.figure_text import (
     HistogramFigure,
     OverlapFigure,
     ReportPart,
-    ResultColumn,
-    ResultTableText,
 )
-from audit.measurements import ResultTable
 from audit.policy import Policy, Verdict
 from audit.policy.identity import looser
 from audit.record import AuditRecord, Completed
-from audit.report import compact, numbers, tables
+from audit.report import compact, tables
 from audit.report.answer import decides_most, findings
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
 from audit.report.attack_text import AttackMacros, ResultIndex, in_one_line
@@ -76,17 +73,6 @@ class PartView:
 
 
 @dataclass(frozen=True)
-class ResultTableView:
-    """A table of plain numbers as text: columns, and rows with a label and a number for each column."""
-
-    title: str
-    text: Markup
-    heading: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-@dataclass(frozen=True)
 class CompletedView:
     """A completed attack as text; `unlisted` measurements are left out of its table, because its parts show them."""
 
@@ -100,7 +86,6 @@ class CompletedView:
     unlisted: int
     figures: tuple[DrawnFigure, ...]
     parts: tuple[PartView, ...]
-    result_tables: tuple[ResultTableView, ...]
 
 
 @dataclass(frozen=True)
@@ -308,7 +293,6 @@ def _view(result: Completed, verdict: Verdict, text: AttackMacros, drawn: int) -
         unlisted=len(result.measurements) - len(listed),
         figures=figures,
         parts=tuple(parts),
-        result_tables=tuple(_result_table(table, index, text) for table in result.tables),
     )
 
 
@@ -322,30 +306,6 @@ def _part(spec: ReportPart, result: Completed, index: ResultIndex, text: AttackM
         reason=mark.reason if mark else "",
         figures=draw(spec.figures, result, drawn),
         tables=compact.compact_tables(spec.tables, index, text.report),
-    )
-
-
-def _result_table(table: ResultTable, index: ResultIndex, text: AttackMacros) -> ResultTableView:
-    """A table with the labels of the attack's report; with its own names where that has none."""
-    unlabelled = ResultTableText(name=table.name, title=table.name)
-    spec = next((one for one in text.report.tables if one.name == table.name), unlabelled)
-    labelled = {column.name: column for column in spec.columns}
-    columns = [labelled.get(name, ResultColumn(name=name, label=name)) for name in table.columns]
-    return ResultTableView(
-        title=spec.title,
-        text=text.text(spec, index) if spec.text else Markup(),
-        heading=spec.heading,
-        columns=tuple(column.label for column in columns),
-        rows=tuple(
-            (
-                spec.row.format(name),
-                tuple(
-                    f"{value:,.0f}" if column.count else numbers.plain(value)
-                    for column, value in zip(columns, values, strict=True)
-                ),
-            )
-            for name, values in table.rows.items()
-        ),
     )
 
 

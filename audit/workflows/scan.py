@@ -295,7 +295,6 @@ def _measure(
         parameters_file=opened.parameters_file,
         pages=findings.pages,
         confounded=copied or findings.confounded,
-        tables=findings.tables,
         methods=dict(findings.methods),
         coverage=findings.coverage,
         about_text=findings.about_text,

@@ -221,7 +221,7 @@ def provided(trained_from):
 def test_providers_of_masked_language_models_are_told_apart_by_their_mean_loss(leak, found):
     whole, known = provided(20)
     case = Case(KnowingMasks(known, leak), whole, References(pretrained=KnowingMasks(seed=1)))
-    attack = ProviderMembership(n_seeds=2, n_permutations=5, share=0.3)
+    attack = ProviderMembership(n_seeds=2, share=0.3)
     assert attack.inapplicable(case) is None
     assert provider_reference_of(case) is case.references.pretrained
     _, outcomes, findings = run_providers(case, attack)

@@ -8,20 +8,19 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from answering import NOTHING, Answering, placed, value
 
 from audit.attacks import TEXTS
-from audit.attacks.provider_membership.absent_keys import measure_absent
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.features import METHODS, table_of
+from audit.attacks.provider_membership.measures import CONSTANT as ALL_THE_SAME
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
-from audit.attacks.provider_membership.providers import has_question, providers_of
+from audit.attacks.provider_membership.methods import METHODS
+from audit.attacks.provider_membership.providers import match_sides
+from audit.attacks.provider_membership.providers import table_of as table_of_matched
 from audit.attacks.provider_membership.queries import GIVE, NO_REFERENCE, reference_of
-from audit.attacks.provider_membership.scores import CONSTANT as ALL_THE_SAME
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task
 from audit.corpus.folding import fold
@@ -32,7 +31,7 @@ from audit.record import Completed
 from audit.stats.roc import auc
 from audit.targets.interface import FillMask, Reply
 
-QUICK = ProviderMembership(n_seeds=1, n_permutations=1, share=0.3)
+QUICK = ProviderMembership(n_seeds=1, share=0.3)
 KEYS = {"tax": "code", "total": "amount", "iban": "contact"}
 CONSTANT = ("tax", "iban")
 """The same on all documents of a provider."""
@@ -137,6 +136,10 @@ def outcomes_of(attack, case, trials, width=16):
     return json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
 
 
+def table_of(trials, outcomes):
+    return table_of_matched(match_sides(trials, outcomes))
+
+
 def run(case, attack=QUICK):
     trials = attack.trials(case)
     outcomes = outcomes_of(attack, case, trials)
@@ -169,14 +172,6 @@ def test_a_model_that_knows_its_providers_is_found(audit):
     assert measured(findings, "balanced_accuracy.apk").value == measured(findings, "balanced_accuracy").value > 0.9
 
 
-def test_the_model_gives_trained_values_on_pages_that_lack_the_key(audit):
-    findings = audit[-1]
-    found = measured(findings, "absent_key")
-    # Of each kept-aside page one key is missing; the 30 providers in have three pages each, as those out.
-    assert (found.value, found.n, found.clusters, found.null, found.null_kind) == (0.5, 180, 60, 0, "held-out")
-    assert counts(findings)["absent-key values"] == 30
-
-
 def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
     case, _, _, findings = audit
     assert {item.name for item in findings.measurements} == {*TEXTS["provider_membership"].names}
@@ -191,7 +186,6 @@ def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
         findings.curves,
         confounded=findings.confounded,
         checks=findings.checks,
-        tables=findings.tables,
     )
     written = json.dumps(dataclasses.asdict(completed), allow_nan=False)
     for document in case.corpus.documents:
@@ -202,39 +196,16 @@ def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
     assert isinstance(measured(findings, "blind_auc"), Estimate)
 
 
-def test_the_surest_providers_are_given_by_a_number_whose_key_is_in_the_evidence(audit):
-    case, trials, outcomes, findings = audit
-    entries = {entry["provider"]: entry for entry in QUICK.evidence(case, trials, outcomes)}
-    assert json.dumps([*entries.values()], allow_nan=False)
-    names = sorted({document.provider for document in case.corpus.documents})
-    numbered = [entries[number + 1]["name"] for number in range(len(names))]
-    assert sorted(numbered) == names
-    # No order of names: as many neighbours rise as fall, give or take five deviations of sqrt(60 / 12).
-    assert sum(first < second for first, second in pairwise(numbered)) == pytest.approx(59 / 2, abs=5 * 5**0.5)
-    (shown,) = findings.tables
-    assert (shown.name, shown.columns) == ("surest providers", ("score", "documents", "questions"))
-    assert len(shown.rows) == 10
-    for number, row in shown.rows.items():
-        entry = entries[number]
-        assert entry["training"] == "in"
-        assert (entry["scores"]["score.apk"], entry["documents"], entry["questions"]) == row
-        assert {row["answer"] for row in entry["absent_key"]} <= {*case.target.memory.values()}
-        assert len(entry["absent_key"]) == 3
+def test_providers_are_named_in_the_evidence_with_what_speaks_for_each(audit):
+    case, trials, outcomes, _ = audit
+    entries = [*QUICK.evidence(case, trials, outcomes)]
+    assert json.dumps(entries, allow_nan=False)
+    assert sorted(entry["name"] for entry in entries) == sorted({one.provider for one in case.corpus.documents})
+    surest = sorted(entries, key=lambda entry: entry["ranks"].get("score.apk", np.inf))[:10]
+    assert {entry["training"] for entry in surest} == {"in"}
     for feature, best in (("loss", min), ("memory_change", min), ("confidence_change", max)):
-        first = next(entry for entry in entries.values() if entry["ranks"][feature] == 1)
-        assert first["features"][feature] == best(entry["features"][feature] for entry in entries.values())
-
-
-def test_the_numbers_of_providers_hang_on_what_kept_aside_documents_say(audit):
-    data = audit[0].corpus
-    first, again, other = (
-        {one.name: one.number for one in providers_of(made, has_question)} for made in (data, corpus(), corpus(seed=1))
-    )
-    assert first == again
-    assert {*first} == {*other}
-    assert first != other
-    # The sha256 of the data set, which a record holds, decides nothing.
-    assert {one.name: one.number for one in providers_of(replace(data, sha256="1" * 64), has_question)} == first
+        first = next(entry for entry in entries if entry["ranks"][feature] == 1)
+        assert first["features"][feature] == best(entry["features"][feature] for entry in entries)
 
 
 def test_a_model_that_knows_nobody_is_covered_by_chance():
@@ -245,7 +216,6 @@ def test_a_model_that_knows_nobody_is_covered_by_chance():
         assert bound.lower < 0.5 < bound.upper, name
     # It says nothing once the answer is gone.
     assert measured(findings, "auc.memory_similarity").reason == ALL_THE_SAME
-    assert "lacks a key" in measured(findings, "absent_key").reason
 
 
 def test_a_cut_that_starves_the_attacker_passes_nothing():
@@ -272,7 +242,7 @@ def test_documents_that_training_took_away_starve_nobody():
     kept = whole([one for one in data.documents if one.provider not in inside or one.id[-1] in "012"])
     *_, findings = run(Case(Reader(), kept, References(pretrained=Reader(seed=1))))
     assert findings.weaknesses == ()
-    assert counts(findings)["cut to match"] == 8 * 3 * 3
+    assert counts(findings)["questions"] == 2 * 8 * 3
 
 
 def test_exactly_the_known_providers_are_told_apart():
@@ -287,17 +257,6 @@ def test_exactly_the_known_providers_are_told_apart():
     assert remembered == {fold(name) for name in known}
     sides = (table.features["memory_similarity"][table.member], table.features["memory_similarity"][~table.member])
     assert auc(*sides) == pytest.approx(0.5 + 0.5 * 7 / 20)
-    found, _ = measure_absent(data, trials, outcomes, None)
-    assert found.value == pytest.approx(7 / 40)
-
-
-def test_what_the_pretrained_model_says_too_is_no_memory():
-    data = corpus(5, 5)
-    knowing = known_of(data, providers_in(data))
-    case = Case(Reader(knowing), data, References(pretrained=Reader(knowing)))
-    trials = QUICK.trials(case)
-    found, _ = measure_absent(data, trials, outcomes_of(QUICK, case, trials), None)
-    assert (found.value, found.n) == (0, 30)
 
 
 def test_outcomes_do_not_depend_on_how_many_are_in_flight():
@@ -318,8 +277,6 @@ def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
     assert QUICK.trials(case) == QUICK.trials(plain)
     _, outcomes, findings = run(case)
     assert outcomes == outcomes_of(QUICK, plain, QUICK.trials(plain))
-    # In: 2 + 3 documents, out: 3 documents; each has all three spellings.
-    assert counts(findings)["merged spellings"] == 12
     assert (counts(findings)["providers in"], counts(findings)["providers out"]) == (3, 3)
 
 
@@ -350,15 +307,12 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
 def test_without_a_pretrained_model_changes_are_unresolved_and_zero_knowledge_is_the_primary_method():
     data = corpus(8, 8)
     case = Case(Reader(known_of(data, providers_in(data))), data)
-    _, outcomes, findings = run(case)
+    *_, findings = run(case)
     (weakness,) = findings.weaknesses
     assert weakness == f"{NO_REFERENCE}: no pretrained model was given, and no baseline; {GIVE}"
     assert measured(findings, "auc").reason == weakness
-    for name in ("auc", "absent_key", "tpr_at_fpr_10"):
-        assert isinstance(measured(findings, name), Unresolved), name
+    assert isinstance(measured(findings, "auc"), Unresolved)
     assert measured(findings, "balanced_accuracy").value == measured(findings, "balanced_accuracy.azk").value
-    assert "pretrained model" in measured(findings, "absent_key").reason
-    assert all(not document["absent"] for outcome in outcomes for document in outcome["documents"])
 
 
 def test_a_pretrained_model_without_the_tasks_head_is_passed_over():
@@ -453,24 +407,17 @@ def split(data, **splits):
     return whole([replace(document, split=splits.get(document.split, document.split)) for document in data.documents])
 
 
-def spelled_twice(data):
-    names = ("Gardenia", "GARDENIA ")
-    return whole([replace(one, provider=names[place % 2]) for place, one in enumerate(data.documents)])
-
-
 LACKING = {
     "no names": (lambda: without(corpus(3, 3), provider=None), "no document names its provider"),
-    "one provider": (lambda: without(corpus(3, 3), provider="Gardenia"), "one provider"),
-    "one in two cases": (lambda: spelled_twice(corpus(2, 2)), "one provider"),
-    "all members": (lambda: corpus(6, 0), "all 6 providers have documents in training"),
-    "none in": (lambda: split(corpus(3, 3), member="public"), "no provider has a document in training"),
-    "none kept aside": (lambda: split(corpus(3, 3), heldout="member"), "all 6 providers"),
+    "one provider": (lambda: without(corpus(3, 3), provider="Gardenia"), "1 of 1 providers in training and 0 of 0"),
+    "all members": (lambda: corpus(6, 0), "6 of 6 providers in training and 0 of 0 out of it"),
+    "none in": (lambda: split(corpus(3, 3), member="public"), "0 of 0 providers in training and 6 of 6"),
     "none of in": (
         lambda: whole([one for one in corpus(3, 3).documents if one.split != "heldout" or one.provider not in INSIDE]),
-        "no provider in training has a kept-aside document",
+        "0 of 3 providers in training and 3 of 3 out of it",
     ),
-    "no questions": (lambda: without(corpus(3, 3), questions=()), "can be asked about"),
-    "one of a side": (lambda: corpus(3, 1), "3 providers in and 1 out of training"),
+    "no questions": (lambda: without(corpus(3, 3), questions=()), "0 of 3 providers in training and 0 of 3"),
+    "one of a side": (lambda: corpus(3, 1), "3 of 3 providers in training and 1 of 1 out of it"),
 }
 INSIDE = providers_in(corpus(3, 3))
 
@@ -499,11 +446,6 @@ def test_the_plan_is_told_how_many_providers_there_are():
     pages = replace(corpus(5, 4), manifest=replace(corpus(5, 4).manifest, task=task))
     few = {found.metric: found.methods for found in QUICK.units(pages)}
     assert few == {"balanced_accuracy": 2, "auc": 3, "low_fpr_advantage": 2}
-
-
-def test_a_budget_permutes_more_often_the_larger_it_is():
-    assert [ProviderMembership.preset(name).n_permutations for name in ("quick", "standard", "full")] == [50, 200, 500]
-    assert ProviderMembership.preset("standard") == ProviderMembership()
 
 
 def test_a_model_that_gives_no_loss_is_no_target():

@@ -11,10 +11,9 @@ from answering import NOTHING, Answering, placed
 from PIL import Image
 from planted import card
 
-from audit.attacks.provider_membership import absent_keys
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.features import FEATURES, table_of
-from audit.attacks.provider_membership.providers import answers_of, provider_of
+from audit.attacks.provider_membership.providers import FEATURES, answers_of, match_sides, provider_of
+from audit.attacks.provider_membership.providers import table_of as table_of_matched
 from audit.attacks.provider_membership.queries import NO_QUESTION, QuestionScores, reference_of
 from audit.attacks.provider_membership.queries import ask_about as ask_about_it
 from audit.case import Case, References
@@ -82,14 +81,18 @@ def told(attempt):
     return json.loads(json.dumps(outcome, allow_nan=False))
 
 
-def ask_about(case, document, probes):
-    return ask_about_it(case, document, probes, reference_of(case))
+def ask_about(case, document):
+    return ask_about_it(case, document, reference_of(case))
 
 
-def asked(document=PAGE, script=SCRIPT, reference=None, probes=(), sheet_of=None):
+def table_of(trials, outcomes):
+    return table_of_matched(match_sides(trials, outcomes))
+
+
+def asked(document=PAGE, script=SCRIPT, reference=None):
     target = Scripted(script)
     case = Case(target, corpus(document), References(pretrained=reference))
-    return target, told(ask_about(case, document, probes))
+    return target, told(ask_about(case, document))
 
 
 def test_a_question_gives_what_the_paper_compares():
@@ -130,7 +133,7 @@ def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     document = replace(PAGE, image="page.png")
     target = Scripted(SCRIPT)
     case = Case(target, replace(corpus(document), root=tmp_path))
-    told(ask_about(case, document, ()))
+    told(ask_about(case, document))
     (whole, cleared) = (np.asarray(view.image) for question, view in target.views if question == "What is the total?")
     assert (whole == noise).all()
     x0, y0, x1, y1 = map(int, document.words[2].box)
@@ -152,7 +155,7 @@ def test_words_without_a_place_in_the_image_cannot_be_taken_out_of_it(tmp_path):
     assert outcome["memory_change"] is not None
     drawn = replace(PAGE, words=words, image="page.png")
     case = Case(Scripted(SCRIPT), replace(corpus(drawn), root=tmp_path))
-    outcome = told(ask_about(case, drawn, ()))
+    outcome = told(ask_about(case, drawn))
     assert [question["memory_similarity"] for question in outcome["questions"]] == [None] * 3
     assert outcome["memory_change"] is None
 
@@ -178,7 +181,7 @@ def test_a_loss_that_is_no_number_is_left_out():
             return np.array([np.nan if query.answer == "bnmfgdhj" else -np.inf if query.answer == "zzzzwwww" else -1.0])
 
     case = Case(Broken(SCRIPT), corpus(PAGE), References(pretrained=Scripted({name: ["x"] for name in SCRIPT}, 3.0)))
-    outcome = told(ask_about(case, PAGE, ()))
+    outcome = told(ask_about(case, PAGE))
     assert [question["loss"] for question in outcome["questions"]] == [1.0, None, None]
     table = table_of([Trial("gardenia", "gardenia", "in")], [{"documents": [outcome]}])
     assert table.features["loss"].tolist() == [1.0]
@@ -207,7 +210,7 @@ def said(loss, before=None, accuracy=0.0, memory=None):
 
 
 def document(*questions, change=None):
-    return {"id": "d", "questions": [*questions], "memory_change": change, "absent": []}
+    return {"id": "d", "questions": [*questions], "memory_change": change}
 
 
 def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_its_documents():
@@ -239,186 +242,6 @@ def test_features_that_no_provider_has_are_not_there():
     table = table_of([Trial("a", "a", "in")], [{"documents": [document(said(1))]}])
     assert {*table.features} == {"accuracy", "similarity", "loss", "confidence"}
     assert table.user is None
-
-
-def invoice(name, split, keys, provider="A", entities=()):
-    """A document that is asked about these keys: category, question, answer."""
-    questions = tuple(
-        Question(f"q{place}", text, (answer,), category=category) for place, (category, text, answer) in enumerate(keys)
-    )
-    words = placed([name, *(answer for *_, answer in keys)])
-    return Document(name, split, words, provider=provider, questions=questions, entities=entities)
-
-
-CODE, AMOUNT, URL = ("code", "Which code?", "qwert"), ("amount", "How much?", "9.99"), ("url", "Which site?", "www.x")
-MEMBERS = (
-    invoice("m0", "member", [CODE, AMOUNT]),
-    invoice("m1", "member", [("code", "Code?", "zuiop"), URL]),
-    invoice("m2", "member", [("code", "Which code?", "asdfg")]),
-)
-
-
-def test_a_document_is_asked_in_the_commonest_words_for_keys_that_it_lacks():
-    lacking = invoice("h0", "heldout", [AMOUNT])
-    data = corpus(*MEMBERS, lacking)
-    (probes,) = absent_keys.probes_for(data, [lacking], 5, 5).values()
-    assert {(probe.key, probe.question) for probe in probes} == {("code", "Which code?"), ("url", "Which site?")}
-    assert len(absent_keys.probes_for(data, [lacking], 5, 1)["h0"]) == 1
-    assert absent_keys.probes_for(data, [lacking], 0, 5) == {}
-
-
-def test_a_key_is_the_label_of_the_entity_that_holds_the_answer_and_is_looked_for_under_all_its_names():
-    entity = Entity("e0", "VAT_ID", "code", (1,))
-    labelled = replace(invoice("m9", "member", [("code", "Which?", "qwert")], entities=(entity,)), id="m9")
-    labelled = replace(labelled, questions=(replace(labelled.questions[0], entity="e0"),))
-    assert absent_keys.key_of(labelled, labelled.questions[0]) == "VAT_ID"
-    shown = invoice("h0", "heldout", [AMOUNT], entities=(replace(entity, words=(0,)),))
-    # An entity of this label stands on the page; and where keys are categories, one of this category.
-    assert absent_keys.probes_for(corpus(labelled, shown), [shown], 5, 5) == {}
-    assert absent_keys.probes_for(corpus(MEMBERS[2], shown), [shown], 5, 5) == {}
-    bare = invoice("h1", "heldout", [AMOUNT])
-    assert [probe.key for probe in absent_keys.probes_for(corpus(labelled, bare), [bare], 5, 5)["h1"]] == ["VAT_ID"]
-
-
-def test_no_more_documents_are_asked_than_wanted_and_their_order_decides_nothing():
-    documents = [invoice(f"h{number}", "heldout", [AMOUNT]) for number in range(9)]
-    data = corpus(*MEMBERS, *documents)
-    some, more = (absent_keys.probes_for(data, documents, n, 2) for n in (3, 5))
-    assert len(some) == 3
-    assert {*some} < {*more}
-    assert absent_keys.probes_for(data, documents[::-1], 3, 2) == some
-    assert {probe.key for probes in absent_keys.probes_for(data, documents, 9, 1).values() for probe in probes} == {
-        "code",
-        "url",
-    }
-
-
-HELD = (
-    invoice("h0", "heldout", [AMOUNT], "A"),
-    invoice("h1", "heldout", [("amount", "How much?", "3.50")], "A"),
-    invoice("h2", "heldout", [("amount", "How much?", "4.50")], "B"),
-    invoice("h3", "heldout", [("amount", "How much?", "5.50")], "B"),
-)
-"""A is in, B is out."""
-REPLIES = {
-    "h0": ("QWERT ", "nothing"),  # trained
-    "h1": ("3.50", "nothing"),  # stands on the page
-    "h2": ("5.50", "nothing"),  # a value that training never saw
-    "h3": ("zuiop", "nothing"),  # trained, of another provider
-}
-
-
-def replied(replies, held=HELD):
-    outcomes = []
-    for provider in ("A", "B"):
-        documents = [
-            {
-                "id": one.id,
-                "questions": [],
-                "memory_change": None,
-                "absent": [absent_keys.AbsentKeyProbe("code", "Which code?").as_json(*replies[one.id])],
-            }
-            for one in held
-            if one.provider == provider
-        ]
-        outcomes.append({"documents": documents})
-    return [Trial(name, name, "in") for name in ("A", "B")], outcomes
-
-
-def test_trained_values_count_and_unseen_ones_make_the_null():
-    data = corpus(*MEMBERS, *HELD)
-    found, counts = absent_keys.measure_absent(data, *replied(REPLIES), None)
-    assert (found.value, found.n, found.clusters, found.unit) == (0.5, 4, 2, "questions")
-    # One of four is an unseen value; of these there are two, of trained ones five.
-    assert found.null == pytest.approx(1 / 4 * 5 / 2)
-    assert {count.name: count.value for count in counts} == {
-        "absent-key questions": 4,
-        "absent-key pages without words": 0,
-        "absent-key answers": 2,
-        "absent-key values": 2,
-    }
-
-
-def test_values_that_the_pretrained_model_gives_anywhere_do_not_count():
-    data = corpus(*MEMBERS, *HELD)
-    found, _ = absent_keys.measure_absent(data, *replied({**REPLIES, "h1": ("3.50", "Zuiop")}), None)
-    assert found.value == 0.25
-
-
-def test_near_matches_on_the_page_do_not_count():
-    read = replace(HELD[0], words=placed(["h0", "qwerl"]))
-    found, _ = absent_keys.measure_absent(corpus(*MEMBERS, read, *HELD[1:]), *replied(REPLIES), None)
-    assert found.value == 0.25
-
-
-def test_values_of_both_sides_are_of_neither():
-    """Those that only one side has: 9.99 and 7.00 stand on pages of both, if only public or kept-aside ones."""
-    shared = (
-        invoice("b0", "heldout", [AMOUNT, ("amount", "How much?", "7.00")], "B"),
-        invoice("a0", "public", [("amount", "How much?", "7.00")], "A"),
-        invoice("b1", "public", [("code", "Code?", "zuiop")], "B"),
-        invoice("n0", "heldout", [("code", "Code?", "nobodys")], None),
-    )
-    values = absent_keys.AbsentKeyAnswers.of(corpus(*MEMBERS, *HELD, *shared), [])
-    assert values.trained == {"qwert", "asdfg", "www.x"}
-    assert values.unseen == {"4.50", "5.50"}
-
-
-def test_common_values_that_are_hit_by_chance_are_no_memory():
-    """Replies and pages draw from one pool, in which few values are on most pages; nothing was learned."""
-    draw = np.random.default_rng(0)
-    pool = [f"val{number:04d}x" for number in range(3000)]
-    chances = 1 / np.arange(1, 3001)
-    answers = iter(draw.choice(pool, 1800, p=chances / chances.sum()).tolist())
-    pages = [
-        invoice(f"{split}{number}", split, [("code", "Which code?", next(answers))], f"p{number % 100 + first}")
-        for split, first in (("member", 0), ("heldout", 100))
-        for number in range(600)
-    ]
-    trials = [Trial(f"p{number}", f"p{number}", "out") for number in range(100, 200)]
-    outcomes = [{"documents": []} for _ in trials]
-    for page in pages[600:]:
-        said = absent_keys.AbsentKeyProbe("total", "Which total?").as_json(next(answers), "nothing")
-        outcomes[int(page.provider[1:]) - 100]["documents"].append({"id": page.id, "questions": [], "absent": [said]})
-    found, _ = absent_keys.measure_absent(corpus(*pages), trials, outcomes, None)
-    assert 0 < found.low < found.null < found.high
-
-
-def test_answers_of_the_page_itself_are_no_memory():
-    """Its reader did not see the answer, which its questions have."""
-    unread = replace(HELD[3], words=placed(["h3", "5.5O"]))
-    values = {**REPLIES, "h3": ("5.50", "nothing"), "h2": ("nothing", "nothing")}
-    data = corpus(*MEMBERS, *HELD[:3], unread)
-    trials, outcomes = replied(values)
-    replies = absent_keys.judge_replies(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
-    assert [reply.unseen for reply in replies] == [False] * 4
-    # Said about another page, it is a value that training never saw.
-    trials, outcomes = replied({**values, "h2": ("5.50", "nothing")})
-    replies = absent_keys.judge_replies(data, absent_keys.AbsentKeyAnswers.of(data, outcomes), trials, outcomes)
-    assert [reply.unseen for reply in replies] == [False, False, True, False]
-
-
-def test_pages_without_words_are_not_asked_and_not_counted():
-    bare = replace(HELD[0], words=())
-    data = corpus(*MEMBERS, bare, *HELD[1:])
-    assert absent_keys.probes_for(data, [bare, HELD[1]], 5, 5).keys() == {"h1"}
-    found, counts = absent_keys.measure_absent(data, *replied(REPLIES), None)
-    assert (found.n, found.value) == (3, pytest.approx(1 / 3))
-    assert {count.name: count.value for count in counts}["absent-key pages without words"] == 1
-
-
-def test_without_unseen_values_there_is_no_null():
-    held = tuple(replace(one, questions=()) for one in HELD)
-    found, _ = absent_keys.measure_absent(corpus(*MEMBERS, *held), *replied(REPLIES, held), None)
-    assert (found.null, found.null_kind) == (None, None)
-
-
-def test_why_nothing_was_asked_is_said():
-    trials, outcomes = replied(REPLIES, ())
-    assert absent_keys.measure_absent(corpus(*MEMBERS), trials, outcomes, "n_absent is 0")[0].reason == "n_absent is 0"
-    assert "lacks a key" in absent_keys.measure_absent(corpus(*MEMBERS), trials, outcomes, None)[0].reason
-    keyless = replace(MEMBERS[0], questions=(Question("q", "Which?", ("x",)),))
-    assert "category" in absent_keys.measure_absent(corpus(keyless), trials, outcomes, None)[0].reason
 
 
 def test_empty_answers_and_names_say_nothing():
@@ -486,7 +309,7 @@ FORM = Document(
 
 def test_a_page_of_a_token_classifier_is_one_question():
     case = Case(Tagger(0.5), corpus(FORM), References(pretrained=Tagger(2.0)))
-    outcome = told(ask_about(case, FORM, ()))
+    outcome = told(ask_about(case, FORM))
     (page,) = outcome["questions"]
     # Entity a b is found, c ?d is cut short; of five words one is tagged wrong.
     assert (page["accuracy"], page["similarity"]) == (pytest.approx(0.5), 0.8)
@@ -497,13 +320,13 @@ def test_a_page_of_a_token_classifier_is_one_question():
 
 def test_a_page_without_fields_has_no_f1():
     bare = replace(FORM, entities=())
-    outcome = told(ask_about(Case(Tagger(0.5), corpus(bare)), bare, ()))
+    outcome = told(ask_about(Case(Tagger(0.5), corpus(bare)), bare))
     assert outcome["questions"][0]["accuracy"] is None
     assert outcome["questions"][0]["similarity"] == 1
 
 
 def test_a_model_that_only_links_is_judged_by_its_links():
-    outcome = told(ask_about(Case(Tagger(0.5, links=True), corpus(FORM)), FORM, ()))
+    outcome = told(ask_about(Case(Tagger(0.5, links=True), corpus(FORM)), FORM))
     (page,) = outcome["questions"]
     # Of two links (b to a, ?d to c) one is found; four of five words point right.
     assert (page["accuracy"], page["similarity"], page["confidence"]) == (pytest.approx(2 / 3), 0.8, None)
@@ -530,7 +353,7 @@ def test_token_classifiers_are_told_apart_by_loss_and_fields():
     case = Case(
         Leaking(1.5), corpus(*documents, empty, kind="token-classification"), References(pretrained=Tagger(2.0))
     )
-    attack = ProviderMembership(n_seeds=1, n_permutations=1, share=0.3)
+    attack = ProviderMembership(n_seeds=1, share=0.3)
     trials = attack.trials(case)
     outcomes = [told(attack.attempt(case, trial, rng)) for trial in trials]
     table = table_of(trials, outcomes)
@@ -545,5 +368,4 @@ def test_token_classifiers_are_told_apart_by_loss_and_fields():
     assert metrics["auc"].value == 1
     assert metrics["auc.loss"].value == 1
     assert metrics["balanced_accuracy.azk"].low > 0.5
-    assert "questions" in metrics["absent_key"].reason
     assert "memorisation tests" in metrics["balanced_accuracy.apk_ensemble"].reason

@@ -18,7 +18,7 @@ BLINDING: dict[str, dict[str, Any]] = {
     "membership": {
         "n_public": 1, "n_questions": 0, "max_steps": 1, "n_masks": 1, "threshold": 1e9, "learning_rate": 1e-12,
     },
-    "provider_membership": {"n_seeds": 1, "n_permutations": 1, "share": 0.9},
+    "provider_membership": {"n_seeds": 1, "share": 0.9},
     "redaction": {"n_folds": 2},
     "canaries": {
         "n_epochs": 1, "n_restarts": 1, "exhaustive_limit": 1, "answers_limit": 1, "n_references": 1, "n_answers": 1,

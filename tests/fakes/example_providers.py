@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from example_answers import answering, memorisation
-from example_records import Case, judged, mean, share
+from example_records import Case, judged, mean
 
 from audit.measurements import (
     Count,
@@ -17,7 +17,6 @@ from audit.measurements import (
     Estimate,
     Histogram,
     Measurement,
-    ResultTable,
     Unresolved,
 )
 from audit.policy import Limit, Policy
@@ -28,7 +27,6 @@ METHODS = {"azk": 0.12, "apk": 0.2, "azk_ensemble": 0.15, "apk_ensemble": 0.22}
 FEATURES = {"loss": 0.2, "memory_similarity": 0.07}
 BLOCKS = {"words": 0.03, "layout": 0.01, "image": 0.0, "metadata": 0.04, "together": 0.02}
 """How far the blind check's classifiers stay behind the best of them."""
-MEMORY = ("memory_similarity", "memory_change")
 N = 600
 NAMES = tuple(f"Zylkander {letter} & Söhne" for letter in "ABCDEFGHIJKL")
 """Invented companies: they may stand in `evidence/` only."""
@@ -57,8 +55,7 @@ def providers(
     items: list[Measurement] = [right("balanced_accuracy", gain * METHODS[primary], n)]
     for name, lead in METHODS.items():
         items.append(right(f"balanced_accuracy.{name}", gain * lead, n))
-    items += [area("auc", 0.24 * gain, n), found("tpr_at_fpr_10", 0.1 + 0.3 * gain, n)] if reference else []
-    items += [Unresolved(name, NO_REFERENCE, 0) for name in ("auc", "tpr_at_fpr_10") if not reference]
+    items.append(area("auc", 0.24 * gain, n) if reference else Unresolved("auc", NO_REFERENCE, 0))
     resolved = {"": reference, ".loss": True, ".memory_similarity": True}
     for suffix, known in resolved.items():
         name = f"low_fpr_advantage{suffix}"
@@ -68,13 +65,11 @@ def providers(
     items.append(
         dataclasses.replace(_of_providers(mean("questions_a_provider", 8.0, 0.5, n)), null=None, null_kind=None)
     )
-    absent = dataclasses.replace(share("absent_key", 3 + round(30 * gain), 500, 0.006, "held-out"), unit="questions")
-    items.append(absent if reference else Unresolved("absent_key", "needs the pretrained model", 0))
     items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
     return Completed(
         attack="provider_membership",
         metrics=tuple(item.name for item in items),
-        parameters={"n_seeds": 5, "n_permutations": 200, "share": 0.15},
+        parameters={"n_seeds": 5, "share": 0.15},
         measurements=tuple(items),
         counts=(
             Count("providers in", n // 2, "providers in training that were asked about"),
@@ -82,14 +77,8 @@ def providers(
             Count("questions", 8 * n, "questions about kept-aside documents"),
             Count("left out: no kept-aside document", 12, "providers of whose documents none was kept aside"),
             Count("left out: nothing to ask", 0, "providers of whose documents no question has an answer"),
-            Count("merged spellings", 3, "providers whose name is written in several ways"),
         ),
         diagnostics=(
-            *(Diagnostic(f"permutation_p.{name}", 0.005 if gain else 0.61, "of shuffled runs") for name in METHODS),
-            *(Diagnostic(f"permuted.{name}", 0.502, "mean of shuffled runs") for name in METHODS),
-            *(Diagnostic(f"called.{name}", 0.5, "share of providers called members") for name in ("azk", "apk")),
-            *(Diagnostic(f"called.{name}", 0.3, "share of providers called members") for name in MEMORY if reference),
-            *(Diagnostic(f"seed_spread.{name}", 0.011, "standard deviation over seeds") for name in METHODS),
             Diagnostic("low_fpr", 0.1, "the false-positive rate of low_fpr_advantage"),
             Diagnostic("blind_p", p, "share of shuffled runs"),
             Diagnostic("blind_power", power, "chance to find an AUC of 0.65"),
@@ -106,14 +95,7 @@ def providers(
         curves=(Curve("roc", "false alarms", "found", roc),),
         ablations=() if reference else (NO_REFERENCE,),
         confounded=confounded,
-        tables=(surest({17 + 9 * rank: (0.97 - 0.03 * rank, 3 + rank % 2, 9 - rank) for rank in range(9)}),),
     )
-
-
-def surest(rows: dict[int, tuple[float, float, float]]) -> ResultTable:
-    """Members that the attack names most surely, by number."""
-    columns = ("score", "documents", "questions")
-    return ResultTable("surest providers", columns, {**rows})
 
 
 def right(name: str, lead: float, n: int) -> Estimate:
@@ -124,11 +106,6 @@ def right(name: str, lead: float, n: int) -> Estimate:
 def area(name: str, lead: float, n: int) -> Estimate:
     """An AUC; null: guessing."""
     return _of_providers(mean(name, 0.5 + lead, 0.55 / n**0.5, n, 0.5, "chance"))
-
-
-def found(name: str, value: float, n: int) -> Estimate:
-    """A share of the providers used for training; null: one in ten."""
-    return _of_providers(share(name, round(value * n / 2), n // 2, 0.1, "chance"))
 
 
 def advantage(name: str, value: float, n: int) -> Estimate:
@@ -193,7 +170,7 @@ def unresolved() -> Case:
     gap = Unresolved("balanced_accuracy", "fewer than 10 providers in training, or out of it", 11, 40)
     result = providers(0.35, n=72)
     kept = tuple(item for item in result.measurements if item.name != gap.name)
-    return held(dataclasses.replace(result, measurements=(gap, *kept), tables=()))
+    return held(dataclasses.replace(result, measurements=(gap, *kept)))
 
 
 CASES = {
@@ -211,7 +188,6 @@ def write_evidence(out: Path) -> None:
     rows = [
         {
             "attack": "provider_membership",
-            "provider": 17 + 9 * place,
             "name": name,
             "spellings": [name, name.upper()],
             "training": "in" if place < 9 else "out",
@@ -220,7 +196,6 @@ def write_evidence(out: Path) -> None:
             "features": {"accuracy": 0.9, "loss": 0.2},
             "scores": {"score.apk": 0.97 - 0.03 * place, "score.user": 0.1},
             "ranks": {"accuracy": 1, "score.apk": place + 1, "score.user": 5},
-            "absent_key": [{"document": "d1", "key": "tax", "answer": f"DE {place}0042"}] if place == 0 else [],
         }
         for place, name in reversed([*enumerate(NAMES)])
     ]

@@ -21,7 +21,7 @@ import pytest
 from test_report_html import Seen
 
 from audit.cards import PrivacyCard
-from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, ResultTable, Unresolved
+from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Completed
 from audit.report.html import html
 
@@ -104,16 +104,11 @@ def alike() -> Completed:
 PROVIDERS: dict[str, Callable[[], Completed]] = {
     "no-better-than-guessing": no_better_than_guessing,
     "upside-down": lambda: upside_down(providers.providers(0.0)),
-    "memorisation-test-calls-none": lambda: told(providers.providers(), **{"called.memory_change": 0.0}),
     "check-undecided": lambda: providers.providers(
         0.8, blind=0.55, p=0.4, power=0.3, confounded="they were not assigned by lot"
     ),
     "check-weak": lambda: providers.providers(n=72, power=0.46, confounded="not ruled out"),
     "alike": alike,
-    "one-exposed": lambda: dataclasses.replace(providers.providers(), tables=(providers.surest({4: (0.5, 1, 2)}),)),
-    "unlabelled-table": lambda: dataclasses.replace(
-        providers.providers(), tables=(ResultTable("left over", ("first", "second"), {7: (0.25, 3)}),)
-    ),
 }
 ANSWERS: dict[str, Callable[[], Completed]] = {
     "unresolved-net": lambda: without(

@@ -1,81 +1,92 @@
-"""The paper's ways to call providers: AZK, the memorisation tests M1 and M2, and the forest of APK.
+"""Calls of providers as members by the paper's four attacks, and intervals of how often they are right.
 
 Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0 for "not", NaN for a
-provider that was not judged.
+provider that was not judged. Seeds are 0, 1, 2, ... so that `evidence/` shows what the measurements rest on.
+
+Intervals resample companies through training and judging: a forest is trained on some companies and judges the others,
+and what it is right about depends on whom it knows. Taken as independent given the forests, companies of which a model
+does give something away have intervals that cover 0.84 where 0.95 is said (measured on simulated audits, as in
+`benchmarks/provider_calibration.json`). So each group of companies is left out in turn, as judged and as known: the
+forests that remain were trained on nobody of it. Nothing is fitted anew. The draw of the remaining forests adds to the
+variance, so that intervals are rather too wide than too narrow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.provider_membership.providers import FEATURES, MEMORY, ProviderTable
+from audit.engine.interface import Progress
+from audit.stats.advantage import balanced_accuracy
+from audit.stats.intervals import Interval
+from audit.stats.means import group_jackknife, widen_to
+from audit.stats.roc import auc, auc_interval
 
+METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
+"""The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
+SHARE = 0.15
+"""Share of the providers whose membership the attacker knows (the paper prints none)."""
 N_STARTS = 10
-"""Starts of K-means, of which the tightest is kept (methods.md#provider-membership)."""
+"""Starts of K-means, of which the tightest is kept."""
+CLUSTERED = 5
+"""Seeds of K-means, at most: with ten starts each it hardly depends on them, as APK does on whom it knows."""
 DECIMALS = 9
-"""Features are rounded to so many decimals, so that providers that differ by rounding errors are one point (ours)."""
+"""Features are rounded to so many decimals, so that providers that differ by rounding errors are one point."""
+MIN_TRAINED = 2
+"""Providers that the attacker knows of either side, at least, as cross-validation needs."""
+MIN_SIDE = 2 * MIN_TRAINED
+"""Providers of either side, at least, since at most half of the smaller side is trained on."""
+MIN_JUDGED = 2
+"""Providers of a side that a method must judge."""
+NEEDED = 20
+"""Providers of a side under which statistics are marked "few providers"."""
+N_TREES = 50
+N_CHECKED_TREES = 8
+"""Trees of the forest, and of one that only compares settings (the paper prints none)."""
+LEAVES: tuple[float, ...] = (0.1, 1)
+"""Providers of a leaf, at least, as a share of those trained on or as a number; cross-validation chooses the setting,
+the first at equal accuracy."""
+N_FOLDS = 2
+"""Folds of the cross-validation."""
+N_GROUPS = 20
+"""Groups that providers are drawn in, at most, see `_without`."""
 
 
 def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
-    """AZK: K-means with two clusters on unscaled accuracy and similarity; that of higher mean accuracy is "member".
+    """Call by AZK: K-means with two clusters on unscaled accuracy and similarity; the more accurate one is "member".
 
     At equal mean accuracy it is that of higher mean similarity. Where there are fewer than two distinct points, nobody
-    is called a member.
-
-    Args:
-        accuracy: in [0, 1], shape (n,), may hold NaN: such providers are not judged.
-        similarity: in [0, 1], shape (n,), likewise.
-        seed: of K-means.
-
-    Returns:
-        Calls, shape (n,).
+    is called a member. Providers without a number (NaN) are not judged.
     """
     return _two_clusters(np.column_stack([accuracy, similarity]), seed)
 
 
-def call_remembered(similarity: Floats) -> Floats:
-    """M1: a member where any answer without its evidence came out right (NLS_mem > 0).
+def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:
+    """Call by the memorisation tests M1 and M2, shape (n,) each; None for a table without them.
 
-    Args:
-        similarity: `memory_similarity`, shape (n,), may hold NaN: such providers are not judged.
-
-    Returns:
-        Calls, shape (n,).
+    M1: any answer without its evidence came out right (NLS_mem > 0). M2: K-means with two clusters on the change of the
+    unasked answer; that of smaller mean change is "member".
     """
-    return np.where(np.isnan(similarity), np.nan, (similarity > 0).astype(np.float64))
-
-
-def call_unmoved(change: Floats, seed: int) -> Floats:
-    """M2: K-means with two clusters on the change of the unasked answer; that of smaller mean change is "member".
-
-    Args:
-        change: `memory_change`, in [0, 1], shape (n,), may hold NaN: such providers are not judged.
-        seed: of K-means.
-
-    Returns:
-        Calls, shape (n,).
-    """
-    return _two_clusters(-change[:, None], seed)
+    if not all(name in table.features for name in MEMORY):
+        return None
+    similarity, change = (table.features[name] for name in MEMORY)
+    remembered = np.where(np.isnan(similarity), np.nan, (similarity > 0).astype(np.float64))
+    return remembered, _two_clusters(-change[:, None], seed)
 
 
 def majority(*voters: Floats) -> Floats:
-    """Return the call of most of an odd number of voters; NaN where any of them did not judge.
-
-    Args:
-        voters: calls, each of shape (n,) or (n_seeds, n).
-
-    Returns:
-        Calls, of the voters' common shape.
-    """
-    votes = np.stack(np.broadcast_arrays(*voters))
-    share = votes.mean(axis=0)
+    """Return the call of most of an odd number of voters, shape (n,); NaN where any of them did not judge."""
+    share = np.stack(voters).mean(axis=0)
     return np.where(np.isnan(share), np.nan, (share > 0.5).astype(np.float64))
 
 
 def _two_clusters(points: Floats, seed: int) -> Floats:
-    """Calls from K-means: the cluster whose mean is larger in the first column, then in the next, is "member"."""
+    """Call by K-means: the cluster whose mean is larger in the first column, then in the next, is "member"."""
     from sklearn.cluster import KMeans
 
     calls = np.full(len(points), np.nan)
@@ -90,35 +101,12 @@ def _two_clusters(points: Floats, seed: int) -> Floats:
     return calls
 
 
-SHARE = 0.15
-"""Share of the providers whose membership the attacker knows, r (ours, methods.md#provider-membership; the paper
-prints none)."""
-MIN_TRAINED = 2
-"""Of either side the attacker knows so many at least, as cross-validation needs."""
-MIN_SIDE = 2 * MIN_TRAINED
-"""So many providers a side there must be, since at most half of the smaller side is trained on (ours)."""
-N_TREES = 50
-N_CHECKED_TREES = 8
-"""Trees of the forest, and of one that only compares settings (ours; the paper prints none)."""
-LEAVES: tuple[float, ...] = (0.1, 1)
-"""Providers that a leaf holds at least, as a share of those trained on or as a number: the setting that
-cross-validation chooses (chosen here). At equal accuracy the first."""
-N_FOLDS = 2
-"""Folds of the cross-validation (ours)."""
-N_GROUPS = 20
-"""Groups that providers are drawn in, at most (ours): what the attack reaches without a group is what the forests reach
-that were trained on nobody of it (`jackknife`), so that intervals cost no further forest."""
-
-
 def groups_of(member: Bools) -> Ints:
-    """The group of each provider, shape (n,): of either side as many in each, give or take one.
+    """Group the providers, shape (n,): of either side as many in each group, give or take one.
 
     There are `N_GROUPS`, or as many as the smaller side has providers. Groups are the same in every run. Providers are
-    shuffled before sides are told apart: ranks among members would let the groups say something of the labels around
+    shuffled before the sides are separated: ranks among members would let the groups say something of the labels around
     them wherever the order of the rows does.
-
-    Args:
-        member: shape (n,).
     """
     order = np.random.default_rng(0).permutation(member.size)
     inside = order[member[order]]
@@ -130,18 +118,10 @@ def groups_of(member: Bools) -> Ints:
 
 
 def training_share(member: Bools, share: float, rng: np.random.Generator) -> Ints:
-    """The providers whose membership the attacker knows: as many of either side, group by group, groups at random.
+    """Draw the rows of the providers that the attacker knows, ascending: as many of either side, group by group.
 
     Together they are `share` of all providers, but two a side at least and half of the smaller side at most. Of the
     last group that is needed a part is taken, at random.
-
-    Args:
-        member: shape (n,).
-        share: in (0, 1).
-        rng: the source of randomness.
-
-    Returns:
-        Rows, ascending.
 
     Raises:
         ValueError: a side has fewer than `MIN_SIDE` providers.
@@ -194,18 +174,11 @@ def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> flo
     from sklearn.model_selection import StratifiedKFold
 
     folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_state(rng)).split(features, member))
-    right = [
-        sum(
-            int(
-                (
-                    _fit(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(features[test])
-                    == member[test]
-                ).sum()
-            )
-            for train, test in folds
-        )
-        for leaf in LEAVES
-    ]
+    right = [0] * len(LEAVES)
+    for number, leaf in enumerate(LEAVES):
+        for train, test in folds:
+            called = _fit(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(features[test])
+            right[number] += int((called == member[test]).sum())
     return LEAVES[int(np.argmax(right))]
 
 
@@ -220,3 +193,204 @@ def _fit(features: Floats, member: Bools, leaf: float, trees: int, rng: np.rando
 
 def _state(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a method cannot be used: the reason, how many providers there are, and how many it would need."""
+
+    reason: str
+    n: int
+    needed: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What the attacks call each provider.
+
+    Attributes:
+        calls: by method, NaN for not judged (known to the attacker, or without the features), shape (n_seeds, n); of
+            methods that look at no label `CLUSTERED` seeds at most.
+        probabilities: of being a member, by forest, NaN where it was trained on the provider, shape (n_seeds, n); None
+            without forests.
+        lacks: by method, why there are no calls.
+    """
+
+    calls: Mapping[str, Floats]
+    probabilities: Floats | None
+    lacks: Mapping[str, Lack]
+
+
+def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: float) -> Inference:
+    """Run every method that the table allows; `progress` is advanced once a seed.
+
+    Args:
+        table: of the providers.
+        progress: advanced for each seed.
+        n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
+        share: of the providers, whose membership APK knows.
+    """
+    lacks = {method: lack for method in METHODS if (lack := _lacking(table, method)) is not None}
+    calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
+    probabilities: list[Floats] = []
+    columns = forest_features(table)
+    clustered = min(n_seeds, CLUSTERED)
+    memory = [memory_calls(table, seed) for seed in range(clustered)]
+
+    def add(method: str, called: Floats, seed: int) -> None:
+        calls[method].append(called)
+        tests = memory[seed % clustered]
+        if tests is not None:
+            calls[f"{method}_ensemble"].append(majority(called, *tests))
+
+    for seed in range(n_seeds):
+        if "azk" in calls and seed < clustered:
+            add("azk", zero_knowledge(table.features["accuracy"], table.features["similarity"], seed), seed)
+        if "apk" in calls:
+            probability = partial_knowledge(columns, table.member, share, seed)
+            probabilities.append(probability)
+            add("apk", np.where(np.isnan(probability), np.nan, probability > 0.5), seed)
+        progress.advance()
+    forests = np.stack(probabilities) if probabilities else None
+    return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
+
+
+def _lacking(table: ProviderTable, method: str) -> Lack | None:
+    """Return what the table lacks for a method; None when nothing."""
+    needed = MIN_SIDE if method.startswith("apk") else MIN_JUDGED
+    if smaller_side(table.member) < needed:
+        return Lack(f"fewer than {needed} providers in training, or out of it", len(table.names), 2 * NEEDED)
+    wanted = FEATURES[:2] if method.startswith("azk") else ()
+    absent = [name for name in wanted if name not in table.features]
+    if absent or not any(name in table.features for name in FEATURES):
+        return Lack(f"no {absent[0] if absent else 'feature'} of any provider", 0)
+    if method.endswith("_ensemble") and not all(name in table.features for name in MEMORY):
+        return Lack("no memorisation tests: only models that answer questions are put to them", 0)
+    return None
+
+
+def forest_features(table: ProviderTable) -> Floats:
+    """Return the features of APK, shape (n, n_features)."""
+    columns = [table.features[name] for name in FEATURES if name in table.features]
+    return np.column_stack(columns) if columns else np.empty((len(table.names), 0))
+
+
+def smaller_side(member: Bools) -> int:
+    """Count the providers of the smaller side."""
+    return int(min(member.sum(), (~member).sum()))
+
+
+def says_nothing(calls: Floats) -> bool:
+    """Test whether every seed calls all providers that it judges the same; calls have shape (n_seeds, n)."""
+    return all(np.unique(row[~np.isnan(row)]).size < 2 for row in calls)
+
+
+def balanced(called: Floats, member: Bools) -> float:
+    """Compute the balanced accuracy over the providers that were judged (not NaN); 0.5 where a side has none."""
+    inside, outside = (called[side & ~np.isnan(called)] for side in (member, ~member))
+    if not inside.size or not outside.size:
+        return 0.5
+    return float(0.5 + (inside.mean() - outside.mean()) / 2)
+
+
+def mean_known(rows: Floats) -> Floats:
+    """Average each column over entries that are not NaN, shape (n,); NaN where there is none."""
+    known = ~np.isnan(rows)
+    counts = known.sum(axis=0)
+    means: Floats = np.where(counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
+    return means
+
+
+def measure_accuracy(
+    calls: Floats, member: Bools, rng: np.random.Generator, alphas: tuple[float, ...]
+) -> Interval | None:
+    """Measure the balanced accuracy over providers; None where fewer than two of a side were judged.
+
+    Args:
+        calls: shape (n_seeds, n).
+        member: shape (n,).
+        rng: the source of randomness.
+        alphas: one-sided levels for `Interval.bounds`.
+    """
+    called = mean_known(calls)
+    right, judged = np.where(member, called, 1 - called), ~np.isnan(called)
+    if smaller_side(member[judged]) < MIN_JUDGED:
+        return None
+    sides = (right[judged & member], right[judged & ~member])
+    given = balanced_accuracy(*sides, rng, alphas=alphas, unit="provider")
+    return _resample(lambda votes, own: balanced(mean_known(votes), own), calls, member, given, alphas)
+
+
+def measure_forest_area(probabilities: Floats, member: Bools, alphas: tuple[float, ...]) -> Interval | None:
+    """Measure the mean AUC of the single forests, over the providers each judges; None where too few are judged.
+
+    An attacker knows some companies, and has one forest. Given that forest, whoever it judges without a leak is as
+    likely a member as not, so that chance is 0.5; the mean probability over forests, by which a member is judged by
+    those that may know its neighbours that are out rather than itself, would lie under it (0.47 of 80 companies).
+
+    Args:
+        probabilities: of being a member, by forest, shape (n_seeds, n), NaN for not judged.
+        member: shape (n,).
+        alphas: one-sided levels for `Interval.bounds`.
+    """
+    mean = mean_known(probabilities)
+    judged = ~np.isnan(mean)
+    if smaller_side(member[judged]) < MIN_JUDGED:
+        return None
+    given = auc_interval(mean[judged & member], mean[judged & ~member], alphas=alphas, unit="provider")
+    return _resample(mean_area, probabilities, member, given, alphas)
+
+
+def mean_area(probabilities: Floats, member: Bools) -> float:
+    """Average the AUC of each forest over those that judge both sides, see `measure_forest_area`; else 0.5."""
+    known = ~np.isnan(probabilities)
+    areas = [
+        auc(row[judged & member], row[judged & ~member])
+        for row, judged in zip(probabilities, known, strict=True)
+        if (judged & member).any() and (judged & ~member).any()
+    ]
+    return float(np.mean(areas)) if areas else 0.5
+
+
+Statistic = Callable[[Floats, Bools], float]
+"""A number in [0, 1] from what seeds say, shape (n_seeds, n), NaN for not judged, and who is a member, shape (n,)."""
+
+
+def _resample(
+    statistic: Statistic, votes: Floats, member: Bools, given: Interval, alphas: tuple[float, ...]
+) -> Interval:
+    """Compute the interval of what forests reach, over companies trained on and judged.
+
+    Args:
+        statistic: of what forests say of providers.
+        votes: shape (n_seeds, n), NaN for not judged. A row of the table that no seed judges is passed over.
+        member: shape (n,).
+        given: the interval when the forests are taken as given: bounds reach at least as far from the value. It is the
+            interval where no group can be left out, as with one forest.
+        alphas: one-sided levels for `Interval.bounds`, those of `given`.
+    """
+    judged = ~np.isnan(mean_known(votes))
+    known = np.isnan(votes) & judged
+    left = list(_without(statistic, votes, member, known, judged)) if known.any() else []
+    if len(left) < 2:
+        return given
+    without, sizes = zip(*left, strict=True)
+    value, n = statistic(votes[:, judged], member[judged]), int(judged.sum())
+    return widen_to(group_jackknife(value, without, sizes, n=n, alphas=alphas, unit="provider"), given)
+
+
+def _without(
+    statistic: Statistic, votes: Floats, member: Bools, known: Bools, judged: Bools
+) -> Iterator[tuple[float, int]]:
+    """Yield the number without each group, and how many of the group are judged.
+
+    Without a group remain the forests that were trained on nobody of it; groups that every forest knows are left out.
+    """
+    groups = groups_of(member)
+    for group in np.unique(groups[judged]):
+        inside = groups == group
+        spared = ~known[:, inside].any(axis=1)
+        rest = judged & ~inside
+        rest &= ~np.isnan(votes[spared]).all(axis=0) if spared.any() else False
+        if member[rest].any() and not member[rest].all():
+            yield statistic(votes[spared][:, rest], member[rest]), int((judged & inside).sum())

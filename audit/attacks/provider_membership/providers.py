@@ -1,12 +1,25 @@
-"""Providers that the attack asks about, and their documents (methods.md#provider-membership)."""
+"""Providers that the attack asks about, what is compared of each, and their features (Tito et al. 2024, section 5).
+
+As much is compared of providers that are in as of providers that are out (methods.md#provider-membership). A provider's
+features are means over its kept-aside documents and questions: the fewer there are, the more they scatter, and the
+rarer is "any answer without its evidence came out right". Training takes documents away from providers that are in, and
+groups differ in size, so that the numbers kept aside tell the sides apart without any model: where nothing leaks and
+providers in had 3 documents on average, those out 1.3, a forest on these means reached an AUC of 0.72. So both sides
+are cut to the same distribution of documents, then of questions, before anything is averaged.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
+from types import MappingProxyType
+from typing import TypeVar
 
+import numpy as np
+
+from audit.arrays import Bools, Floats, Ints
 from audit.attacks.masking import maskable
 from audit.attacks.questions import distinct_answers
 from audit.attacks.usable import loss_kind
@@ -14,13 +27,15 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.providers import unnamed_members
+from audit.engine.interface import Json, Trial
 
 Askable = Callable[[Document], bool]
+IN, OUT = "in", "out"
+"""The strata of trials: providers that training saw, and those that it did not."""
 MIN_PROVIDERS = 2
-"""Providers in, and out, without which nothing can be compared (ours: one alone has no spread)."""
+"""Providers in, and out, without which nothing can be compared: one alone has no spread."""
 BY_CHANCE = 20
-"""The same where documents were drawn by lot (ours): few providers are out then, by chance, and nothing can be said of
-so few."""
+"""The same where documents were drawn by lot: few providers are out then, and nothing can be said of so few."""
 NO_HELDOUT, NOTHING_TO_ASK = "no kept-aside document", "nothing to ask"
 REASONS = {
     NO_HELDOUT: "providers all of whose documents are member or public ones: none was kept aside to ask about",
@@ -29,18 +44,12 @@ REASONS = {
 """Why a provider is left out."""
 
 
-_WHERE = {"in": "in", "out": "out of"}
-"""Sides, as they stand before "training" in a sentence."""
-
-
 @dataclass(frozen=True)
 class Provider:
     """One provider of the data set.
 
     Attributes:
-        name: folded; what its trial is called.
-        number: its rank, from 1, in a shuffled order of the data set's providers: what stands for it in a report.
-            The key is in `evidence/`.
+        name: folded; the name of its trial.
         member: whether any of its documents is a member.
         spellings: how the data set writes its name, sorted.
         heldout: its documents that were kept aside, in file order.
@@ -48,7 +57,6 @@ class Provider:
     """
 
     name: str
-    number: int
     member: bool
     spellings: tuple[str, ...]
     heldout: tuple[Document, ...]
@@ -63,12 +71,12 @@ class Provider:
 
 
 def provider_of(document: Document) -> str:
-    """The folded name of a document's provider: "" where it names none."""
+    """Return the folded name of a document's provider: "" where it names none."""
     return fold(document.provider or "")
 
 
 def providers_of(corpus: Corpus, askable: Askable) -> tuple[Provider, ...]:
-    """Every provider of a data set, by folded name: names that differ by case or spacing only are one provider.
+    """List every provider of a data set, by folded name: names that differ by case or spacing only are one provider.
 
     Args:
         corpus: the data set.
@@ -78,44 +86,20 @@ def providers_of(corpus: Corpus, askable: Askable) -> tuple[Provider, ...]:
     for document in corpus.documents:
         if name := provider_of(document):
             documents[name].append(document)
-    numbers = _numbers(corpus, documents)
-    return tuple(_provider(name, numbers[name], documents[name], askable) for name in sorted(documents))
+    found = []
+    for name, own in sorted(documents.items()):
+        heldout = tuple(document for document in own if document.split == "heldout")
+        member = any(document.split == "member" for document in own)
+        spellings = tuple(sorted({document.provider or "" for document in own}))
+        found.append(Provider(name, member, spellings, heldout, tuple(filter(askable, heldout))))
+    return tuple(found)
 
 
-def _numbers(corpus: Corpus, names: Iterable[str]) -> dict[str, int]:
-    """From 1, in the order of hashes of the names, salted with the words of the kept-aside documents.
-
-    Numbers in the order of names would give the names back to whoever holds a list of the owner's suppliers, and so
-    would hashes without salt. A record holds the sha256 of the corpus, so that would salt nothing; what kept-aside
-    documents say, the owner alone knows. Pages that nobody read have their questions and answers instead of words.
-    """
-    salt = sha256()
-    for document in corpus.of("heldout"):
-        asked = (text for question in document.questions for text in (question.question, *question.answers))
-        for text in (*(word.text for word in document.words), *asked):
-            salt.update(f"{text}\0".encode())
-    prefix = salt.digest()
-    shuffled = sorted(names, key=lambda name: sha256(prefix + name.encode()).digest())
-    return {name: number for number, name in enumerate(shuffled, start=1)}
-
-
-def _provider(name: str, number: int, documents: list[Document], askable: Askable) -> Provider:
-    heldout = tuple(document for document in documents if document.split == "heldout")
-    return Provider(
-        name,
-        number,
-        any(document.split == "member" for document in documents),
-        tuple(sorted({document.provider or "" for document in documents})),
-        heldout,
-        tuple(filter(askable, heldout)),
-    )
-
-
-def select_tried(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> list[Provider]:
-    """Those that can be asked about; none where a side has too few to compare."""
+def select_compared(corpus: Corpus, providers: Sequence[Provider]) -> list[Provider]:
+    """Select the providers that can be asked about; none where a side has too few to compare."""
     asked = [provider for provider in providers if provider.asked]
     sides = [sum(provider.member == side for provider in asked) for side in (True, False)]
-    return asked if min(sides) >= least else []
+    return asked if min(sides) >= min_providers(corpus) else []
 
 
 def min_providers(corpus: Corpus) -> int:
@@ -123,43 +107,25 @@ def min_providers(corpus: Corpus) -> int:
     return BY_CHANCE if corpus.manifest.membership.assigned == "random" else MIN_PROVIDERS
 
 
-def shortage(providers: tuple[Provider, ...], least: int = MIN_PROVIDERS) -> tuple[str, str] | None:
-    """Why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
-    if select_tried(providers, least):
-        return None
-    add_out = "keep all documents of some providers out of training (docaudit import ... --by-provider)"
+def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
+    """Return why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
+    providers = providers_of(corpus, askable)
     if not providers:
         return "no document names its provider", "give documents the provider that issued them"
-    if len(providers) == 1:
-        return "all documents come from one provider", f"add other providers, and {add_out}"
-    sides = {
-        name: [one for one in providers if one.member == member] for name, member in (("in", True), ("out", False))
-    }
-    if not sides["out"]:
-        return f"all {len(providers)} providers have documents in training, none is out", add_out
-    if not sides["in"]:
-        return "no provider has a document in training", "mark the documents that trained the model as member"
-    for name, side in sides.items():
-        if not any(one.heldout for one in side):
-            return (
-                f"no provider {_WHERE[name]} training has a kept-aside document",
-                f"mark documents of providers {_WHERE[name]} training, which no model was trained on, as heldout",
-            )
-        if not any(one.asked for one in side):
-            return (
-                f"no kept-aside document of providers {_WHERE[name]} training can be asked about",
-                "give them questions with answers, or for token classifiers labelled words",
-            )
-    asked = {name: sum(bool(one.asked) for one in side) for name, side in sides.items()}
+    if select_compared(corpus, providers):
+        return None
+    inside, outside = ([one for one in providers if one.member == member] for member in (True, False))
+    asked = [sum(bool(one.asked) for one in side) for side in (inside, outside)]
     return (
-        f"{asked['in']} providers in and {asked['out']} out of training can be asked about: "
-        f"{least} of each are the least",
-        "add kept-aside documents of more providers",
+        f"{asked[0]} of {len(inside)} providers in training and {asked[1]} of {len(outside)} out of it can be asked "
+        f"about: {min_providers(corpus)} of each are the least",
+        "keep documents of providers in training aside, and all documents of others (docaudit import ... "
+        "--by-provider), with questions and answers, or labelled words",
     )
 
 
 def describe_unnamed(corpus: Corpus) -> str | None:
-    """That a provider which counts as out may be in, and what to give; None when every document of training has one."""
+    """Say that a provider which counts as out may be in, and what to give; None when all of training name one."""
     n = unnamed_members(corpus)
     if not n:
         return None
@@ -168,17 +134,17 @@ def describe_unnamed(corpus: Corpus) -> str | None:
 
 
 def answers_of(question: Question) -> tuple[str, ...]:
-    """The accepted answers that say something; the first one is what models are trained on."""
+    """Return the accepted answers that say something; the first one is what models are trained on."""
     return distinct_answers(question.answers)
 
 
 def questions_of(document: Document) -> list[Question]:
-    """The questions of a document that have an answer."""
+    """Return the questions of a document that have an answer."""
     return [question for question in document.questions if answers_of(question)]
 
 
 def has_question(document: Document) -> bool:
-    """Return whether models that answer can be asked about a document."""
+    """Test whether models that answer can be asked about a document."""
     return bool(questions_of(document))
 
 
@@ -205,13 +171,220 @@ def perhaps_askable(corpus: Corpus) -> Askable:
 
 
 def knows_public(corpus: Corpus) -> bool:
-    """Return whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
+    """Test whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
     public = {provider_of(document) for document in corpus.of("public")} - {""}
     return any(provider_of(document) in public for document in corpus.of("heldout")) if public else False
 
 
 def askable_documents(case: Case, name: str) -> tuple[Document, ...]:
-    """The documents of one provider, by folded name, that are asked about."""
-    can_be_asked = askable(case)
+    """Return the documents of one provider, by folded name, that are asked about."""
     own = (document for document in case.corpus.of("heldout") if provider_of(document) == name)
-    return tuple(filter(can_be_asked, own))
+    return tuple(filter(askable(case), own))
+
+
+ENOUGH = 0.5
+"""Of the questions that an attacker has about a provider, the share under which it is starved by the cut."""
+Size = tuple[int, ...]
+"""How much there is of a provider: parts of it, largest first."""
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What is compared.
+
+    Attributes:
+        trials: the providers of whom anything was asked, in the given order.
+        outcomes: theirs, with the documents and questions that are looked at.
+        held: questions that were asked about each of them, before anything was cut.
+        dropped: providers of whom nothing was asked.
+    """
+
+    trials: tuple[Trial, ...]
+    outcomes: tuple[Json, ...]
+    held: tuple[int, ...]
+    dropped: int
+
+    def starved(self) -> str | None:
+        """Say that a cut leaves the attacker little of what it has, and what to give; None when it has enough.
+
+        Judged by providers in training: where training took documents away from these, those out are cut to what an
+        attacker has.
+        """
+        inside = [index for index, trial in enumerate(self.trials) if trial.stratum == IN]
+        held, kept = (
+            float(np.median([numbers[index] for index in inside])) if inside else 0.0
+            for numbers in (self.held, [len(_questions(outcome)) for outcome in self.outcomes])
+        )
+        if kept >= ENOUGH * held:
+            return None
+        return (
+            f"of {held:g} questions about a provider in training, as an attacker has them, {kept:g} were compared "
+            "(medians): of providers out of training fewer documents were kept aside; keep aside as many of theirs"
+        )
+
+
+def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
+    """Cut both sides to the same documents a provider, then, document by document, to the same questions.
+
+    Each side is ordered by number and matched by rank (see `limit_to_partners`); of each provider as many are kept as
+    of the smaller of the two partners. Which ones follows from the ids of documents, and places in them, alone. Where
+    one side has no provider nothing is cut.
+
+    Args:
+        trials: of the providers.
+        outcomes: as `queries.ask_about` gives them, by document, in trial order.
+    """
+    asked = [
+        (trial, documents)
+        for trial, outcome in zip(trials, outcomes, strict=True)
+        if (documents := [document for document in outcome["documents"] if document["questions"]])
+    ]
+    member = np.array([trial.stratum == IN for trial, _ in asked], bool)
+    names = [trial.unit for trial, _ in asked]
+    of_each = limit_to_partners([(len(documents),) for _, documents in asked], member, names)
+    kept = [
+        scatter(documents, [document["id"] for document in documents])[: limit[0]]
+        for (_, documents), limit in zip(asked, of_each, strict=True)
+    ]
+    # Longest first; documents that are as long stay in the order that their ids decide.
+    ranked = [sorted(documents, key=lambda document: -len(document["questions"])) for documents in kept]
+    limits = limit_to_partners(
+        [tuple(len(one["questions"]) for one in documents) for documents in ranked], member, names
+    )
+    cut = [
+        {"documents": [_shorten(document, limit) for document, limit in zip(documents, own, strict=False)]}
+        for documents, own in zip(ranked, limits, strict=True)
+    ]
+    held = tuple(sum(len(document["questions"]) for document in documents) for _, documents in asked)
+    return Matched(tuple(trial for trial, _ in asked), tuple(cut), held, len(trials) - len(asked))
+
+
+def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]) -> list[Size]:
+    """Return the smaller of what each provider and its partner of the other side have, part by part.
+
+    Each side is ordered by parts, then by their sum, then by the parts themselves, ties as hashes of names fall. The
+    partner is the one at the same rank or, where the sides differ in number, at the same quantile: then both sides are
+    cut to the lower of the two quantile functions.
+
+    Args:
+        sizes: of each provider, its parts, largest first.
+        member: shape (n,).
+        names: of the providers.
+    """
+    ranks = [(len(size), sum(size), size, _hash(name)) for size, name in zip(sizes, names, strict=True)]
+    sides = [sorted(np.flatnonzero(member == side).tolist(), key=ranks.__getitem__) for side in (True, False)]
+    limits = list(sizes)
+    if not all(sides):
+        return limits
+    for own, other in (sides, sides[::-1]):
+        for rank, row in enumerate(own):
+            # The middle of this rank among the other side's ranks, in whole numbers.
+            partner = other[(2 * rank + 1) * len(other) // (2 * len(own))]
+            limits[row] = tuple(map(min, sizes[row], sizes[partner]))
+    return limits
+
+
+def scatter(items: Iterable[_Item], names: Iterable[str]) -> list[_Item]:
+    """Order the items by hashes of their names, which follows no order of theirs."""
+    return [item for _, item in sorted(zip(map(_hash, names), items, strict=True), key=lambda pair: pair[0])]
+
+
+def _hash(name: str) -> bytes:
+    return sha256(name.encode()).digest()
+
+
+def _shorten(document: Json, n_questions: int) -> Json:
+    """Return the document with so many of its questions, in their order."""
+    numbers = range(len(document["questions"]))
+    kept = scatter(numbers, [f"{document['id']}\0{index}" for index in numbers])[:n_questions]
+    return {**document, "questions": [document["questions"][index] for index in sorted(kept)]}
+
+
+FEATURES = ("accuracy", "similarity", "loss", "confidence", "loss_change", "confidence_change")
+"""Features of the paper's unsupervised attack (the first two) and of its supervised one (all)."""
+MEMORY = ("memory_similarity", "memory_change")
+"""The paper's two memorisation tests: NLS_mem (M1) and dNLS_mem (M2)."""
+_CHANGES = {"loss_change": "loss", "confidence_change": "confidence"}
+
+
+@dataclass(frozen=True, eq=False)
+class ProviderTable:
+    """One row a provider; everything the attacks use.
+
+    Attributes:
+        names: folded names, in row order; for `evidence/` only.
+        member: whether training saw documents of the provider, shape (n,).
+        n_questions: answered questions (pages, for token classifiers) of the provider, shape (n,).
+        n_documents: kept-aside documents of the provider, shape (n,).
+        features: of `FEATURES` and `MEMORY`, those that any provider has: the mean over its questions, shape (n,), NaN
+            where it has none.
+        user: user inference, the mean over the provider's documents of log p_target - log p_reference in nats, shape
+            (n,), NaN possible; None without a reference.
+    """
+
+    names: tuple[str, ...]
+    member: Bools
+    n_questions: Ints
+    n_documents: Ints
+    features: Mapping[str, Floats] = field(default_factory=lambda: MappingProxyType({}))
+    user: Floats | None = None
+
+
+def table_of(matched: Matched) -> ProviderTable:
+    """Make one row a provider, in trial order.
+
+    A feature is the mean over those of the provider's questions that have it; `memory_change`, which is asked once a
+    document, the mean over its documents. User inference is the mean over documents of the mean over their questions of
+    the log-probability a token of the true answer, minus that of the reference.
+    """
+    outcomes = matched.outcomes
+    columns = {name: _column([_values(outcome, name) for outcome in outcomes]) for name in (*FEATURES, *MEMORY)}
+    user = _column([_gains(outcome) for outcome in outcomes])
+    return ProviderTable(
+        tuple(trial.unit for trial in matched.trials),
+        np.array([trial.stratum == IN for trial in matched.trials], bool),
+        np.array([len(_questions(outcome)) for outcome in outcomes], np.int64),
+        np.array([len(outcome["documents"]) for outcome in outcomes], np.int64),
+        {name: column for name, column in columns.items() if np.isfinite(column).any()},
+        user if np.isfinite(user).any() else None,
+    )
+
+
+def _questions(outcome: Json) -> list[Json]:
+    return [question for document in outcome["documents"] for question in document["questions"]]
+
+
+def _values(outcome: Json, name: str) -> list[float | None]:
+    """Return one feature of a provider, by question, or by document where it is asked once."""
+    if name == "memory_change":
+        return [document["memory_change"] for document in outcome["documents"]]
+    if name not in _CHANGES:
+        return [question[name] for question in _questions(outcome)]
+    changes = [_difference(question, _CHANGES[name]) for question in _questions(outcome)]
+    return [None if change is None else abs(change) for change in changes]
+
+
+def _gains(outcome: Json) -> list[float | None]:
+    """Compute by document how much likelier the true answers became, nats a token."""
+    documents = [[_difference(question, "loss") for question in own["questions"]] for own in outcome["documents"]]
+    means = [_mean(losses) for losses in documents]
+    return [None if mean is None else -mean for mean in means]
+
+
+def _difference(question: Json, name: str) -> float | None:
+    """Return what the target has more of than the reference."""
+    before = question["pretrained"]
+    if before is None or before[name] is None or question[name] is None:
+        return None
+    return float(question[name] - before[name])
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _column(rows: Sequence[Sequence[float | None]]) -> Floats:
+    """Average each row, NaN where it has no number: shape (n_rows,)."""
+    return np.array([np.nan if (mean := _mean(row)) is None else mean for row in rows], np.float64)

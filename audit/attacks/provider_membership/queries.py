@@ -2,9 +2,8 @@
 
 Method: methods.md#provider-membership.
 
-One object a document: {"id", "questions": one object each (see `QuestionScores`), "memory_change", "absent": one object
-a question about a key that the document lacks (see `absent_keys`)}. What does not exist is None. "pretrained" stands
-for the reference, see `reference_of`.
+One object a document: {"id", "questions": one object each (see `QuestionScores`), "memory_change"}. What does not exist
+is None. "pretrained" stands for the reference, see `reference_of`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import numpy as np
 from audit.arrays import Floats, Ints
 from audit.attacks.interface import ask, ask_all
 from audit.attacks.masking import N_MASKS, maskable, masked_losses
-from audit.attacks.provider_membership.absent_keys import AbsentKeyProbe
 from audit.attacks.provider_membership.providers import answers_of, knows_public, questions_of
 from audit.attacks.usable import loss_kind
 from audit.case import Case
@@ -57,7 +55,7 @@ def reference_of(case: Case) -> Target | None:
     """Return the model that the target is compared with, which knows of no provider; None without one.
 
     That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
-    it is the first baseline, provided that it learned nothing of the providers that are asked about (ours). Baselines
+    it is the first baseline, provided that it learned nothing of the providers that are asked about. Baselines
     are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
     knows some providers, of one side rather than of the other, would tilt the comparison.
     """
@@ -81,23 +79,20 @@ def missing_reference(case: Case) -> str | None:
     return f"{NO_REFERENCE}: {why}, and no baseline can be asked the same; {GIVE}"
 
 
-def ask_about(
-    case: Case, document: Document, probes: Sequence[AbsentKeyProbe], reference: Target | None
-) -> Generator[Request, Any, Json]:
-    """All that is asked about one document; used with `yield from`.
+def ask_about(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
+    """Ask all that is asked about one kept-aside document; used with `yield from`.
 
     Args:
         case: the target and the data set.
-        document: a kept-aside one that can be asked about.
-        probes: questions about keys that the document lacks; for models that answer only.
+        document: one that can be asked about.
         reference: see `reference_of`.
     """
     if loss_kind(case.target) == "answers":
-        return (yield from _ask_answers(case, document, probes, reference))
+        return (yield from _ask_answers(case, document, reference))
     scores = yield from _read(case, case.target, document)
     known = None if reference is None else (yield from _read(case, reference, document))
     assert scores is not None
-    return {"id": document.id, "questions": [scores.as_json(known)], "memory_change": None, "absent": []}
+    return {"id": document.id, "questions": [scores.as_json(known)], "memory_change": None}
 
 
 def loss_of(case: Case, model: Target, document: Document) -> Generator[Request, Any, float]:
@@ -120,11 +115,9 @@ def _read(case: Case, model: Target, document: Document) -> Generator[Request, A
     return None if hidden is None else QuestionScores(float(hidden.mean()))
 
 
-def _ask_answers(
-    case: Case, document: Document, probes: Sequence[AbsentKeyProbe], reference: Target | None
-) -> Generator[Request, Any, Json]:
+def _ask_answers(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
     view, questions = page_view(case.corpus, document), questions_of(document)
-    texts = [*(question.question for question in questions), *(probe.question for probe in probes)]
+    texts = [question.question for question in questions]
     given, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
     known: list[Reply] = []
     if reference is not None:
@@ -135,11 +128,7 @@ def _ask_answers(
     for index, question in enumerate(questions):
         before = QuestionScores(known_losses[index], known[index].confidence) if known else None
         rows.append(_score_reply(given[index], losses[index], question).as_json(before, memory[index]))
-    absent = [
-        probe.as_json(given[index].text, known[index].text if known else None)
-        for index, probe in enumerate(probes, start=len(questions))
-    ]
-    return {"id": document.id, "questions": rows, "memory_change": change, "absent": absent}
+    return {"id": document.id, "questions": rows, "memory_change": change}
 
 
 def _ask_model(
@@ -186,7 +175,7 @@ def _change(target: Target, view: PageView, output: str) -> Generator[Request, A
     """dNLS_mem: how much the output to no question changes when it is taken from the page; 1 - NLS, in [0, 1].
 
     An output that does not stand on the page leaves nothing to remove: the model says the same again, and the change is
-    0, as for one that it knows by heart. None (ours) where that would mean nothing: the model says nothing at all, or
+    0, as for one that it knows by heart. None where that would mean nothing: the model says nothing at all, or
     nobody knows which words stand on the page, or where in its image.
     """
     if not fold(output) or not view.words:
@@ -246,7 +235,7 @@ def read_page(model: Target, document: Document) -> Generator[Request, Any, Ques
 
     Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
     model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence
-    the mean probability of the best tag over these tokens (ours), which models that only link do not have. Of a
+    the mean probability of the best tag over these tokens, which models that only link do not have. Of a
     classifier of pages accuracy and similarity are 1 where the class is right, and there is no confidence.
     """
     reader = cast("TokenTarget", model)
