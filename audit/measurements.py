@@ -218,23 +218,6 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, config=STRICT)
-class DrawnPage:
-    """A page as boxes: where words stand and which of them were taken away; never what they say.
-
-    Attributes:
-        document: a number; the key to it is in `evidence/`.
-        ratio: height over width of the page.
-        boxes: x0, y0, x1, y1 of each word, as shares of the page.
-        removed: for each box, whether the attack took it away.
-    """
-
-    document: int
-    ratio: float
-    boxes: tuple[tuple[float, float, float, float], ...]
-    removed: tuple[bool, ...]
-
-
-@dataclass(frozen=True, config=STRICT)
 class Coverage:
     """How much of what could leak an attack tried, of documents of training.
 

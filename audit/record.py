@@ -37,7 +37,6 @@ from audit.measurements import (
     Coverage,
     Curve,
     Diagnostic,
-    DrawnPage,
     Histogram,
     Measurement,
 )
@@ -78,7 +77,6 @@ class Completed:
     dtype: str = "float32"
     ablations: tuple[str, ...] = ()
     parameters_file: str | None = None
-    pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()

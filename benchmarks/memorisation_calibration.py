@@ -26,8 +26,8 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
-from audit.attacks.memorisation.contexts import GAP, METHODS
-from audit.attacks.memorisation.fairness import MAX_ANLS_GAP, checks, control_contexts, weaknesses
+from audit.attacks.memorisation.contexts import METHODS
+from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, checks, control_contexts, weaknesses
 from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
 from audit.stats import rates
 from audit.targets.utility import estimate

@@ -29,10 +29,8 @@ from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
-from audit.attacks.memorisation.contexts import WHOLE
-from audit.attacks.memorisation.measures import measure_questions
-from audit.attacks.memorisation.table import QuestionTable as Questions
-from audit.attacks.memorisation.table import Results
+from audit.attacks.memorisation.scores import QuestionTable as Questions
+from audit.attacks.memorisation.scores import Results, measure_questions
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
@@ -181,30 +179,24 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
     leak = max(audit.leaks("memorisation", "net"), 3 * audit.leaks("memorisation", "identified") / member.sum())
     given = member & occurs(leak / (1 - KNOWN), cluster, audit.correlation, rng)
     asked = np.array([SimpleNamespace(values=frozenset({str(row)}), answers=(str(row),)) for row in range(n)], object)
-    zero = np.zeros(n)
     results = {}
     for context in audit.contexts:
         target, baseline = (occurs(KNOWN, cluster, audit.correlation, rng) for _ in range(2))
         target = target | given
         if counted is not None:
             target[member], baseline[member] = _counted(int(member.sum()), *counted, rng)
-        both = (target.astype(float), baseline.astype(float))
-        results[context] = Results(np.ones(n, bool), *both, *both)
-    target, baseline = (np.clip(rng.normal(READS, 0.05, n) + 0.4 * (rng.random(n) - 0.5), 0, 1) for _ in range(2))
-    results[WHOLE] = Results(np.ones(n, bool), zero, zero, target, baseline)
+        results[context] = Results(np.ones(n, bool), target.astype(float), baseline.astype(float))
+    readings = [np.clip(rng.normal(READS, 0.05, n) + 0.4 * (rng.random(n) - 0.5), 0, 1) for _ in range(2)]
     table = Questions(
         asked=asked,
         status=np.full(n, PROVEN),
-        reason=np.full(n, ""),
-        reading=np.full(n, ""),
         member=member,
         unique=np.ones(n, bool),
         pii=np.where(np.arange(n) % 3 == 0, "person", "not_pii"),
         cluster=cluster,
         results=results,
+        readings=np.stack(readings, axis=1),
         odds=np.full((n, 2), np.nan),
-        inside=np.full(n, np.nan),
-        outside=np.full(n, np.nan),
     )
     measured = measure_questions(table, np.zeros(n), rng, SILENT)
     blind: Any = SimpleNamespace(confounded=None, checks=())

@@ -32,8 +32,8 @@ from vqa_sroie_report import write_report
 from audit import record as records
 from audit.arrays import Bools, Floats
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.contexts import CONTEXTS, WHOLE, Context
-from audit.attacks.memorisation.table import build_table
+from audit.attacks.memorisation.contexts import CONTEXTS, Context
+from audit.attacks.memorisation.scores import build_table
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
@@ -51,18 +51,9 @@ HERE = Path(__file__).parent
 SEED = 0
 STAGES = ("data", "start", "train", "audit", "report")
 EPOCHS: dict[Shape, int] = {"donut": 30, "vt5": 12}
-TRIED: tuple[Context, ...] = (
-    "exact",
-    "no_text",
-    "paraphrased",
-    "shuffled",
-    "image_only",
-    "rotation_5",
-    "shift_20",
-    "brightness_80",
-)
+TRIED: tuple[Context, ...] = ("exact", "no_text", "paraphrased")
 SMOKE = {"members": 4, "heldout": 3, "public": 4, "epochs": 1, "share": 0.5, "resolutions": "64x64,128x64"}
-SMOKE_CONTEXTS = "exact,paraphrased,shift_20"
+SMOKE_CONTEXTS = "exact,paraphrased"
 SMALLEST_SIDE = 64
 """In pixels: from here on the last stage of Donut's encoder fills a window of its attention."""
 N_SMOKE = 24
@@ -306,7 +297,7 @@ def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, o
     Only questions whose answer is proven to be gone; a digit each: 1 given, 0 not, "-" not asked in this context.
     """
     case, trials, outcomes = read_outcomes(opened, attack.name)
-    table = build_table(case, trials, outcomes, attack.anls_threshold)
+    table = build_table(case, trials, outcomes)
     places = {document.id: place for place, document in enumerate(opened.corpus.documents, start=1)}
     found: dict[str, dict[str, object]] = {}
     for split in ("member", "heldout"):
@@ -316,7 +307,6 @@ def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, o
             "contexts": {
                 name: {"target": _digits(given.tried, given.target), "baseline": _digits(given.tried, given.baseline)}
                 for name, given in rows.results.items()
-                if name != WHOLE
             },
         }
     return found

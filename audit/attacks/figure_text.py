@@ -68,36 +68,7 @@ class CurveFigure(StrictModel):
     height: float | None = None
 
 
-class OverlapRow(StrictModel):
-    """Names of the measurements that compare what two models answer of the same questions."""
-
-    label: str
-    first: str
-    second: str
-    only_first: str
-    only_second: str
-    net: str
-
-
-class OverlapFigure(StrictModel):
-    """Diagram of what two models answer; `labels` are of first, second, only_first, both, only_second, neither."""
-
-    draw: Literal["overlap"] = "overlap"
-    rows: tuple[OverlapRow, ...]
-    labels: dict[str, str]
-    caption: str
-
-
-class PagesFigure(StrictModel):
-    """Attacked pages as boxes, with labels for words that stayed and words that were taken away."""
-
-    draw: Literal["pages"] = "pages"
-    kept: str
-    removed: str
-    caption: str
-
-
-Figure = HistogramFigure | CurveFigure | OverlapFigure | PagesFigure
+Figure = HistogramFigure | CurveFigure
 Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
 
 

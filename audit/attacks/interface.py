@@ -22,7 +22,6 @@ from audit.measurements import (
     Coverage,
     Curve,
     Diagnostic,
-    DrawnPage,
     Histogram,
     Measurement,
 )
@@ -46,7 +45,6 @@ class Findings:
     histograms: tuple[Histogram, ...] = ()
     curves: tuple[Curve, ...] = ()
     categories: tuple[str, ...] = ()
-    pages: tuple[DrawnPage, ...] = ()
     confounded: str | None = None
     weaknesses: tuple[str, ...] = ()
     methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

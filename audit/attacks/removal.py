@@ -8,7 +8,6 @@ from typing import Any
 
 from audit.corpus.page_view import PageView
 from audit.corpus.removal.derivable import why_derivable
-from audit.corpus.removal.matching import find_answers
 from audit.corpus.removal.proof import TESSERACT, ReadCrop, Reading, crops_of, prove_removal
 from audit.corpus.removal.redact import remove
 from audit.engine.interface import Request
@@ -45,15 +44,14 @@ class Cleared:
     words: tuple[int, ...] = ()
 
 
-def clear(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> Generator[Request, Any, Cleared]:
+def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cleared]:
     """The page without these answers, and whether they are gone (methods.md#memorisation); used with `yield from`.
 
     Args:
         page: as it is.
         answers: the accepted answers, one at least.
-        fuzzy: whether near matches are removed too.
     """
-    removal = remove(page, answers, fuzzy=fuzzy)
+    removal = remove(page, answers, fuzzy=True)
     if not removal.words:
         return Cleared(removal.view, ABSENT)
     reason = why_derivable([word.text for word in removal.view.words], answers)
@@ -71,13 +69,3 @@ def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | Non
         return []
     texts: list[str | None] = yield Request(TESSERACT, crops)
     return texts
-
-
-def without(page: PageView, answers: Sequence[str], *, fuzzy: bool) -> PageView:
-    """The page without these answers, where nothing rests on their being gone."""
-    return remove(page, answers, fuzzy=fuzzy).view
-
-
-def stands_on(page: PageView, answers: Sequence[str]) -> bool:
-    """Return whether one of these answers, or a near match, is on the page."""
-    return bool(find_answers([word.text for word in page.words], answers))

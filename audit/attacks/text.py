@@ -18,10 +18,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from audit.attacks.figure_text import (
-    Figure,
     Figures,
     Form,
-    OverlapFigure,
     ReportPart,
     StrictModel,
     TableSpec,
@@ -242,8 +240,6 @@ class AttackText(StrictModel):
         yield from (("tells", name) for pair in self.tells.items() for name in pair)
         yield from (("trend", name) for name in (*(one.metric for one in trend.columns), *trend.summary.values()))
         yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
-        for figure in (*self.figures, *(figure for part in self.parts for figure in part.figures)):
-            yield from (("figure", name) for name in _drawn(figure))
 
     def _in_table(self, table: TableSpec) -> Iterator[str]:
         """Yield misspelt rows and columns; a cell may stay empty, as not every measurement has every row."""
@@ -265,19 +261,6 @@ class AttackText(StrictModel):
                 yield part.mark.diagnostic
             for column in (column for table in part.tables for column in table.columns):
                 yield from filter(None, (column.diagnostic, column.p))
-
-
-def _drawn(figure: Figure) -> list[str]:
-    """List the measurements that a figure draws."""
-    match figure:
-        case OverlapFigure():
-            return [
-                name
-                for row in figure.rows
-                for name in (row.first, row.second, row.only_first, row.only_second, row.net)
-            ]
-        case _:
-            return []
 
 
 @cache

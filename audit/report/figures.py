@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from audit.attacks.figure_text import Form, PagesFigure
-from audit.measurements import DrawnPage, Estimate, Histogram, Unresolved
-from audit.report.canvas import FONT_SIZE, INK, RC, STYLES, add_legend, as_svg, blank_figure
+from audit.attacks.figure_text import Form
+from audit.measurements import Estimate, Histogram, Unresolved
+from audit.report.canvas import INK, RC, STYLES, add_legend, as_svg, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
-BARS_HEIGHT, LINES_HEIGHT, PAGES_HEIGHT = 2.2, 2.5, 2.6
-"""Inches: a figure of bars, a row of panels with lines, and a row of pages, where nothing else is asked for."""
-MOST_PAGES = 4
-"""Pages that are drawn, in one row (chosen here: enough to show what an attack does to a page)."""
+BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
+"""Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for."""
 
 
 @dataclass(frozen=True)
@@ -199,37 +197,3 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
 
 def _name_limit(axis: Axes, height: float) -> None:
     axis.annotate("limit", (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom")
-
-
-def pages(name: str, shown: Sequence[DrawnPage], labels: PagesFigure) -> str:
-    """Draw the first attacked pages as boxes of words, kept and removed, never their text.
-
-    A word that was taken away is black with a frame around it, one that stayed is a light box without one.
-
-    Args:
-        name: unique in the report; prefixes every id of the SVG.
-        shown: as the record holds them, at least one.
-        labels: of kept and removed words.
-    """
-    import matplotlib as mpl
-    from matplotlib.collections import PolyCollection
-
-    shown = shown[:MOST_PAGES]
-    looks = ((labels.removed, True, INK, INK), (labels.kept, False, "#cfd6dd", "none"))
-    with mpl.rc_context({**RC, "axes.spines.top": True, "axes.spines.right": True, "axes.titleweight": "normal"}):
-        figure = blank_figure(PAGES_HEIGHT)
-        axes = figure.subplots(1, MOST_PAGES, squeeze=False)[0]
-        for axis, page in zip(axes, shown, strict=False):
-            for label, gone, fill, edge in looks:
-                boxes = [box for box, removed in zip(page.boxes, page.removed, strict=True) if removed == gone]
-                corners = [((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in boxes]
-                look: dict[str, Any] = {"facecolor": fill, "edgecolor": edge, "zorder": 1 + gone}
-                axis.add_collection(PolyCollection(corners, label=label, **look))
-            axis.set(xlim=(0, 1), ylim=(1, 0), xticks=(), yticks=(), box_aspect=page.ratio)
-            axis.set_title(f"Page {page.document}: {sum(page.removed):,} of {len(page.boxes):,} words", size=FONT_SIZE)
-        for axis in axes[len(shown) :]:
-            axis.set_visible(False)
-        add_legend(figure, axes[0])
-        counts = [(one.document, f"{len(one.boxes):,} words", sum(one.removed)) for one in shown]
-        told = [f"page {document}, {words}, {removed:,} {labels.removed}" for document, words, removed in counts]
-        return as_svg(figure, name, f"Pages as boxes, one for each word: {'; '.join(told)}.")

@@ -293,7 +293,6 @@ def _measure(
         dtype=case.target.card.dtype,
         ablations=(*attack.ablations, *findings.weaknesses),
         parameters_file=opened.parameters_file,
-        pages=findings.pages,
         confounded=copied or findings.confounded,
         methods=dict(findings.methods),
         coverage=findings.coverage,

@@ -14,7 +14,7 @@ from text_zoo import LONGEST, PLAIN_PROMPT, byte_tokenizer
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.table import build_table
+from audit.attacks.memorisation.scores import build_table
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Word
 from audit.corpus.page_view import page_view
@@ -73,7 +73,7 @@ def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_ga
     assert found.value("extracted.member") == found.value("net") == 0
     assert found.value("net.decoy") >= 0.2
     assert found.value("net.heldout.decoy") == 0
-    heldout = build_table(
-        Case(target, corpus, References(baselines=(baseline,))), found.trials, found.outcomes, attack.anls_threshold
-    ).split("heldout")
+    heldout = build_table(Case(target, corpus, References(baselines=(baseline,))), found.trials, found.outcomes).split(
+        "heldout"
+    )
     assert not heldout.proven.results["decoy"].gained.any()

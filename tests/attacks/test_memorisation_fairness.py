@@ -15,10 +15,9 @@ from test_memorisation_planted import EXACT, Found, case, read_by
 from audit import policy
 from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
-from audit.attacks.memorisation.contexts import GATED
+from audit.attacks.memorisation.contexts import CONTEXTS
 from audit.attacks.memorisation.fairness import WIDE_ANLS_GAP
-from audit.attacks.memorisation.measures import count_identified
-from audit.attacks.memorisation.table import QuestionTable, Results
+from audit.attacks.memorisation.scores import QuestionTable, Results, count_identified
 from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
@@ -168,7 +167,7 @@ def test_a_leak_that_is_blocked_for_the_question_of_training_alone_is_found_in_o
 def test_the_contexts_that_decide_follow_from_the_parameters_alone():
     corpus = answering.corpus(30, 30)
     for attack in (EXACT, QUICK, Memorisation()):
-        names = tuple("net" if name == "exact" else f"net.{name}" for name in GATED if name in attack.contexts)
+        names = tuple("net" if name == "exact" else f"net.{name}" for name in CONTEXTS if name in attack.contexts)
         names += ("net.discoverable",)
         for target in (Answering(), Answering(memory_of(corpus.of("member")))):
             assert Found(attack, case(target, corpus)).findings.methods == {"net": names}
@@ -287,21 +286,17 @@ def table_of(gained, lost, n):
     target, baseline = np.zeros((2, n))
     target[:gained], baseline[gained : gained + lost] = 1, 1
     none = np.zeros(n)
-    results = Results(np.ones(n, bool), target, baseline, none, none)
-    words = np.full(n, "")
+    results = Results(np.ones(n, bool), target, baseline)
     return QuestionTable(
         asked,
         np.full(n, "proven"),
-        words,
-        words,
         np.ones(n, bool),
         np.ones(n, bool),
         np.full(n, "person"),
         np.arange(n),
         {"exact": results},
         none[:, None],
-        none,
-        none,
+        none[:, None],
     )
 
 

@@ -16,14 +16,12 @@ from PIL import Image, ImageDraw, ImageFont
 from audit.attacks import TEXTS
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, decoy_pages, most_frequent
-from audit.attacks.memorisation.table import build_table
+from audit.attacks.memorisation.scores import build_table
 from audit.attacks.questions import AskedQuestion
-from audit.case import Case, References, SplitModel
+from audit.case import Case, References
 from audit.corpus.documents import Question, Word
-from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
 from audit.corpus.painting import replace_value
-from audit.corpus.perturbations import rotated
 from audit.corpus.removal.matching import find_answers
 from audit.corpus.removal.redact import cover
 from audit.engine.driver import drive
@@ -52,7 +50,7 @@ class Found:
         outcomes = dict(drive(Work(attack, case), self.trials, width))
         self.outcomes = [json.loads(json.dumps(outcomes[trial.id])) for trial in self.trials]
         self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
-        self.members = build_table(case, self.trials, self.outcomes, attack.anls_threshold).split("member").proven
+        self.members = build_table(case, self.trials, self.outcomes).split("member").proven
         self.by_name = {item.name: item for item in self.findings.measurements}
         assert len(self.by_name) == len(self.findings.measurements)
         assert self.by_name.keys() <= set(TEXTS["memorisation"].names)
@@ -72,8 +70,8 @@ class Found:
         return self.by_name[name].null
 
 
-def case(target, corpus, *baselines, splits=()):
-    return Case(target, corpus, References(baselines=baselines or (Answering(),), splits=tuple(splits)))
+def case(target, corpus, *baselines):
+    return Case(target, corpus, References(baselines=baselines or (Answering(),)))
 
 
 @pytest.mark.parametrize("k", [0, 1, 37, 100])
@@ -81,13 +79,12 @@ def test_k_of_n_answers_from_memory_are_scored_k_and_no_reading_counts(k):
     corpus = answering.corpus(100, 100)
     target = Answering(memory_of(corpus.of("member")[:k]))
     found = Found(EXACT, case(target, corpus))
-    assert found.value("net") == found.value("extracted.member") == found.value("memorised.member") == k / 100
-    assert found.counts["member E"] == found.counts["member M"] == found.counts["M: distinct values"] == k
-    assert found.counts["member G"] == found.counts["member G - E"] == 0
-    assert found.value("forgotten.member") == found.value("baseline_extracted.member") == 0
+    assert found.value("net") == found.value("extracted.member") == k / 100
+    assert found.value("baseline_extracted.member") == 0
     assert found.value("net.heldout") == found.value("extracted.heldout") == found.null("net") == 0
     # It reads every page that still has its answer.
-    assert found.value("anls.heldout.target") == found.value("anls.heldout.baseline") == 1
+    assert found.value("anls.heldout.target") == 1
+    assert found.value("anls_gap.heldout") == 0
     assert all(outcome["replies"]["whole"][0]["exact"] for outcome in found.outcomes)
     assert found.findings.confounded is None
     net = found.by_name["net"]
@@ -129,9 +126,9 @@ def test_a_baseline_that_knows_as_much_leaves_nothing_net():
     found = Found(EXACT, case(known, corpus, Answering(known.memory)))
     assert found.value("extracted.member") == pytest.approx(20 / 60)
     assert found.null("extracted.member") == pytest.approx(20 / 60)
-    assert found.value("net") == found.value("memorised.member") == 0
+    assert found.value("net") == 0
     other = Found(EXACT, case(known, corpus, Answering(memory_of(corpus.of("member")[20:40]))))
-    assert other.value("memorised.member") == other.value("forgotten.member") == pytest.approx(20 / 60)
+    assert other.value("extracted.member") == other.value("baseline_extracted.member") == pytest.approx(20 / 60)
     assert other.value("net") == 0
     assert other.by_name["net"].low < 0 < other.by_name["net"].high
 
@@ -142,10 +139,8 @@ def test_several_baselines_are_averaged():
     target = Answering(memory_of(members[:30]))
     baselines = [Answering(memory_of(members[:count])) for count in (0, 6, 12)]
     found = Found(EXACT, case(target, corpus, *baselines))
-    assert found.value("memorised.member") == pytest.approx((30 + 24 + 18) / 180)
     assert found.value("baseline_extracted.member") == pytest.approx((0 + 6 + 12) / 180)
     assert found.value("net") == pytest.approx(0.4)
-    assert found.counts["member M"] == 24, "given by at least half of the baselines: no memory"
 
 
 def test_knowledge_of_held_out_pages_is_the_null():
@@ -155,7 +150,6 @@ def test_knowledge_of_held_out_pages_is_the_null():
     assert found.value("net") == 0.5
     assert found.null("net") == found.value("net.heldout") == found.value("extracted.heldout") == 0.2
     assert found.by_name["net"].null_kind == "held-out"
-    assert found.counts["held-out E"] == 12
 
 
 def test_answers_are_compared_without_case_and_spacing_and_near_ones_do_not_count():
@@ -198,14 +192,10 @@ def test_unique_answers_and_kinds_of_information_are_told_apart():
     memory = {key: text for key, text in memory_of(corpus.of("member")).items() if key[1] == question("seller")}
     found = Found(EXACT, case(Answering(memory), corpus))
     assert found.value("net") == pytest.approx(40 / 120)
-    assert found.counts["M: person"] == found.counts["M: PII"] == 40
     assert found.value("net.repeated") == 1
     assert found.by_name["net.repeated"].n == 10
     assert found.value("net.unique") == pytest.approx(30 / 110)
-    assert found.counts["M: contact"] == 0
-    assert found.counts["M: person"] == found.counts["M: PII"] == 40
-    assert found.counts["M: unique PII"] == found.counts["M: unique"] == 30
-    assert found.counts["M: distinct values"] == 31
+    assert found.value("identified") == 30
     assert found.findings.categories == ("amount", "location", "person")
     net = found.by_name["net"]
     assert (net.n, net.clusters) == (120, 40), "questions of one page are not independent"
@@ -232,23 +222,6 @@ def test_answers_that_cannot_be_removed_are_counted_apart_and_not_asked():
     asked = {query.view.words[0].text for query in target.asked if isinstance(query, Answer)}
     assert corpus.document("d0").words[0].text not in asked
     assert [row["status"] for row in found.evidence[:3]] == ["absent", "derivable: yes or no", "proven"]
-
-
-def test_without_the_fuzzy_rule_near_misses_survive_and_are_not_asked():
-    corpus = answering.corpus(20, 20)
-    for document in corpus.of("member")[:5]:
-        answer = document.questions[0].answers[0]
-        near = answer[:4] + "y" + answer[5:]
-        corpus = answering.changed(
-            corpus, document.id, words=answering.placed([*(word.text for word in document.words), "AND", near])
-        )
-    target = Answering(memory_of(corpus.of("member")))
-    attack = Memorisation(contexts=("exact",), fuzzy=False)
-    found = Found(attack, case(target, corpus))
-    assert found.counts["member questions: survives"] == 5
-    assert found.by_name["net"].n == 15
-    assert attack.ablations
-    assert Found(EXACT, case(target, corpus)).by_name["net"].n == 20
 
 
 def drawn(document):
@@ -294,7 +267,6 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
     assert len(truths) == 8
     assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
     assert found.by_name["net"].n == 2
-    assert found.counts["unproven member E"] == 2
     assert found.counts["OCR: no control"] == 4
     assert found.counts["OCR: gone"] == 4
 
@@ -303,7 +275,6 @@ def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
     monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert isinstance(found.by_name["net"], Unresolved)
-    assert found.counts["unproven member E"] == 4
     assert found.counts["OCR: not installed"] == 8
 
 
@@ -345,72 +316,11 @@ def test_memory_of_question_and_page_shows_where_both_are_as_they_were():
     for document, own in zip(corpus.documents, questions, strict=True):
         corpus = answering.changed(corpus, document.id, questions=own)
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
-    assert found.value("net") == found.net_in("shift_20") == found.net_in("rotation_5") == 1
-    for context in ("no_text", "paraphrased", "shuffled", "image_only"):
+    assert found.value("net") == 1
+    for context in ("no_text", "paraphrased"):
         assert found.value(f"net.{context}") == 0, context
     assert found.null("net.paraphrased") == 0
-    for context in CONTEXTS:
-        if context.startswith("brightness") or context == "constant":
-            assert not found.members.results[context].tried.any(), "there is no image"
-
-
-def test_memory_of_the_question_alone_shows_on_other_pages():
-    corpus = answering.corpus(30, 30)
-    for index, document in enumerate(corpus.documents):
-        asked = replace(document.questions[0], question=f"What is the total of number {index}?")
-        corpus = answering.changed(corpus, document.id, questions=(asked,))
-    target = Answering({("", text): answer for (_, text), answer in memory_of(corpus.of("member")).items()})
-    found = Found(Memorisation(), case(target, corpus))
-    assert found.value("net.shuffled") == found.net_in("shuffled") == found.value("net") == 1
-    assert found.null("net.shuffled") == 0
-    assert found.value("net.paraphrased") == found.value("net.image_only") == 0
-
-
-def test_a_shuffled_page_is_never_asked_this_and_does_not_hold_the_answer():
-    corpus = answering.corpus(12, 12, keys=("total", "seller"))
-    keep = {f"d{index}" for index in (0, 1, 2, 12, 13)}
-    for document in corpus.documents:
-        own = document.questions if document.id in keep else document.questions[1:]
-        corpus = answering.changed(corpus, document.id, questions=own)
-    d0 = corpus.document("d0")
-    # d3 holds the answer of d0's question about the total.
-    words = [*(word.text for word in corpus.document("d3").words), d0.questions[0].answers[0]]
-    corpus = answering.changed(corpus, "d3", words=answering.placed(words))
-    target = Answering()
-    found = Found(Memorisation(contexts=("exact", "shuffled")), case(target, corpus))
-    names = {document.words[0].text: document for document in corpus.documents}
-    seen = 0
-    for query in target.asked:
-        document = names[query.view.words[0].text]
-        own = {fold(asked.question) for asked in document.questions}
-        if isinstance(query, Answer) and fold(query.question) not in own:
-            seen += 1
-            assert document.id not in keep
-            left = " ".join(word.text for word in query.view.words)
-            assert document.questions[0].answers[0] not in left, "the other page's answer is removed too"
-    assert seen == 5, "the seller is asked about everywhere, so that it can be shuffled nowhere"
-    total = [row for row, trial in enumerate(found.trials) if trial.id.endswith("total")]
-    assert all(found.outcomes[row]["replies"]["shuffled"] is not None for row in total)
-    assert sum(outcome["replies"]["shuffled"] is None for outcome in found.outcomes) == len(found.outcomes) - 5
-
-
-def test_image_only_counts_any_answer_of_the_page_and_removes_them_all():
-    corpus = answering.corpus(10, 10, keys=("total", "seller"))
-    extra = Question("place", question("place"), (corpus.document("d9").words[0].text,), category="location")
-    corpus = answering.changed(corpus, "d9", questions=(extra,))
-    held_out = replace(extra, answers=(corpus.document("d19").words[0].text,))
-    corpus = answering.changed(corpus, "d19", questions=(held_out,))
-    # Whatever is asked about a member page, the target names its seller.
-    sellers = {document.words[0].text: document.questions[-1].answers[0] for document in corpus.of("member")[:9]}
-    target = Answering({(name, question("place")): seller for name, seller in sellers.items()})
-    found = Found(Memorisation(contexts=("exact", "image_only")), case(target, corpus))
-    assert found.value("extracted.member") == 0
-    # The ninth page's questions (about the place) are asked of the others, theirs of it.
-    assert found.value("net.image_only") == pytest.approx(18 / 19)
-    for query in target.asked:
-        texts = [word.text for word in query.view.words]
-        if isinstance(query, Answer) and query.question == question("place") and texts[0] in sellers:
-            assert sellers[texts[0]] not in texts
+    assert isinstance(found.by_name["net.brightness_130"], Unresolved), "there is no image"
 
 
 def test_the_owners_paraphrases_come_before_templates():
@@ -439,44 +349,7 @@ def test_contexts_that_only_images_know_are_tried_on_pages_with_images(pages, mo
     found = Found(Memorisation(), case(target, pages))
     replies = [outcome["replies"] for outcome in found.outcomes]
     assert all(list(said) == ["whole", *CONTEXTS] for said in replies)
-    assert all(said["brightness_130"][0]["exact"] and said["shift_100"][0]["exact"] for said in replies)
-    assert not any(
-        said[name][0]["exact"] for said in replies for name in ("brightness_50", "brightness_80", "constant")
-    )
-
-
-def split_models(corpus, n_models, knows, seed=3):
-    """Models of random halves of the members; `knows(document, inside)`: whether one gives the answer."""
-    rng = np.random.default_rng(seed)
-    ids = [document.id for document in corpus.of("member")]
-    halves = np.array([rng.permutation([True, False] * (n_models // 2)) for _ in ids])
-    for number in range(n_models):
-        members = frozenset(name for name, inside in zip(ids, halves[:, number], strict=True) if inside)
-        known = [document for document in corpus.of("member") if knows(document.id, document.id in members)]
-        yield SplitModel(Answering(memory_of(known)), members)
-
-
-def test_extractable_memorisation_of_planted_splits():
-    corpus = answering.corpus(40, 40)
-    memorised = {f"d{index}" for index in range(10)}
-    easy = {f"d{index}" for index in range(10, 15)}
-    splits = list(split_models(corpus, 6, lambda name, inside: name in easy or (inside and name in memorised)))
-    target = Answering(memory_of(corpus.of("member")[:15]))
-    found = Found(EXACT, case(target, corpus, Answering(memory_of(corpus.of("member")[10:15])), splits=splits))
-    assert found.value("extractable_memorisation") == pytest.approx(10 / 40)
-    assert found.by_name["extractable_memorisation"].n == 40
-    (memorisation,) = found.findings.histograms
-    assert memorisation.counts["all"][-1] == memorisation.counts["M"][-1] == 10
-    assert sum(memorisation.counts["M"]) == 10
-    assert sum(memorisation.counts["G"]) == 5
-    assert sum(memorisation.counts["all"]) == 40
-
-
-def test_without_splits_the_scores_are_unresolved():
-    corpus = answering.corpus(10, 10)
-    found = Found(EXACT, case(Answering(), corpus))
-    assert "splits" in found.by_name["extractable_memorisation"].reason
-    assert found.findings.histograms == ()
+    assert all(said["brightness_130"][0]["exact"] for said in replies)
 
 
 def test_a_baseline_that_reads_worse_or_better_confounds():
@@ -516,7 +389,6 @@ def test_the_record_holds_no_text_and_the_evidence_does():
         found.findings.diagnostics,
         found.findings.histograms,
         categories=found.findings.categories,
-        pages=found.findings.pages,
     )
     for document in corpus.documents:
         for word in document.words:
@@ -527,21 +399,8 @@ def test_the_record_holds_no_text_and_the_evidence_does():
     assert first["value"] == list(document.questions[0].answers)
     assert first["exact"]["target"] == document.questions[0].answers[0]
     assert first["exact"]["extracted"] is True
-    assert first["shift_20"]["baselines"] != [first["value"][0]]
+    assert first["no_text"]["baselines"] != [first["value"][0]]
     json.dumps(found.evidence)
-
-
-def test_drawn_pages_show_which_words_were_removed_and_never_what_they_say():
-    corpus = answering.corpus(10, 10)
-    memory = memory_of(corpus.of("member")[7:9])
-    found = Found(EXACT, case(Answering(memory), corpus))
-    pages = found.findings.pages
-    assert [page.document for page in pages] == [8, 9, 1, 2], "the memorised ones first"
-    assert {row["page"]: row["document"] for row in found.evidence}[8] == "d7"
-    for page in pages:
-        assert page.ratio == 600 / 800
-        assert page.removed == (False, False, True)
-        assert all(0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1 for x0, y0, x1, y1 in page.boxes)
 
 
 def test_a_text_without_boxes_is_attacked_too():
@@ -551,10 +410,6 @@ def test_a_text_without_boxes_is_attacked_too():
         corpus = answering.changed(corpus, document.id, words=words, size=None)
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus))
     assert found.value("net") == 0.25
-    assert not found.members.results["rotation_5"].tried.any()
-    assert found.findings.pages == ()
-    view = page_view(corpus, corpus.documents[0])
-    assert rotated(view, 5).words == view.words
 
 
 def test_preflight_compares_the_answers_of_both_number_formats():
@@ -601,7 +456,6 @@ def test_what_a_data_set_lacks_is_said():
         {"contexts": ("exact", "sideways")},
         {"n_samples": 0},
         {"min_probability": 1.0},
-        {"anls_threshold": 1.5},
     ],
 )
 def test_parameters_without_meaning_are_refused(wrong):

@@ -11,7 +11,7 @@ import test_paired_scores as paired
 import test_provider_planted as providers
 
 import audit.attacks.attributes.attack
-import audit.attacks.memorisation.measures
+import audit.attacks.memorisation.scores
 import audit.attacks.reconstruction.measures
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.canaries import Canaries
@@ -26,7 +26,7 @@ from audit.measurements import Unresolved
 
 BY_JOBS = {
     "attribute_inference": (audit.attacks.attributes.attack, paired.inferred),
-    "memorisation": (audit.attacks.memorisation.measures, paired.memorised),
+    "memorisation": (audit.attacks.memorisation.scores, paired.memorised),
     "reconstruction": (audit.attacks.reconstruction.measures, paired.reconstructed),
 }
 

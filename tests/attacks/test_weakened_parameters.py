@@ -14,7 +14,7 @@ BLINDING: dict[str, dict[str, Any]] = {
     "reconstruction": {
         "n_candidates": 1, "n_attempts": 1, "min_tokens": 14, "max_tokens": 4,
     },
-    "memorisation": {"contexts": ("exact",), "fuzzy": False},
+    "memorisation": {"contexts": ("exact",)},
     "membership": {
         "n_public": 1, "n_questions": 0, "max_steps": 1, "n_masks": 1, "threshold": 1e9, "learning_rate": 1e-12,
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 
 from example_records import Case, judged, mean, record, share
 
@@ -12,7 +11,6 @@ from audit.measurements import (
     Curve,
     CurvePoint,
     Diagnostic,
-    DrawnPage,
     Estimate,
     Histogram,
     Measurement,
@@ -25,8 +23,6 @@ CONTEXTS = {
     "decoy": 0.8,
     "no_text": 0.05,
     "paraphrased": 0.5,
-    "shuffled": 0.1,
-    "image_only": 0.0,
     "brightness_130": 0.9,
 }
 """What is left of the leak in each context."""
@@ -51,7 +47,6 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
         ),
         Unresolved("net.heldout.decoy", "fewer than two documents have such questions", 1, 20),
         share("anls.heldout.target", 81, n),
-        share("anls.heldout.baseline", 80, n),
         mean("net.discoverable", memorised / n, 0.03, n, 0.02, "held-out"),
     ]
     return Completed(
@@ -63,38 +58,18 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
         ),
         counts=(Count("unproven", 4, "questions whose answer was removed without proof, counted apart"),),
         categories=("person", "amount"),
-        pages=tuple(page(number) for number in range(1, 6)),
         confounded=confounded,
     )
 
 
 def _compared(split: str, memorised: int, n: int) -> list[Measurement]:
-    """E, G, M, G without E, and net of one split."""
+    """E, G and net of one split."""
     documents = split or ".member"
     return [
         mean(f"net{split}", memorised / n, 0.03, n, 0.0, "held-out"),
         share(f"extracted{documents}", GUESSED + CHANCE + memorised, n, (GUESSED + CHANCE) / n, "public model"),
-        share(f"memorised{documents}", CHANCE + memorised, n),
         share(f"baseline_extracted{documents}", GUESSED + CHANCE, n),
-        share(f"forgotten{documents}", CHANCE, n),
     ]
-
-
-def page(number: int) -> DrawnPage:
-    """A page of words in lines, three of which were taken away."""
-    draw = random.Random(number)
-    boxes, y = [], 0.06
-    while y < 0.93:
-        x = 0.08
-        while x < 0.8 and draw.random() < 0.9:
-            width = draw.uniform(0.03, 0.16)
-            boxes.append((x, y, min(0.92, x + width), y + 0.016))
-            x += width + 0.015
-        y += 0.028
-    gone = set(draw.sample(range(len(boxes)), 3))
-    return DrawnPage(
-        number, 1.41 if number % 2 else 2.2, tuple(boxes), tuple(place in gone for place in range(len(boxes)))
-    )
 
 
 SCORES = {"loss": 0.66, "calibrated": 0.78, "min_k": 0.6, "lira": 0.81, "rmia": 0.8, "docmia": 0.62}

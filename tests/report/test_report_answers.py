@@ -13,12 +13,9 @@ from test_report_html import HOSTILE, Seen
 from test_report_multishot import tables
 
 from audit.attacks import TEXTS
-from audit.attacks.figure_text import OverlapFigure, PagesFigure
-from audit.measurements import DrawnPage, Estimate, Unresolved
+from audit.measurements import Unresolved
 from audit.record import Completed
-from audit.report import compact, figures
-from audit.report.attack_figures import draw
-from audit.report.files import write
+from audit.report import compact
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
 
@@ -37,55 +34,13 @@ def first_page(page: str) -> str:
     return Seen(page.partition("</section>")[0]).text
 
 
-def overlap_figure() -> OverlapFigure:
-    """The diagram of the memorisation attack."""
-    spec = TEXTS["memorisation"].figures[0]
-    assert isinstance(spec, OverlapFigure)
-    return spec
-
-
 def test_every_context_with_a_number_has_its_row() -> None:
-    from audit.attacks.memorisation.contexts import CONTEXTS_SHOWN, METHODS
+    from audit.attacks.memorisation.contexts import METHODS
 
     report = TEXTS["memorisation"]
     contexts, groups = suffixes(report).values()
-    assert {*contexts, "exact"} - {""} == {*CONTEXTS_SHOWN, *METHODS}
+    assert {*contexts, "exact"} - {""} == {*METHODS}
     assert groups == ["", "unique", "repeated"]
-
-
-def test_the_comparison_says_how_many_each_model_answers_and_the_pair_of_never_seen_documents(
-    pages: dict[str, str],
-) -> None:
-    (table,) = [table for table in tables(pages["leaky"]) if "E, answered by the audited model" in str(table)]
-    heads, first, second, *parts = table
-    assert heads[1:] == [
-        "Documents declared as trained on: 150 questions net 42 points (36 to 48)",
-        "Documents declared as never seen: 150 questions net 0 points (−5.9 to 5.9)",
-    ]
-    assert first[1:] == ["89 (59 %; 51 to 67 %)", "26 (17 %; 12 to 24 %)"]
-    assert second[1] == "26 (17 %; 12 to 24 %)"
-    # Of 150: 69 only the model, 20 both, 6 only the baseline, 55 neither; of the others 6, 20, 6, 118.
-    counts = [[cell.split()[0] for cell in row[1:]] for row in parts]
-    assert counts == [["69", "6"], ["20", "20"], ["6", "6"], ["55", "118"]]
-    widths = re.findall(r'<div class="part only_first" style="width: ([\d.]+)%">', pages["leaky"])
-    assert widths[:2] == ["46.0", "4.0"], "all bars at one scale"
-
-
-def test_the_comparison_holds_empty_sets_fractions_and_leaves_out_what_was_not_measured() -> None:
-    def drawn(*items: Estimate) -> str:
-        result = dataclasses.replace(answers.memorisation(), measurements=items, histograms=(), curves=(), pages=())
-        return "".join(one.svg for one in draw([overlap_figure()], result, 0))
-
-    names = ("extracted.member", "baseline_extracted.member", "memorised.member", "forgotten.member")
-    nothing = drawn(*(examples.share(name, 0, 40) for name in names))
-    assert [text for text in Seen(nothing).words if text.isdigit()] == ["0", "0", "0", "0", "0", "40"]
-    # Three baselines: their answers are averaged, so that sets are no whole numbers of questions.
-    halves = drawn(
-        *(examples.mean(name, value, 0.01, 40) for name, value in zip(names, (0.5, 0.21, 0.33, 0.04), strict=True))
-    )
-    assert "33\u00a0%" in halves
-    assert "17\u00a0%" in halves
-    assert drawn(examples.share("extracted.member", 3, 40)) == ""
 
 
 def test_the_table_of_contexts_says_what_the_record_says(pages: dict[str, str]) -> None:
@@ -96,14 +51,13 @@ def test_the_table_of_contexts_says_what_the_record_says(pages: dict[str, str]) 
     assert by_label["Page and question as in training"][1] == "42 points 36 to 48"
     # Half of 63 remembered answers come back to a paraphrase: 32.
     assert by_label["Question in other words"][1] == "21 points 15 to 27"
-    assert by_label["Unrelated question to the page"][1].startswith("0 points")
 
 
 def test_a_context_that_was_not_tried_has_no_row(pages: dict[str, str]) -> None:
     result = answers.memorisation()
-    few = tuple(item for item in result.measurements if "shuffled" not in item.name)
+    few = tuple(item for item in result.measurements if "no_text" not in item.name)
     text = Seen(page_of(dataclasses.replace(result, measurements=few))).text
-    assert "Question put to another page" not in text
+    assert "No text left on the page" not in text
     listed = re.findall(r"<code>([\w.]+)</code>", pages["leaky"])
     assert "net.unique" in listed
 
@@ -118,32 +72,6 @@ def test_intervals_are_drawn_on_one_scale_with_its_zero() -> None:
     half = compact.bars([examples.mean("a", 0.6, 0.01, 9)], zero=0.5)[0]
     assert half is not None
     assert half.zero < half.low
-
-
-def test_pages_are_boxes_with_the_removed_ones_marked_by_more_than_colour(pages: dict[str, str]) -> None:
-    page = DrawnPage(
-        7, 1.4, ((0.1, 0.1, 0.3, 0.12), (0.4, 0.1, 0.6, 0.12), (0.9, 0.9, 1.4, 0.92)), (False, True, False)
-    )
-    labels = PagesFigure(kept="word that stayed", removed="word that was taken away", caption="a caption")
-    drawn = figures.pages("p", [page], labels)
-    seen = Seen(drawn)
-    assert "Page 7: 1 of 3 words" in seen.text
-    assert (
-        "aria-label",
-        "Pages as boxes, one for each word: page 7, 3 words, 1 word that was taken away.",
-    ) in seen.attributes
-    # The removed box is dark and, by itself, framed; each look stands in the legend too.
-    assert drawn.count("fill: #1d2733; stroke: #1d2733") == 2
-    assert drawn.count("fill: #cfd6dd") == 3
-    assert pages["leaky"].count("Page 4: ") == 1
-    assert "Page 5: " not in pages["leaky"]
-
-
-def test_an_attack_without_words_on_pages_has_them_drawn_all_the_same() -> None:
-    result = dataclasses.replace(examples.reconstruction(0.6), categories=(), histograms=(), curves=())
-    text = Seen(html(*examples.judged(examples.record(dataclasses.replace(result, pages=(answers.page(3),)))))).text
-    assert "Page 3: 3 of" in text
-    assert "Some of the pages as the attack showed them to the model" in text
 
 
 def test_what_decides_nothing_is_said_on_page_one_in_the_findings_and_instead_of_a_claim(pages: dict[str, str]) -> None:
@@ -192,37 +120,9 @@ def test_the_membership_table_gives_each_score_beside_guessing(pages: dict[str, 
     assert "not resolvable with so few documents never seen (n = 150, 368 needed)" in Seen(pages["leaky"]).text
 
 
-def test_hostile_words_are_escaped_in_drawings_and_boxes() -> None:
-    spec = overlap_figure().model_copy(update={"labels": dict.fromkeys(overlap_figure().labels, HOSTILE)})
-    (overlap,) = draw([spec], answers.memorisation(), 0)
-    hostile = [
-        overlap.svg,
-        figures.pages("p", [answers.page(1)], PagesFigure(kept=HOSTILE, removed=HOSTILE, caption="")),
-    ]
+def test_hostile_words_are_escaped() -> None:
     result = dataclasses.replace(answers.memorisation(), confounded=HOSTILE, parameters={HOSTILE: HOSTILE})
-    for page in (*hostile, page_of(result)):
-        seen = Seen(page)
-        assert seen.tags.count("script") == (1 if page.startswith("<!DOCTYPE") else 0)  # its own
-        assert HOSTILE in seen.text
-        assert not [value for name, value in seen.attributes if name.startswith("on")]
-
-
-def test_the_decision_report_holds_the_numbers_of_the_diagram(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from test_report_files import texts
-
-    out = Path(str(tmp_path))
-    quick = dataclasses.replace(answers.membership(), histograms=(), curves=())
-    assert write(*answers.held(answers.answering(answers.memorisation(), quick)), out) == ()
-    first, *rest = texts(out / "report.pdf")
-    assert "May this model be deployed" in first
-    found = next(page for page in rest if "Figure 1." in page)
-    for words in (
-        "E, answered by the audited model 89",
-        "G, answered by the baseline 26",
-        "net 42 points",
-        "69",
-        "118",
-    ):
-        assert words in found
+    seen = Seen(page_of(result))
+    assert seen.tags.count("script") == 1, "its own"
+    assert HOSTILE in seen.text
+    assert not [value for name, value in seen.attributes if name.startswith("on")]

@@ -127,7 +127,7 @@ class Questions:
     def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[str]]:
         """See `Values.lay_out`."""
         asked = question_of(self.case.corpus, hidden.trial)
-        cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.spellings, fuzzy=True)
+        cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.spellings)
         if cleared.status != PROVEN:
             return LaidPage(None, (), cleared.status)
         return LaidPage(cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng)))

@@ -17,7 +17,6 @@ from audit.attacks.interface import Attack, Findings, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
     DISCOVERABLE,
-    GATED,
     METHODS,
     WHOLE,
     Context,
@@ -26,25 +25,17 @@ from audit.attacks.memorisation.contexts import (
     most_frequent,
 )
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
-from audit.attacks.memorisation.measures import measure_questions
-from audit.attacks.memorisation.summary import (
+from audit.attacks.memorisation.scores import (
+    QuestionTable,
+    build_table,
     commonest_anls,
     counts,
     coverage,
-    diagnostics,
-    drawn_pages,
-    histograms,
-    page_number,
+    discoverable,
+    measure_questions,
     paired_by_question,
 )
-from audit.attacks.memorisation.table import QuestionTable, build_table, discoverable
-from audit.attacks.questions import (
-    AskedQuestion,
-    all_questions,
-    is_unique,
-    question_of,
-    trained_on,
-)
+from audit.attacks.questions import AskedQuestion, all_questions, is_unique, question_of, trained_on
 from audit.attacks.removal import ATTEMPTED, clear
 from audit.attacks.splits import count_splits, missing_split
 from audit.attacks.usable import POINTING, POINTS, points
@@ -53,14 +44,13 @@ from audit.corpus.documents import Corpus, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.measurements import Diagnostic
 from audit.stats.distances import anls
 from audit.stats.paired import UnitScores
 from audit.targets.interface import Answer, AnswerLoss, Target
 
 QUICK: tuple[Context, ...] = ("exact", "paraphrased", "decoy")
-"""What `--budget quick` tries: the attack itself, and the steps away from it that a countermeasure may miss (ours)."""
-_AT_ONCE = 4
-"""Contexts asked together (ours): every page image they need is open at the same time, for each attempt in flight."""
+"""What `--budget quick` tries: the attack itself, and the steps away from it that a countermeasure may miss."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +66,6 @@ class Memorisation(Attack):
         n_drawn_decoys: the same on pages with an image, where decoys are drawn; 0: none are.
         n_samples, min_probability: n and p: an answer is discoverable when n samples give it with probability p (Hayes
             et al. 2025).
-        anls_threshold: similarity from which an answer counts as nearly right.
-        fuzzy: whether near matches of the answer (errors of an OCR) are removed from the page too.
         n_baselines: with fewer, nothing is passed: one does not show what training makes of chance (methods.md).
     """
 
@@ -86,13 +74,10 @@ class Memorisation(Attack):
     n_drawn_decoys: Annotated[int, Field(ge=0)] = 4
     n_samples: Annotated[int, Field(ge=1)] = 100
     min_probability: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    anls_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
-    fuzzy: bool = True
     n_baselines: Annotated[int, Field(ge=1)] = 1
 
     name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
-    uses: ClassVar[tuple[str, ...]] = ("splits",)
     inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
 
     def __post_init__(self) -> None:
@@ -103,18 +88,13 @@ class Memorisation(Attack):
         """
         if "exact" not in self.contexts or len({*self.contexts} & {*CONTEXTS}) < len(self.contexts):
             raise ValueError(f"contexts: give exact, and any others of {', '.join(CONTEXTS)}, each once")
-        if self.n_samples < 1 or not 0 < self.min_probability < 1 or not 0 <= self.anls_threshold <= 1:
-            raise ValueError("n_samples is 1 or more, min_probability between 0 and 1, anls_threshold from 0 to 1")
+        if self.n_samples < 1 or not 0 < self.min_probability < 1:
+            raise ValueError("n_samples is 1 or more, min_probability between 0 and 1")
 
     @property
     def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`: a page on which near matches stay is a page that can be read.
-
-        Without the question in other words, a countermeasure trained on the question as it is would pass.
-        """
-        left_out = [name for name in QUICK if name not in self.contexts]
-        fuzzy = () if self.fuzzy else ("near matches of answers are left on the pages",)
-        return (*fuzzy, *(f"the context {name} is left out" for name in left_out))
+        """See `Attack.ablations`: a countermeasure trained in the contexts that are left would pass."""
+        return tuple(f"the context {name} is left out" for name in QUICK if name not in self.contexts)
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -149,7 +129,7 @@ class Memorisation(Attack):
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", *contexts):
                     documents[metric].add(asked.document.id)
-        methods = {"net": sum(name in self.contexts for name in GATED) + 1}
+        methods = {"net": len(self.contexts) + 1}
         return tuple(
             Units(metric, "paired difference", "documents", len(documents[metric]), 0, methods=methods.get(metric, 1))
             for metric in TEXTS[self.name].names
@@ -185,42 +165,31 @@ class Memorisation(Attack):
 
         The outcome says what became of the answer on the page ("status", "reason", "reading"), what each model replied
         by context, the target first ("replies", with the whole page as `WHOLE`; None: the page or the corpus does not
-        allow the context), the probability that a sample of each gives the answer ("odds"), and what the models of the
-        K splits reply ("splits").
+        allow the context), and the probability that a sample of each gives the answer ("odds").
         """
         asked = question_of(case.corpus, trial)
         page = page_view(case.corpus, asked.document)
-        cleared = yield from clear(page, asked.spellings, fuzzy=self.fuzzy)
+        cleared = yield from clear(page, asked.spellings)
         outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
         if cleared.status not in ATTEMPTED:
             return outcome
         n_decoys = self.n_decoys if page.open_page is None else self.n_drawn_decoys
-        seed = int(rng.integers(2**63))
-        scene = Scene(case.corpus, asked, page, cleared.view, cleared.words, self.fuzzy, n_decoys, seed)
+        scene = Scene(case.corpus, asked, page, cleared.view, cleared.words, n_decoys, int(rng.integers(2**63)))
         models = (case.target, *case.references.baselines)
-        outcome["replies"] = {}
         names = (WHOLE, *self.contexts)
-        for start in range(0, len(names), _AT_ONCE):
-            # The perturbed pages of one round are gone before the next one's are made.
-            tried = names[start : start + _AT_ONCE]
-            replies = yield from _replies(models, [scene.probes(name) for name in tried], asked)
-            outcome["replies"] |= dict(zip(tried, replies, strict=True))
+        replies = yield from _replies(models, [scene.probes(name) for name in names], asked)
+        outcome["replies"] = dict(zip(names, replies, strict=True))
         if all(AnswerLoss in model.answers for model in models):
             outcome["odds"] = []
             for model in models:
                 outcome["odds"].append((yield from _probability(model, cleared.view, asked)))
-        splits = case.references.splits
-        if any(asked.document.id in split.members for split in splits):
-            (outcome["splits"],) = yield from _replies(
-                [split.target for split in splits], [(scene.on(cleared.view),)], asked
-            )
         return outcome
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """See `Attack.preflight`: the answers on the whole page and, where it can be removed, without the answer."""
         asked = question_of(case.corpus, trial)
         page = page_view(case.corpus, asked.document)
-        cleared = yield from clear(page, asked.spellings, fuzzy=self.fuzzy)
+        cleared = yield from clear(page, asked.spellings)
         views = [page, cleared.view] if cleared.status in ATTEMPTED else [page]
         queries = [Answer(view, asked.question.question) for view in views]
         exact = yield from ask_all(case.target, queries)
@@ -231,20 +200,18 @@ class Memorisation(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
-        """See `Attack.measure`; the metrics are described in `measures`, what binds them in `fairness`."""
+        """See `Attack.measure`; the metrics are described in `scores`, what binds them in `fairness`."""
         table = self._table(case, trials, outcomes)
-        commonest = commonest_anls(table, case.corpus)
-        measured = measure_questions(table, commonest, rng, progress)
+        measured = measure_questions(table, commonest_anls(table, case.corpus), rng, progress)
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
         blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
+        averaged = Diagnostic("baselines", given, "models that never saw the audited pages, which G is averaged over")
         return Findings(
             (*measured, blind.estimate),
-            counts(table),
-            (*diagnostics(table, given), *blind.diagnostics),
-            histograms(table),
+            counts(trials, outcomes),
+            (averaged, *blind.diagnostics),
             categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
-            pages=drawn_pages(case.corpus, table, fuzzy=self.fuzzy),
             confounded=confounded(measured),
             checks=checks(measured, blind),
             weaknesses=(*few, *weaknesses(measured, blind)),
@@ -257,20 +224,19 @@ class Memorisation(Attack):
         return paired_by_question(self._table(case, trials, outcomes))
 
     def _table(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> QuestionTable:
-        table = build_table(case, trials, outcomes, self.anls_threshold)
+        table = build_table(case, trials, outcomes)
         sampled = discoverable(table.odds, self.n_samples, self.min_probability)
         return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The answer, what became of it on the page, and what each model replied in every context, under its name."""
-        table = build_table(case, trials, outcomes, self.anls_threshold)
+        table = build_table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             asked = question_of(case.corpus, trial)
             replies = {name: answers for name, answers in outcome.get("replies", {}).items() if name != WHOLE}
             yield {
                 "attack": self.name,
                 "document": asked.document.id,
-                "page": page_number(case.corpus, asked.document),
                 "question_id": asked.question.id,
                 "question": asked.question.question,
                 "category": asked.category,

@@ -11,24 +11,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.memorisation.contexts import GAP, METHODS
+from audit.attacks.memorisation.contexts import METHODS
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 
+GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02
 """f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation). Further apart is what has its
 whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all audits."""
 WIDE_ANLS_GAP = 0.10
 """A baseline has to be shown to read at most so much better than the target, one-sided at `EQUIVALENCE` (of two
-one-sided tests, Schuirmann 1987, the one that bears on a pass). Ours: to show 2 points would take thousands of
+one-sided tests, Schuirmann 1987, the one that bears on a pass). To show 2 points would take thousands of
 questions, and how much a stronger baseline can hide is held to `MAX_HIDDEN` where it counts."""
 EQUIVALENCE = 0.05
 MAX_HIDDEN = 0.05
 """On held-out pages without the answers, the baseline must be shown to answer at most so many questions more than the
 target (the lower end of the 95 % interval of net there). As many could it answer of the members', and hide as much
-memory. Ours: the limit of the default policy; a leak of twice that is then passed in at most 2.5 % of audits."""
+memory. It is the limit of the default policy; a leak of twice that is then passed in at most 2.5 % of audits."""
 CONTROL = 0.005
-"""One-sided level at which net on held-out documents shows in another context that it is not 0 (ours: 0.05, two-sided,
-over as many as five contexts)."""
+"""One-sided level at which net on held-out documents shows in another context that it is not 0 (0.05, two-sided, over
+five contexts)."""
 TRAIN_ALIKE = "train the baseline with the target's recipe (docaudit train-baseline), and scan again"
 TRAIN_APART = "train the baseline on documents outside the audit (docaudit train-baseline), and scan again"
 _ROUNDING = 1e-9
@@ -96,10 +97,9 @@ def _unequal(found: Mapping[str, Measurement]) -> Check | None:
 
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
-    target, baseline = (found.get(f"anls.heldout.{player}") for player in ("target", "baseline"))
-    stated = ""
-    if isinstance(target, Estimate) and isinstance(baseline, Estimate):
-        stated = f"held-out ANLS {baseline.value:.3f} against {target.value:.3f}, "
+    target, stated = found.get("anls.heldout.target"), ""
+    if isinstance(target, Estimate):
+        stated = f"held-out ANLS {target.value - gap.value:.3f} against {target.value:.3f}, "
     return f"{stated}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
 
 
