@@ -12,7 +12,6 @@ from typer.testing import CliRunner, Result
 
 from audit.cards import AuditSheet
 from audit.cli import app
-from audit.cli import init as command
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
@@ -39,8 +38,14 @@ def model(folder: Path, architecture: str, **config: Any) -> Path:
     return folder
 
 
-def run(*options: object, text: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["init", *map(str, options)], input=text)
+def run(*options: object) -> Result:
+    return CliRunner().invoke(app, ["init", *map(str, options)])
+
+
+def refused(*options: object) -> str:
+    ran = run(*options)
+    assert ran.exit_code == 2, ran.output
+    return " ".join(ran.output.split())
 
 
 def made(root: Path) -> Corpus:
@@ -98,18 +103,40 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
     assert made(root).manifest.membership.assigned == "official"
     assert 'says assigned = "official", as nobody stated' in said
     assert "--assigned random" in said
-    root = pages(tmp_path / "drawn", "a.png", "b.png")
-    ran = run(root, "--task", "mlm", "--assigned", "official", "--yes")
-    assert ran.exit_code == 2
-    assert "name them: --members FILE" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, (), "init needs --model MODEL_DIR or --task KIND and --members FILE"),
+        ({}, ("--yes",), "the task of the model is not known"),
+        ({}, ("--task", "mlm", "--yes", "--members", "{}/missing.txt"), "not a readable UTF-8 text file"),
+        ({}, ("--task", "mlm", "--yes", "--heldout", "{}/names.txt"), "name those that were: --members FILE"),
+        ({}, ("--task", "mlm", "--yes", "--members", "{}/names.txt"), "nobody is no page"),
+        ({}, ("--task", "mlm", "--yes", "--assigned", "official"), "name them: --members FILE"),
+        # An audit of it would compare documents of training with others of training, and pass whatever it leaks.
+        ({}, ("--model", "{}/bert", "--yes"), "name them: --members FILE"),
+        ({}, ("--model", "{}/strange", "--yes"), "give --task KIND"),
+        ({"a.json": '{"wordz": []}'}, ("--task", "mlm", "--yes"), "a.json: wordz: unknown key"),
+        ({"b.png": "no image"}, ("--task", "mlm", "--yes"), "b.png: not readable as an image"),
+        ({"annotations/a.json": '{"form": []}'}, ("--task", "mlm", "--yes"), "docaudit import funsd"),
+    ],
+)
+def test_what_init_refuses(files: dict[str, str], options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "images/a.png" if "annotations/a.json" in files else "a.png")
+    (tmp_path / "names.txt").write_text("nobody\n")
+    model(tmp_path / "bert", "BertForMaskedLM")
+    model(tmp_path / "strange", "StrangeModel")
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    assert message in refused(root, *(option.format(tmp_path) for option in options)).replace(" : ", ": ")
+    assert not (root / "manifest.toml").exists()
 
 
 def test_the_stated_task_wins_over_a_model_that_names_none(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
     unknown = model(tmp_path / "m", "StrangeModel")
-    ran = run(root, "--model", unknown, "--yes")
-    assert ran.exit_code == 2
-    assert "give --task KIND" in ran.output
     ran = run(root, "--model", unknown, "--task", "question-answering", "--yes")
     assert ran.exit_code == 0, ran.output
     assert 'kind = "question-answering"' in (root / manifests.FILE_NAME).read_text()
@@ -126,33 +153,6 @@ def test_a_drawn_division_says_so_and_keeps_equal_pages_together(tmp_path: Path)
     assert len({found[name] for name in ("0", "7", "13")}) == 1
     assert set(found.values()) == {"member", "heldout", "public"}
     assert made(root).manifest.membership.assigned == "random"
-
-
-def test_without_a_terminal_flags_are_asked_for(tmp_path: Path) -> None:
-    root = pages(tmp_path / "data", "a.png")
-    ran = run(root)
-    assert ran.exit_code == 2
-    said = " ".join(ran.output.split())
-    assert "--model MODEL_DIR or --task KIND and --members FILE" in said
-    assert "--yes" in said
-    ran = run(root, "--yes")
-    assert ran.exit_code == 2
-    assert "the task of the model is not known" in ran.output
-    assert not (root / "manifest.toml").exists()
-
-
-def test_a_terminal_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "on_terminal", lambda: True)
-    root = pages(tmp_path / "data", "x/a.png", "x/b.png", "y/c.png")
-    (tmp_path / "in.txt").write_text("a\n")
-    ran = run(root, text=f"nonsense\nmlm\nreceipts\n{tmp_path / 'in.txt'}\nby-date\nnone\n")
-    assert ran.exit_code == 0, ran.output
-    assert "One of mlm," in " ".join(ran.output.split())
-    corpus = made(root)
-    assert (corpus.manifest.name, corpus.manifest.task.kind) == ("receipts", "mlm")
-    assert corpus.manifest.membership.assigned == "by-date"
-    assert splits(root) == {"a": "member", "b": "heldout", "c": "heldout"}
-    assert {document.provider for document in corpus.documents} == {None}
 
 
 def test_classes_from_folders_and_what_is_still_missing(tmp_path: Path) -> None:
@@ -208,50 +208,6 @@ def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
     assert f"docaudit scan --no-model {root}" in ran.output.replace("\n", "")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--members", "missing.txt"], "not a readable UTF-8 text file"),
-        (["--heldout", "names.txt"], "name those that were: --members FILE"),
-        (["--members", "names.txt"], "nobody is no page"),
-    ],
-)
-def test_wrong_names_are_refused_and_nothing_is_written(tmp_path: Path, options: list[str], message: str) -> None:
-    root = pages(tmp_path / "data", "a.png")
-    (tmp_path / "names.txt").write_text("nobody\n")
-    ran = run(root, "--task", "mlm", "--yes", options[0], tmp_path / options[1])
-    assert ran.exit_code == 2
-    assert message in " ".join(ran.output.split())
-    assert sorted(path.name for path in root.iterdir()) == ["a.png"]
-
-
-def test_broken_pages_and_json_are_refused_with_their_place(tmp_path: Path) -> None:
-    root = pages(tmp_path / "data", "a.png", "b.png")
-    (root / "a.json").write_text('{"wordz": []}')
-    ran = run(root, "--task", "mlm", "--yes")
-    assert ran.exit_code == 2
-    assert "a.json: wordz: unknown key" in ran.output
-    (root / "b.png").write_text("no image")
-    ran = run(root, "--task", "mlm", "--yes")
-    assert ran.exit_code == 2
-    assert "b.png: not readable as an image" in ran.output
-    assert run(tmp_path / "nothing").exit_code == 2
-    (tmp_path / "empty").mkdir()
-    assert "holds no page" in run(tmp_path / "empty", "--yes").output
-
-
-def test_a_known_format_is_imported_instead(tmp_path: Path) -> None:
-    root = pages(tmp_path / "src", "images/a.png")
-    (root / "annotations").mkdir()
-    (root / "annotations" / "a.json").write_text('{"form": []}')
-    assert guess_format(root) == guess_format(tmp_path) == "funsd"
-    ran = run(root, "--task", "mlm", "--yes")
-    assert ran.exit_code == 2
-    assert f"docaudit import funsd {root}" in ran.output.replace("\n", "")
-    (root / "annotations" / "a.json").write_text("[]")
-    assert guess_format(root) is None
-
-
 def test_formats_are_guessed_from_names_and_keys(tmp_path: Path) -> None:
     for folder in ("img", "box", "key"):
         (tmp_path / "sroie" / folder).mkdir(parents=True)
@@ -294,16 +250,6 @@ def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_pa
     assert recognise_task(tmp_path / "b").task.kind == "question-answering"
     with pytest.raises(TargetError, match="its task cannot be told"):
         recognise_task(model(tmp_path / "c", "BertModel"))
-
-
-@pytest.mark.parametrize("more", [("--yes",), ()])
-def test_no_membership_is_drawn_for_a_model_that_is_trained_already(more: tuple[str, ...], tmp_path: Path) -> None:
-    # An audit of it would compare documents of training with others of training, and pass whatever it leaks.
-    pages(tmp_path / "data", "a.png", "b.png", "c.png", "d.png")
-    ran = run(tmp_path / "data", "--model", model(tmp_path / "m", "BertForMaskedLM"), *more)
-    assert ran.exit_code == 2
-    assert "--members FILE" in " ".join(ran.output.split())
-    assert not (tmp_path / "data" / "manifest.toml").exists()
 
 
 def test_a_new_manifest_ends_in_an_audit_sheet_to_fill_in(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import Assigned, Seed, ask_assigned, on_terminal, say_unstated
+from audit.cli.options import Assigned, Seed, say_unstated
 from audit.errors import UsageError, listed
 from audit.importers.divide import ByProvider, Rule
 from audit.importers.named import NamedMembers, read_labels
@@ -176,8 +176,6 @@ def import_data(
             "add --members FILE, or give --heldout a share between 0 and 1",
         )
     divided = official or members is not None or heldout_from is not None
-    if divided and assigned is None and on_terminal():
-        assigned = ask_assigned()
     usual = (0.4, 0.2) if by_provider else (0.2, 0.4)
     if members is not None or heldout_from is not None:
         usual = (0.0, 1.0) if heldout_file else (0.5, 0.5)

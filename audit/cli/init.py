@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from audit.cli import console
-from audit.cli.options import (
-    Assigned,
-    Seed,
-    ask_assigned,
-    choose,
-    on_terminal,
-    say_unstated,
-)
+from audit.cli.options import Assigned, Seed, say_unstated
 from audit.corpus.documents import Task, TaskKind
 from audit.errors import TargetError, UsageError, listed
 
 if TYPE_CHECKING:
-    from audit.workflows.init import Answers, GroupMeaning, Initialised, PageFolder
+    from audit.workflows.init import Answers, Initialised, PageFolder
 
 MAX_TODO = 8
-"""Lines of what is still to be filled in (ours)."""
+"""Lines of what is still to be filled in."""
 
 
 def init(
@@ -75,7 +68,7 @@ def init(
     ] = None,
     seed: Seed = 0,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nothing: take what the folder and the model say.")
+        bool, typer.Option("--yes", "-y", help="Take the task from what lies beside the pages, and draw the members.")
     ] = False,
     ignore_format: Annotated[
         bool, typer.Option("--ignore-format", help="Take it as plain pages although it looks like a known format.")
@@ -84,7 +77,7 @@ def init(
     """Write manifest.toml and documents.jsonl for a folder of page images or texts.
 
     Folders called train and test say the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
-    its words, fields, questions or class. Pages are left as they are. On a terminal it asks for what is not given.
+    its words, fields, questions or class. Pages are left as they are.
     """
     from audit.workflows.init import Answers, initialise, open_folder
 
@@ -95,10 +88,8 @@ def init(
         answers = replace(answers, task=Task(task))
     if model is not None:
         answers = replace(answers, task=_task_of(model, found, answers.task))
-    asks = not yes and on_terminal()
-    answers = _ask(found, answers, model) if asks else answers
     _refuse_invention(found, answers, model)
-    if not yes and not asks:
+    if not yes:
         _refuse_silence(found, answers)
     with console.Reporter():
         made = initialise(found, answers)
@@ -124,7 +115,7 @@ def _task_of(model: Path, found: PageFolder, stated: Task | None) -> Task:
 
 
 def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
-    """Refuse to guess where nobody can be asked."""
+    """Refuse to guess a task or a division without `--yes`."""
     open_ = {
         "--model MODEL_DIR or --task KIND": answers.task is None,
         "--members FILE": answers.members is None and not folder.says_splits,
@@ -132,8 +123,8 @@ def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
     missing = [flag for flag, needed in open_.items() if needed]
     if missing:
         raise UsageError(
-            f"there is no terminal to ask on: give {' and '.join(missing)}",
-            "or --yes, which takes the task from what lies beside the pages and draws the members",
+            f"init needs {' and '.join(missing)}",
+            "give them, or --yes, which takes the task from what lies beside the pages and draws the members",
         )
 
 
@@ -144,35 +135,6 @@ def _refuse_invention(folder: PageFolder, answers: Answers, model: Path | None) 
             f"nothing says which pages {model} was trained on, and drawn ones would be an invention",
             "name them: --members FILE; for a model that is still to be trained give --task KIND in place of --model",
         )
-
-
-def _ask(folder: PageFolder, answers: Answers, model: Path | None) -> Answers:
-    """Ask for what was not given."""
-    from audit.workflows.init import usual_meaning
-
-    console.say(f"{len(folder.pages)} pages in {folder.root}")
-    if answers.task is None:
-        usual = folder.usual_task
-        console.say(f"Tasks: {', '.join(get_args(TaskKind))} (--model MODEL_DIR tells it)")
-        kind = choose("Task of your model", get_args(TaskKind), None if usual is None else usual.kind)
-        answers = replace(answers, task=Task(cast("TaskKind", kind)))
-    if answers.name is None:
-        answers = replace(answers, name=typer.prompt("Name of the data set", default=folder.root.name))
-    if answers.members is None and not folder.says_splits:
-        otherwise = " (empty: draw them)" if model is None else ""
-        file = typer.prompt(f"File that names the pages your model was trained on{otherwise}", default="")
-        answers = replace(answers, members=Path(file.strip()) if file.strip() else None)
-    if answers.assigned is None and (answers.members is not None or folder.says_splits):
-        answers = replace(answers, assigned=ask_assigned())
-    if answers.groups is None and folder.groups:
-        from audit.workflows.init import MEANINGS
-
-        assert answers.task is not None
-        shown = ", ".join(folder.groups[:3])
-        usual_one = usual_meaning(folder, answers.task.kind)
-        meaning = choose(f"Folders such as {shown} are", MEANINGS, usual_one)
-        answers = replace(answers, groups=cast("GroupMeaning", meaning))
-    return answers
 
 
 def _show(made: Initialised, folder: Path, model: Path | None) -> None:

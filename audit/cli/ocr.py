@@ -20,29 +20,21 @@ MAX_NAMES = 5
 def ocr(
     data_dir: DataDir,
     language: Annotated[str, typer.Option(help="Of the pages, as Tesseract names it; several as in deu+eng.")] = "eng",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DST",
-            help="Write a copy of the data set there.",
-            show_default="documents.jsonl is replaced, and kept as documents.before-ocr.jsonl",
-        ),
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted run.")] = False,
 ) -> None:
     """Add words and boxes, read by Tesseract, to documents that have an image and no words.
 
-    The answers of their questions are then located among the words.
+    The answers of their questions are then located among the words. documents.jsonl is replaced; the old file stays as
+    documents.before-ocr.jsonl. A run that was interrupted goes on when it is run again.
     """
     from audit.importers.ocr import PageReader
     from audit.workflows.ocr import add_words
 
     with console.Reporter() as progress:
-        added = add_words(data_dir, progress, reader=PageReader(language), out=out, fresh=fresh)
-    _show(added, out or data_dir, copied=out is not None)
+        added = add_words(data_dir, progress, reader=PageReader(language))
+    _show(added, data_dir)
 
 
-def _show(added: WordsAdded, written: Path, *, copied: bool) -> None:
+def _show(added: WordsAdded, written: Path) -> None:
     rows: list[tuple[str, int]] = [
         ("documents that got words", added.read),
         ("words", added.words),
@@ -57,7 +49,7 @@ def _show(added: WordsAdded, written: Path, *, copied: bool) -> None:
     console.warn(*_warnings(added))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")
-    if added.read or copied:
+    if added.read:
         console.say(f"Written to {written}")
 
 

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -48,7 +48,7 @@ Assigned = Annotated[
         help="How the documents of training were chosen. "
         + "; ".join(f"{rule}: {meaning}" for rule, meaning in RULES.items())
         + ".",
-        show_default="asked for on a terminal, else official",
+        show_default="official",
     ),
 ]
 PolicyName = Annotated[
@@ -124,26 +124,6 @@ Pretrained = Annotated[
         "the model itself, and for an adapter its folder: settings alone are read); with defend also baselines=PATH.",
     ),
 ]
-
-
-def on_terminal() -> bool:
-    """Test whether somebody can be asked."""
-    return sys.stdin.isatty()
-
-
-def choose(question: str, choices: Sequence[str], usual: str | None) -> str:
-    """Ask until one of the choices is given."""
-    while True:
-        given = str(typer.prompt(question, default=usual)).strip()
-        if given in choices:
-            return given
-        console.say(f"One of {', '.join(choices)}.")
-
-
-def ask_assigned() -> Assignment:
-    """Ask how the documents of training were chosen."""
-    console.say("How were the documents of training chosen?", *(f"  {rule}: {text}" for rule, text in RULES.items()))
-    return cast("Assignment", choose("Rule", [*RULES], "official"))
 
 
 def say_unstated(manifest: Path) -> None:

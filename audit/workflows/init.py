@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from audit.corpus import manifest as manifests
 from audit.corpus.about import EMPTY_SHEET
@@ -34,7 +34,6 @@ from audit.targets.checkpoint.recognising import recognise_task
 
 GroupMeaning = Literal["provider", "label", "none"]
 """The meaning of the folders that pages lie in: who issued them, their class, or nothing."""
-MEANINGS: tuple[GroupMeaning, ...] = get_args(GroupMeaning)
 SHARES: Mapping[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 """Of a draw; as an import draws."""
 INVENTED = (
@@ -180,28 +179,24 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
     if task is None:
         raise UsageError("the task of the model is not known", "give --model MODEL_DIR or --task KIND")
     splits, membership = _divide(folder, answers)
-    meaning = answers.groups or usual_meaning(folder, task.kind)
+    usual: GroupMeaning = "label" if task.kind == "document-classification" else "provider"
+    meaning = answers.groups or (usual if folder.groups else "none")
     problems, documents = Problems(), []
     for page in steps("reading pages", folder.pages, len(folder.pages)):
+        named: dict[str, Any] = {} if page.group is None or meaning == "none" else {meaning: page.group}
         with problems.catch():
-            documents.append(read_document(folder.root, page, splits[page.id], _of_group(page, meaning)))
+            documents.append(read_document(folder.root, page, splits[page.id], named))
     problems.raise_if_any()
     redaction = None if answers.mask is None else Redaction(answers.mask)
     name = answers.name or folder.root.name
     manifest = Manifest(1, name, _labelled(task, documents), membership, redaction=redaction)
     manifests.write(folder.root, manifest, documents, ending=EMPTY_SHEET)
-    return Initialised(manifest, tuple(documents), _todo(folder.root), membership.drawn is not None)
-
-
-def usual_meaning(folder: PageFolder, kind: TaskKind) -> GroupMeaning:
-    """Return the meaning that folders of pages usually have for a model of this task."""
-    if not folder.groups:
-        return "none"
-    return "label" if kind == "document-classification" else "provider"
-
-
-def _of_group(page: FoundPage, meaning: GroupMeaning) -> dict[str, Any]:
-    return {} if page.group is None or meaning == "none" else {meaning: page.group}
+    todo: tuple[str, ...] = ()
+    try:
+        manifests.load(folder.root)
+    except ManifestError as error:
+        todo = error.problems
+    return Initialised(manifest, tuple(documents), todo, membership.drawn is not None)
 
 
 def _labelled(task: Task, documents: Sequence[Document]) -> Task:
@@ -209,14 +204,6 @@ def _labelled(task: Task, documents: Sequence[Document]) -> Task:
     if task.kind != "document-classification" or task.labels:
         return task
     return replace(task, labels=tuple(sorted({document.label for document in documents if document.label})))
-
-
-def _todo(root: Path) -> tuple[str, ...]:
-    try:
-        manifests.load(root)
-    except ManifestError as error:
-        return error.problems
-    return ()
 
 
 def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Membership]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,13 +13,10 @@ from pathlib import Path
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Entity, Question, Word
 from audit.corpus.images import image_path, open_image, read_header
-from audit.corpus.problems import Problems
-from audit.corpus.publishing import check_destination, draft_of
 from audit.corpus.removal.tesseract import Tesseract
-from audit.corpus.validation import problems_of
 from audit.engine.interface import Json, Progress
 from audit.engine.journal import Journal
-from audit.errors import EngineError, ManifestError
+from audit.errors import ManifestError
 from audit.files import write_atomically
 from audit.importers.locate import QUALITIES, Location, Quality, locate, quality_of
 from audit.importers.ocr import PageReader
@@ -64,8 +59,6 @@ def add_words(
     progress: Progress,
     *,
     reader: PageReader | None = None,
-    out: Path | None = None,
-    fresh: bool = False,
 ) -> WordsAdded:
     """Read the pages that have an image and no words, locate the answers of their questions, write the data set.
 
@@ -76,31 +69,24 @@ def add_words(
         data_dir: the data set.
         progress: told of every page.
         reader: of the pages; None: one for English.
-        out: a new folder for the data set, which then stays as it is; None: its documents file is replaced.
-        fresh: read all pages anew.
 
     Raises:
-        UsageError: Tesseract or its language is missing, or `out` is not empty.
+        UsageError: Tesseract or its language is missing.
         ManifestError: the data set is broken.
         EngineError: it cannot be written.
     """
     reader = reader or PageReader()
-    if out is not None:
-        check_destination(out)
     corpus = manifests.load(data_dir)
     wanted = [document for document in corpus.documents if document.image is not None and not document.words]
     words: Mapping[str, tuple[Word, ...] | None] = {}
     if wanted:
         reader.check()
-        words = _read(corpus, wanted, reader, _journal_path(corpus, reader, out), fresh, progress)
+        words = _read(corpus, wanted, reader, _journal_path(corpus, reader), progress)
     tally: Counter[str] = Counter()
     documents = [_with_words(corpus, document, words.get(document.id), tally) for document in corpus.documents]
-    _check(corpus, documents)
-    if out is not None:
-        _publish(corpus, documents, out)
-    elif any(words.values()):
+    if any(words.values()):
         _replace(corpus, documents)
-    _journal_path(corpus, reader, out).unlink(missing_ok=True)
+    _journal_path(corpus, reader).unlink(missing_ok=True)
     return WordsAdded(
         read=sum(bool(found) for found in words.values()),
         words=sum(len(found or ()) for found in words.values()),
@@ -114,23 +100,18 @@ def add_words(
     )
 
 
-def _journal_path(corpus: Corpus, reader: PageReader, out: Path | None) -> Path:
+def _journal_path(corpus: Corpus, reader: PageReader) -> Path:
     version = Tesseract(reader.command).version()
     key = hashlib.sha256(f"{reader.language}\0{version}".encode()).hexdigest()[:16]
-    name = f"ocr-{key}.jsonl"
-    if out is None:
-        return corpus.root / f".{name}"
-    whole = out.resolve()
-    return whole.with_name(f".{whole.name}.{name}")
+    return corpus.root / f".ocr-{key}.jsonl"
 
 
 def _read(
-    corpus: Corpus, wanted: Sequence[Document], reader: PageReader, kept: Path, fresh: bool, progress: Progress
+    corpus: Corpus, wanted: Sequence[Document], reader: PageReader, kept: Path, progress: Progress
 ) -> dict[str, tuple[Word, ...] | None]:
     """The words of each of these documents; None where the program failed. Equal images are read once."""
     images = {document.id: read_header(image_path(corpus, document)).sha256 for document in wanted}
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    journal = Journal(kept, fresh)
+    journal = Journal(kept)
     todo = {images[document.id]: document for document in wanted if images[document.id] not in journal.outcomes}
     progress.stage("pages to read", len(todo))
     for name, words in reader.read((name, partial(open_image, corpus, document)) for name, document in todo.items()):
@@ -184,14 +165,6 @@ def _free_name(wanted: str, names: Sequence[str]) -> str:
     return wanted
 
 
-def _check(corpus: Corpus, documents: Sequence[Document]) -> None:
-    """Refuse documents that `manifest.load` would refuse, before anything is written."""
-    problems = Problems()
-    for document in documents:
-        problems.add(document.id, problems_of(document, corpus.manifest.task))
-    problems.raise_if_any()
-
-
 def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:
     """Put a new documents file in place of the old one, which is kept; back again where the new one is refused."""
     path = corpus.root / corpus.manifest.documents
@@ -205,31 +178,3 @@ def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:
     except ManifestError:
         write_atomically(path, before)
         raise
-
-
-def _publish(corpus: Corpus, documents: Sequence[Document], out: Path) -> None:
-    """Write a copy of the data set with these documents, its references with it."""
-    with draft_of(out, "ocr") as draft, _named(out):
-        for name, path in manifests.files_of(corpus).items():
-            (draft / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, draft / name)
-        for folder in _references(corpus):
-            if (corpus.root / folder).is_dir():
-                shutil.copytree(corpus.root / folder, draft / folder, dirs_exist_ok=True)
-        write_atomically(draft / corpus.manifest.documents, manifests.lines_of(documents))
-        manifests.load(draft)
-
-
-@contextmanager
-def _named(out: Path) -> Iterator[None]:
-    """An error of copying names the destination."""
-    try:
-        yield
-    except shutil.Error as error:
-        raise EngineError(f"{out}: the data set cannot be written: {error.args[0][0][-1]}") from None
-
-
-def _references(corpus: Corpus) -> list[str]:
-    named = corpus.manifest.references
-    single = (named.pretrained, named.auxiliary)
-    return [path for path in (*single, *named.baselines, *named.splits) if path is not None]

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from audit.cli import app, import_data
+from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
@@ -93,17 +93,6 @@ def test_the_command_takes_a_file_of_names(forms: Path, tmp_path: Path) -> None:
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.membership.assigned == "random"
     assert {document.id for document in corpus.of("member")} == {"f04", "f05"}
-
-
-def test_a_terminal_is_asked_for_the_rule(forms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "members.txt").write_text("f04\n")
-    given = ("funsd", forms, tmp_path / "asked", "--members", tmp_path / "members.txt")
-    monkeypatch.setattr(import_data, "on_terminal", lambda: True)
-    said = imported(*given, text="by chance\nrandom\n")
-    assert "How were the documents of training chosen?" in said
-    assert "One of random, by-provider, by-date, official." in said
-    assert "as nobody stated" not in said
-    assert manifests.load(tmp_path / "asked").manifest.membership.assigned == "random"
 
 
 def test_an_unstated_rule_is_named_with_the_setting_to_change(forms: Path, tmp_path: Path) -> None:

@@ -106,19 +106,6 @@ def test_words_boxes_and_answers_are_added(pages: Path) -> None:
     assert not list(pages.glob(".ocr-*"))
 
 
-@needs_tesseract
-def test_a_copy_leaves_the_data_set_as_it_is(pages: Path, tmp_path: Path) -> None:
-    before = (pages / "documents.jsonl").read_bytes()
-    ran = CliRunner().invoke(app, ["ocr", str(pages), "--out", str(tmp_path / "copy")])
-    assert ran.exit_code == 0, ran.output
-    assert "nothing was read on 1 page (b)" in " ".join(ran.output.split())
-    assert (pages / "documents.jsonl").read_bytes() == before
-    assert manifests.load(tmp_path / "copy").document("a").words
-    again = CliRunner().invoke(app, ["ocr", str(pages), "--out", str(tmp_path / "copy")])
-    assert again.exit_code == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "data"]
-
-
 def fake_program(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program called tesseract, first in the path."""
     folder.mkdir()

@@ -175,7 +175,6 @@ WORKFLOWS = (
     Workflow("canary insert", make_receipts, "canary insert {w}/data out --count 8 --repeat 1"),
     Workflow("init", make_pages, "init data --task mlm --yes", copied="plain"),
     Workflow("ocr", make_pages, "ocr data", copied="data", needs="tesseract"),
-    Workflow("ocr: a copy", make_pages, "ocr {w}/data --out out", needs="tesseract"),
     Workflow("report", make_receipts, "report out", first=(_AUXILIARY,)),
     Workflow(
         "gate",
