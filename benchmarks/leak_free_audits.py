@@ -29,7 +29,6 @@ from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
 from audit.attacks.interface import Findings, Units
-from audit.measurements import ALPHAS
 from audit.policy import Decision, Limit, Policy, load
 from audit.stats.advantage import lowest_resolved
 from audit.workflows.plan.limits import resolve
@@ -137,7 +136,7 @@ def planned_chance(kind: str, audit: Audit, policy: Policy) -> float:
         for one in units:
             limit = most.get((attack, one.metric))
             if limit is not None and not (one.kind == "low advantage" and lowest_resolved(one.others) is None):
-                chances.append(resolve(limit, one, max(ALPHAS)).pass_power)
+                chances.append(resolve(limit, one).pass_power)
     return joint_chance(chances)
 
 

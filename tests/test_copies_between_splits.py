@@ -23,7 +23,7 @@ from audit.record import AuditRecord, Completed, Failed
 from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import limits
-from audit.workflows.plan.costs import at_most
+from audit.workflows.plan.limits import at_most
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
 

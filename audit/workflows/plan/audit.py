@@ -17,8 +17,7 @@ from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
-from audit.workflows.plan.costs import Cost, at_most
-from audit.workflows.plan.limits import Plan, plan_limits
+from audit.workflows.plan.limits import Cost, Plan, at_most, plan_limits
 from audit.workflows.plan.summary import as_json
 
 

@@ -8,20 +8,54 @@ forests and known better than one call a unit, the chances given here are least 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.interface import Units, confounded_by_copies
+from audit.attacks.budget import SHARES, halves
+from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
-from audit.measurements import ALPHAS
-from audit.policy import SIGNIFICANCE, Limit, Policy
+from audit.policy import Limit, Policy
 from audit.policy.gaps import unanswered
-from audit.stats.power import CHANCE, MetricKind, certified, needed, pass_power, power
-from audit.workflows.plan.costs import Cost
+from audit.stats.power import certified, needed, pass_power
+
+UNTIMED = "give --model to time it"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one attack tries under a budget.
+
+    Attributes:
+        attack: its name.
+        trials: their number.
+        exact: counted with the model's tokens; otherwise there are at most so many.
+        reached: how many units (documents, providers) of members and of others these trials belong to, at most.
+        inapplicable: why the model cannot be attacked this way; None when it can, or no model was given.
+        lacks: what the attack cannot do without and nobody gave; None when nothing.
+        by_data: whether the data set lacks it; a reference can be given, and its lack excuses no limit.
+        weakened: what it does without, and so passes no limit; None when nothing.
+        seconds: estimate for all trials; None where it was not measured.
+        least: whether not even one trial was done in time, so that they take longer than `seconds`.
+        untimed: why there is no time, where nothing above says so.
+    """
+
+    attack: str
+    trials: int
+    exact: bool
+    reached: Sides
+    inapplicable: str | None = None
+    lacks: str | None = None
+    weakened: str | None = None
+    by_data: bool = True
+    seconds: float | None = None
+    least: bool = False
+    untimed: str = ""
+
 
 Outlook = Literal[
     "decides",
@@ -36,11 +70,6 @@ Outlook = Literal[
 
 WANTED_POWER = 0.8
 """A data set is too small for a limit that a model which leaks nothing passes less often (methods.md#statistics)."""
-EXCESS = 0.10
-"""How far over its limit the leak is that an audit should confirm: a tenth of the documents beyond a limit of
-0.05, an AUC of 0.75 beyond 0.65, a balanced accuracy of 0.65 beyond 0.55."""
-MAX_EFFECT = 0.99
-"""No leak is taken for larger."""
 WITHOUT = "; the policy does without it"
 """The end of a reason that a limit has when the policy excuses it for want of data."""
 
@@ -55,13 +84,8 @@ class Resolution:
         others: units that they are compared with; 0 where each member is compared with itself.
         certified: the smallest limit that a model which leaks nothing passes, at its expected outcome.
         pass_power: the chance that it passes this limit with all methods, as far as the number of units goes.
-        effect: a leak over the limit, no larger than the metric can be on this data set.
-        power: the chance that this leak is confirmed for one method, when it is the only one (Holm over all methods of
-            the limits that the data set can feed).
         needed: units a side with which a model that leaks nothing passes with power 0.8; None: no number will do.
-        methods: measurements that the limit is held against.
         at_least: whether audits pass more often than `pass_power` says, and need fewer units.
-        kind: of the metric.
     """
 
     unit: str
@@ -69,20 +93,12 @@ class Resolution:
     others: int
     certified: float
     pass_power: float
-    effect: float
-    power: float
     needed: int | None
-    methods: int = 1
     at_least: bool = False
-    kind: MetricKind = "difference"
 
 
-@dataclass(frozen=True)
-class Blocker:
-    """Something that keeps a limit from being decided."""
-
-    outcome: Outlook
-    reason: str
+Blocker = tuple[Outlook, str]
+"""An outcome that keeps a limit from being decided, and the reason in words."""
 
 
 @dataclass(frozen=True)
@@ -168,17 +184,18 @@ def plan_limits(
         if kind.name in named
         for one in kind.preset(budget).units(corpus)
     }
-    found = [
-        (limit, cost_of[limit.attack], _tried(units.get((limit.attack, limit.metric)), cost_of[limit.attack]))
-        for limit in policy.limits
-    ]
-    tested = sum(_tests(limit, cost, one) for limit, cost, one in found)
-    alpha = confirming_level(max(1, tested))
     task = corpus.manifest.task.kind
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
     limits = tuple(
-        _plan_limit(limit, cost, one, alpha, blind.get(limit.attack), copied[limit.attack], limit.attack in gaps)
-        for limit, cost, one in found
+        _plan_limit(
+            limit,
+            cost_of[limit.attack],
+            units.get((limit.attack, limit.metric)),
+            blind.get(limit.attack),
+            copied[limit.attack],
+            limit.attack in gaps,
+        )
+        for limit in policy.limits
     )
     limits = _hold_demands(policy, task, limits)
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
@@ -197,51 +214,24 @@ def _hold_demands(policy: Policy, task: str, limits: tuple[LimitPlan, ...]) -> t
     )
 
 
-def _without(cost: Cost, permitted: bool) -> Cost:
-    """The cost of an attack, which the policy may permit models of this task to go without.
-
-    A model at hand says itself whether the attack applies to it.
-    """
-    if permitted and cost.lacks is not None and cost.inapplicable is None and not cost.exact:
-        return replace(cost, inapplicable="the policy does without it for models of this task")
-    return cost
-
-
-def _tried(units: Units | None, cost: Cost) -> Units | None:
-    """The units that a budget's trials reach."""
-    if units is None or units.about_text:
-        return units
-    members, others = cost.reached
-    return replace(units, members=min(units.members, members), others=min(units.others, others))
-
-
-def _tests(limit: Limit, cost: Cost, units: Units | None) -> int:
-    """How many numbers an audit would hold against the limit; areas count twice, on either side of chance."""
-    if limit.max is None or units is None or not is_comparable(units):
-        return 0
-    if cost.lacks is not None or cost.inapplicable is not None:
-        return 0
-    return units.methods * (2 if CHANCE[units.kind] else 1)
-
-
 def _plan_limit(
-    limit: Limit,
-    tried: Cost,
-    units: Units | None,
-    alpha: float,
-    blind: Blind | None,
-    copied: str | None,
-    permitted: bool,
+    limit: Limit, cost: Cost, units: Units | None, blind: Blind | None, copied: str | None, permitted: bool
 ) -> LimitPlan:
-    """`permitted`: whether the policy does without the attack where a model of this task cannot be put to it."""
+    """Plan a limit; `permitted`: the policy does without the attack where a model of this task cannot be put to it."""
+    if units is not None and not units.about_text:
+        members, others = cost.reached
+        units = replace(units, members=min(units.members, members), others=min(units.others, others))
+    if permitted and cost.lacks is not None and cost.inapplicable is None and not cost.exact:
+        cost = replace(cost, inapplicable="the policy does without it for models of this task")
+    comparable = units is not None and units.members > 0 and (units.others > 0 or units.kind == "paired difference")
     resolution = None
-    cost = _without(tried, permitted)
-    if cost.inapplicable is None and limit.max is not None and units is not None and is_comparable(units):
-        resolution = resolve(limit.max, units, alpha)
+    if cost.inapplicable is None and limit.max is not None and units is not None and comparable:
+        resolution = resolve(limit.max, units)
     blockers = _blockers(limit, cost, units, resolution, blind, copied)
     if cost.inapplicable is not None and not permitted:
-        blockers += (Blocker("cannot pass", "the policy permits no such gap"),)
-    outcome, reason = (blockers[0].outcome, "; ".join(one.reason for one in blockers)) if blockers else ("decides", "")
+        blockers += (("cannot pass", "the policy permits no such gap"),)
+    outcome: Outlook = blockers[0][0] if blockers else "decides"
+    reason = "; ".join(why for _, why in blockers)
     if outcome == "lacks" and not limit.required and (cost.by_data or cost.lacks is None):
         reason += WITHOUT
     about_text = units is not None and units.about_text
@@ -258,28 +248,26 @@ def _blockers(
     blind: Blind | None,
     copied: str | None,
 ) -> tuple[Blocker, ...]:
-    """All that keeps a limit from being decided, what nobody can mend first and what takes a reference last."""
-    lacks = cost.lacks
+    """List all that keeps a limit from being decided, what nobody can mend first and what takes a reference last."""
     if cost.inapplicable is not None:
-        return (Blocker("inapplicable", cost.inapplicable),)
+        return (("inapplicable", cost.inapplicable),)
     if limit.max is None:
-        return (Blocker("no plan", "a least value limits no leak"),)
+        return (("no plan", "a least value limits no leak"),)
     if units is None:
-        return (Blocker("no plan", "no plan for this metric") if lacks is None else Blocker("lacks", lacks),)
+        return (("no plan", "no plan for this metric") if cost.lacks is None else ("lacks", cost.lacks),)
     if resolution is None:
         compared = "to compare them with" if units.members else "of members"
-        return (Blocker("lacks", lacks or f"no {units.unit} {compared}"),)
+        return (("lacks", cost.lacks or f"no {units.unit} {compared}"),)
     told_apart = blind is not None and blind.told_apart
-    too_weak = None if blind is None or told_apart else blind.confounded
     hindrances: tuple[tuple[Outlook, str | None], ...] = (
         ("confounded", copied),
         ("confounded", blind.checks[0].reason if blind is not None and told_apart else None),
         ("too small", _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None),
-        ("blind check too weak", too_weak),
-        ("lacks", lacks),
+        ("blind check too weak", None if blind is None or told_apart else blind.confounded),
+        ("lacks", cost.lacks),
         ("cannot pass", cost.weakened),
     )
-    return tuple(Blocker(outcome, reason) for outcome, reason in hindrances if reason is not None)
+    return tuple((outcome, reason) for outcome, reason in hindrances if reason is not None)
 
 
 def _too_small(limit: float, resolution: Resolution) -> str:
@@ -294,35 +282,71 @@ def _too_small(limit: float, resolution: Resolution) -> str:
     return f"{chance}; about {resolution.needed} {resolution.unit}{side} are needed"
 
 
-def confirming_level(n_tests: int) -> float:
-    """The recorded level at which Holm confirms a leak in one of so many tests, when it is the only one."""
-    return max((alpha for alpha in ALPHAS if alpha * n_tests <= SIGNIFICANCE), default=min(ALPHAS))
-
-
-def is_comparable(units: Units) -> bool:
-    """Check that there are units on all sides that the metric compares."""
-    return units.members > 0 and (units.others > 0 or units.kind == "paired difference")
-
-
-def resolve(limit: float, units: Units, alpha: float) -> Resolution:
-    """Compute what the units decide about a limit; `alpha` is the level at which a leak is confirmed."""
+def resolve(limit: float, units: Units) -> Resolution:
+    """Compute what the units decide about a limit."""
     kind, members, others = units.kind, units.members, units.others
-    effect = max(CHANCE[kind], min(max(limit, CHANCE[kind]) + EXCESS, MAX_EFFECT))
+    # Of several methods all must pass, whatever they have in common (Bonferroni).
+    passes = max(0.0, 1 - units.methods * (1 - pass_power(kind, members, others, limit)))
     return Resolution(
         units.unit,
         members,
         others,
         certified(kind, members, others),
-        _all(pass_power(kind, members, others, limit), units.methods),
-        effect,
-        power(kind, members, others, effect, limit, alpha=alpha),
+        passes,
         needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods),
-        units.methods,
         units.methods > 1 or kind == "balanced accuracy",
-        kind,
     )
 
 
-def _all(chance: float, n: int) -> float:
-    """The least chance that all of so many happen, whatever they have in common (Bonferroni)."""
-    return max(0.0, 1 - n * (1 - chance))
+def at_most(corpus: Corpus, budget: str, documents: int | None = None, part: float = 1.0) -> tuple[Cost, ...]:
+    """The cost of every attack without a model, from what the data set offers: a tokenizer may leave some of it out.
+
+    Args:
+        corpus: the data set.
+        budget: of the scan.
+        documents: units of members and others together that are tried at most.
+        part: of the units of each side that is tried.
+    """
+    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget], documents, part) for kind in BATTERY)
+
+
+def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None, part: float) -> Cost:
+    inapplicable = attack.inapplicable_tasks.get(corpus.manifest.task.kind)
+    if inapplicable is not None:
+        return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
+    sides = attack.offered(corpus)
+    references = corpus.manifest.references
+    given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
+    if corpus.manifest.task.kind == "mlm":
+        given["auxiliary"] = int(references.auxiliary is not None)
+    sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
+    if documents is not None or part < 1:
+        sampled, reached = _bounded(attack, corpus, sides, share, documents, part)
+    lacks = attack.lacks(corpus)
+    return Cost(
+        attack.name,
+        sum(sampled),
+        False,
+        reached,
+        lacks=lacks or attack.unprovided(corpus),
+        by_data=attack.excused(corpus),
+        weakened=attack.weakened(corpus, given),
+        untimed=UNTIMED,
+    )
+
+
+def _bounded(
+    attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int | None, part: float
+) -> tuple[Sides, Sides]:
+    """Trials and units of a scan that is bounded: at least one trial of each unit that is drawn."""
+    units = attack.units(corpus)
+    there = [max((one.members for one in units), default=0), max((one.others for one in units), default=0)]
+    there = [max(n, min(1, offered)) for n, offered in zip(there, sides, strict=True)]
+    kept = [math.ceil(part * n) for n in there]
+    if documents is not None:
+        kept = [min(pair) for pair in zip(kept, halves(documents, there), strict=True)]
+    trials = [
+        max(own, math.ceil(share * offered * own / n)) if n else 0
+        for own, offered, n in zip(kept, sides, there, strict=True)
+    ]
+    return (trials[0], trials[1]), (kept[0], kept[1])

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from audit.policy.checks import LEVEL
-from audit.workflows.plan.costs import Cost
-from audit.workflows.plan.limits import LimitPlan, Outlook, Plan
+from audit.workflows.plan.limits import Cost, LimitPlan, Outlook, Plan
 
 LONG_SECONDS = 2 * 3600.0
 """Trials that take longer are advised to be run elsewhere."""
@@ -70,7 +69,7 @@ def _blocked(limit: LimitPlan) -> bool:
         case "no plan":
             return False
         case _:
-            return any(one.outcome in ("lacks", "cannot pass", "blind check too weak") for one in limit.blockers)
+            return any(outcome in ("lacks", "cannot pass", "blind check too weak") for outcome, _ in limit.blockers)
 
 
 def conclusion(plan: Plan) -> str:

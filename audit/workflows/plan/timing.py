@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import signal
 import threading
 import time
@@ -25,7 +26,7 @@ from audit.files import write_atomically
 from audit.references.public_model import provide
 from audit.references.resolve import LoadedReferences, complete
 from audit.workflows.execution import AttackWork, wanted_format
-from audit.workflows.plan.costs import Cost
+from audit.workflows.plan.limits import Cost
 from audit.workflows.setup import ScanSetup, usable_references
 
 TRIALS = 10
@@ -91,18 +92,16 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     """Return the costs of a scan whose time is bounded, from those of the whole one."""
     if opened.options.seconds is None:
         return tuple(costs)
-    smaller = replace(opened, part=part_in(opened.options.seconds, costs))
-    return tuple(_bounded(smaller, attack, cost) for attack, cost in zip(opened.attacks, costs, strict=True))
-
-
-def _bounded(opened: ScanSetup, attack: Attack, cost: Cost) -> Cost:
-    if not cost.trials:
-        return cost
-    trials = opened.sampled(attack.trials(Case(opened.defended(opened.target), opened.corpus)))
-    seconds = None if cost.seconds is None else cost.seconds * len(trials) / cost.trials
-    in_folds = any(trial.stratum == FOLDS for trial in trials)
-    reached = cost.reached if in_folds else attack.reached(opened.corpus, trials)
-    return replace(cost, trials=len(trials), reached=reached, seconds=seconds)
+    part = part_in(opened.options.seconds, costs)
+    return tuple(
+        replace(
+            cost,
+            trials=math.ceil(part * cost.trials),
+            reached=(math.ceil(part * cost.reached[0]), math.ceil(part * cost.reached[1])),
+            seconds=None if cost.seconds is None else part * cost.seconds,
+        )
+        for cost in costs
+    )
 
 
 def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
