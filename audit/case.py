@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from audit.corpus.canaries.loss_proof import LossProof
+from audit.corpus.canaries.schema import LossProof
 from audit.corpus.documents import Corpus
 from audit.targets.interface import Target, TokenTarget
 

@@ -1,11 +1,10 @@
-"""Canaries in a small GPT-2: asked with the secret deleted, beside decoys, and planted so that it must be remembered.
+"""Canaries in a small GPT-2 that it must remember, beside the values of its pages.
 
-Two GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on the same 160 rows of forms (80 pages, two
-questions each) and on 64 canaries, of which a coin puts each in: in the design "printed" as docaudit planted them until
-0.13 (pins, 10 copies, the page prints the pin), in the design "remembered" as it plants them for questions now (pins,
-made-up names and codes in 1, 4 and 16 copies, the page does not print them). A third model, the baseline, has the rows
-of 80 other forms and no canaries. The Trainer's batches go through `CanaryCallback`. With `--memaudit` both models also
-learn the canaries of memaudit 0.2.0 (its profile "routine"), which then audits them against their untrained start.
+A GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on 160 rows of forms (80 pages, two questions each)
+and on 64 canaries, of which a coin puts each in: pins, made-up names and codes in 1, 4 and 16 copies, which no page
+prints. A second model, the baseline, has the rows of 80 other forms and no canaries. The Trainer's batches go through
+`CanaryCallback`. With `--memaudit` the model also learns the canaries of memaudit 0.2.0 (its profile "routine"), which
+then audits it against its untrained start.
 
     python benchmarks/canaries_gpt2.py                               # writes benchmarks/canaries_gpt2.json; 6 minutes
     python benchmarks/canaries_gpt2.py --memaudit VENV/bin/python    # a Python that has memaudit 0.2.0
@@ -38,7 +37,7 @@ from audit.attacks.memorisation import Memorisation
 from audit.case import Case, References
 from audit.corpus import manifest
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.loss_proof import read_proof
+from audit.corpus.canaries.schema import read_proof
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, TrainingRecipe, Word
 from audit.corpus.page_view import page_view
 from audit.engine.driver import drive
@@ -51,21 +50,15 @@ from audit.targets.answering.reader import Sample
 PROMPT = "{text}\nQuestion: {question}\nAnswer:"
 N_PAGES, N_CANARIES, EPOCHS = 80, 64, 40
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
-    "printed": {"pattern": "pin", "repeat": 10, "printed": True},
-    "remembered": {"pattern": ("pin", "names", "mixed"), "repeat": (1, 4, 16), "printed": False},
+    "remembered": {"pattern": ("pin", "names", "mixed"), "repeat": (1, 4, 16)},
 }
 SHOWN = (
     "extracted",
     "extracted.control",
     "excess",
-    "extracted.decoy",
-    "extracted.control.decoy",
-    "excess.decoy",
     "exposure",
     "exposure.control",
     "excess_exposure",
-    *(f"{name}.x{copies}" for name in ("extracted", "exposure") for copies in (1, 4, 16)),
-    *(f"{name}.{pattern}" for name in ("extracted", "exposure") for pattern in ("pin", "names", "mixed")),
 )
 """Measurements of the canary attack."""
 OF_VALUES = (

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from canaries_snips_models import PATTERN_NAMES, Cell, completions, utterance
+from canaries_snips_models import PATTERN_NAMES, PREFIXES, Cell, completions, utterance
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import losses_of_all
-from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert
+from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert
+from audit.attacks.canaries.search import losses_of_all
 from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Document
 from audit.corpus.tagging import BIO
@@ -51,15 +51,14 @@ class Attacks:
         secret = self.secrets[trial.id]
         given = self.target, secret.page, secret.positions, secret.candidates
         rng = np.random.default_rng([self.number, PATTERN_NAMES.index(trial.id), 1])
-        found = yield from invert(*given, SETTINGS, rng)
+        numbers, losses = yield from invert(*given, SETTINGS, rng)
         outcome = {
-            "relaxed": {"hdt": _hdt(found.tokens, secret), "loss": found.loss},
-            "one start": {"hdt": _hdt(found.per_restart[0], secret), "loss": float(found.losses[0])},
+            "relaxed": _best(secret, numbers, losses),
+            "one start": _best(secret, numbers[:1], losses[:1]),
         }
         if self.target.model.characters is not None:
             bare = Inversion(mix_characters=False)
-            found = yield from invert(*given, bare, rng)
-            outcome["without characters"] = {"hdt": _hdt(found.tokens, secret), "loss": found.loss}
+            outcome["without characters"] = _best(secret, *(yield from invert(*given, bare, rng)))
         losses: Floats = yield from losses_of_all(
             completion_scorer(*given), len(secret.candidates), len(secret.positions)
         )
@@ -131,12 +130,17 @@ def usefulness(target: NluTarget, documents: Sequence[Document]) -> dict[str, fl
 
 
 def _secret(target: NluTarget, name: str, completion: Sequence[str]) -> Secret:
-    pattern = PATTERNS[name]
-    page = target.encode(utterance(pattern, completion, name))
+    page = target.encode(utterance(completion, name))
     assert page is not None
-    positions = tuple(range(len(pattern.paper), len(page.ids)))
-    candidates = np.sort(target.vocabulary.ids_of(pattern.candidates))
+    positions = tuple(range(len(PREFIXES[name]), len(page.ids)))
+    candidates = np.sort(target.vocabulary.ids_of(PATTERNS[name].candidates))
     return Secret(page, positions, candidates, page.ids[list(positions)])
+
+
+def _best(secret: Secret, numbers: Ints, losses: Floats) -> dict[str, float]:
+    """What the restart with the lowest loss found, of equal ones the first."""
+    best = int(losses.argmin())
+    return {"hdt": _hdt(secret.candidates[numbers[best]], secret), "loss": float(losses[best])}
 
 
 def _hdt(tokens: Ints, secret: Secret) -> float:

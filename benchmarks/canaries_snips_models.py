@@ -16,13 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.corpus import manifest
-from audit.corpus.canaries.schema import PATTERNS, TAGS, Pattern
+from audit.corpus.canaries.schema import PATTERNS, TAGS
 from audit.corpus.documents import Document, Word
 from audit.extensions.papers.utterance_target import NluTarget
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.importers.registry import FORMATS
 
 PATTERN_NAMES = ("color", "pin", "call")
+PREFIXES = {
+    "pin": ("my", "pin", "code", "is"),
+    "call": ("call",),
+    "color": ("color",),
+    "names": ("my", "kin", "are"),
+    "mixed": ("my", "code", "is"),
+}
+"""The words before the completion in the paper's design: one canary of each pattern, behind no name of its own."""
 ROWS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "none": {},
@@ -120,8 +128,8 @@ def material(source: Path, work: Path, settings: Settings, backbone: Path | None
         for name in ("valid", "test")
     ]
     words = {word.text for document in (*training, *parts[0], *parts[1]) for word in document.words}
-    for pattern in PATTERNS.values():
-        words.update(pattern.paper, pattern.candidates)
+    for name, pattern in PATTERNS.items():
+        words.update(PREFIXES[name], pattern.candidates)
     return Material(training, *parts, _vectors(sorted(words), settings.recipe.embedding_size, backbone, work))
 
 
@@ -162,11 +170,11 @@ def completions(number: int, length: int) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def utterance(pattern: Pattern, completion: Sequence[str], name: str) -> Document:
-    """A canary as an utterance, with the paper's prefix, tags and intent (appendix A)."""
-    words = (*pattern.paper, *completion)
-    tags = ("O",) * len(pattern.paper) + TAGS[:1] + TAGS[1:] * (len(completion) - 1)
-    return Document(name, "member", tuple(map(Word, words)), tags=tags, intent=pattern.intent)
+def utterance(completion: Sequence[str], name: str) -> Document:
+    """The canary of a pattern as an utterance, with the paper's prefix, tags and intent (appendix A)."""
+    words = (*PREFIXES[name], *completion)
+    tags = ("O",) * len(PREFIXES[name]) + TAGS[:1] + TAGS[1:] * (len(completion) - 1)
+    return Document(name, "member", tuple(map(Word, words)), tags=tags, intent=PATTERNS[name].intent)
 
 
 def train(cell: Cell, settings: Settings, data: Material, folder: Path) -> tuple[NluTarget, dict[str, Any]]:
@@ -174,7 +182,7 @@ def train(cell: Cell, settings: Settings, data: Material, folder: Path) -> tuple
     n_training = 1 if cell.repeat == 1 else round(0.9 * cell.repeat)
     training, validation = list(data.training), list(data.validation)
     for name, completion in completions(cell.number, settings.length).items():
-        canary = utterance(PATTERNS[name], completion, name)
+        canary = utterance(completion, name)
         training += [canary] * n_training
         validation += [canary] * (cell.repeat - n_training)
     recipe = replace(settings.recipe, seed=cell.number, **ROWS[cell.row])

@@ -30,8 +30,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
+from audit.attacks.canaries.inversion import Inversion, invert
 from audit.attacks.canaries.pages import Readable, read
-from audit.attacks.canaries.white_box import Inversion, invert
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import PATTERNS, Canary, load_canaries
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
@@ -199,9 +199,9 @@ class Inversions:
         tokens, losses = [], []
         for _ in range(self.settings.n_restarts // at_once):
             settings = replace(self.settings, n_restarts=at_once)
-            found = yield from invert(self.target, own.page, own.positions, own.ids, settings, rng)
-            tokens += found.per_restart.tolist()
-            losses += found.losses.tolist()
+            numbers, found = yield from invert(self.target, own.page, own.positions, own.ids, settings, rng)
+            tokens += own.ids[numbers].tolist()
+            losses += found.tolist()
         return {"tokens": tokens, "losses": losses}
 
 
@@ -223,7 +223,7 @@ def compared(target: TokenTarget, corpus: Corpus, settings: Inversion) -> dict[s
     assert canary_set is not None
     pages = {}
     for canary in canary_set.canaries:
-        found, _ = read(target, corpus, canary)
+        found = read(target, corpus, canary)
         if not isinstance(found, Readable):
             raise SystemExit(f"the model lacks digits of canary {canary.id}: so few canaries do not hold all of them")
         pages[canary.id] = found

@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of, truth_of
-from audit.attacks.canaries.summary import checks_of
+from audit.attacks.canaries.summary import checks_of, measure_privacy
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.measurements import Estimate
 from benchmarks.simulated_audits import fired
@@ -64,14 +63,10 @@ def outcome(canary: Canary, rank: int, n_completions: int = N_PINS) -> Outcome:
     bits = math.log2(n_completions) - math.log2(rank)
     return Outcome(
         n_candidates=n_candidates,
-        optimiser=found,
-        n_distinct=1,
-        n_found=1,
         strongest=found,
         strongest_loss=0.0,
         true_loss=float(rank - 1),
         enumerated=True,
-        reached=True,
         ranked=Ranked(rank, 0, n_completions - 1, bits, rank / n_completions),
     )
 
@@ -111,7 +106,7 @@ def audit(n: int, leak: tuple[str, float] | None, rng: Generator) -> dict[str, A
         assert isinstance(found, Estimate)
         estimates[metric] = found
     privacy = measure_privacy(drawn, drawn.canaries, outcomes, rng, DELTA)
-    everything = (*estimates.values(), *privacy.measurements)
+    everything = (*estimates.values(), privacy.epsilon)
     alarms = [check.name for check in fired(checks_of(everything, privacy.p_value, REPEAT, DELTA))]
     p_values = {metric: p_value(estimates[metric], limit) for metric, limit in LIMITS.items()}
     within = {metric: estimates[metric].high <= limit for metric, limit in LIMITS.items()}

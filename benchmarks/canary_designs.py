@@ -29,16 +29,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 from canaries_snips_attacks import usefulness
-from canaries_snips_models import PATTERN_NAMES, Material, Settings, completions, material
+from canaries_snips_models import PATTERN_NAMES, PREFIXES, Material, Settings, completions, material
 from canary_calibration import canaries, outcome
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import index_of_completion, losses_of_all
+from audit.attacks.canaries.inversion import completion_scorer
 from audit.attacks.canaries.measures import measure_table
 from audit.attacks.canaries.outcomes import CanaryTable, table_of
-from audit.attacks.canaries.white_box import completion_scorer
+from audit.attacks.canaries.search import index_of_completion, losses_of_all
+from audit.attacks.canaries.summary import measure_privacy
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
@@ -161,7 +161,7 @@ def of_paper_design(models: int, settings: Settings, data: Material) -> tuple[li
 def _of_model(number: int, length: int, *, included: bool) -> Iterator[Canary]:
     for name, completion in completions(number, length).items():
         copies = REPEAT if included else 0
-        yield Canary(f"{number}-{name}-{included}", name, PATTERNS[name].paper, completion, included, copies)
+        yield Canary(f"{number}-{name}-{included}", name, PREFIXES[name], completion, included, copies)
 
 
 def _about(target: NluTarget, seconds: float, data: Material) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _epsilon(drawn: Sequence[Canary], ranks: Sequence[int]) -> float | None:
     """The lower bound of one model, as its audit would state it."""
     made = CanarySet("audit", 0, REPEAT, len(drawn[0].completion), tuple(drawn))
     outcomes = [outcome(one, at, _completions(one)) for one, at in zip(drawn, ranks, strict=True)]
-    found = measure_privacy(made, drawn, outcomes, np.random.default_rng(0), 1e-5).measurements[0]
+    found = measure_privacy(made, drawn, outcomes, np.random.default_rng(0), 1e-5).epsilon
     return round(found.low, 3) if isinstance(found, Estimate) else None
 
 

@@ -20,7 +20,6 @@ from audit.attacks.attributes import measures as attribute_measures
 from audit.attacks.attributes.table import build_table as build_choices
 from audit.attacks.canaries import Canaries, summary
 from audit.attacks.canaries import measures as canary_measures
-from audit.attacks.canaries.epsilon import measure_privacy
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
 from audit.attacks.given_away import KindsCheck
 from audit.attacks.interface import Findings
@@ -326,13 +325,12 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
         name = f"canary {number}"
         canary = Canary(name, "pin", (name,), words, inside, 10 if inside else 0)
         ranked = Ranked(place, 0, total - 1, math.log2(total / place), place / total)
-        searched = {"n_candidates": DIGITS, "n_found": 1, "n_distinct": 1, "enumerated": True}
-        rows.append((canary, Outcome(optimiser=found, strongest=found, ranked=ranked, **searched)))
+        rows.append((canary, Outcome(n_candidates=DIGITS, strongest=found, enumerated=True, ranked=ranked)))
     tried, outcomes = [row[0] for row in rows], [row[1] for row in rows]
     measured = canary_measures.measure_table(table_of(tried, outcomes), rng)
     delta = Canaries().delta
-    privacy = measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
-    everything = (*measured, *privacy.measurements)
+    privacy = summary.measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
+    everything = (*measured, privacy.epsilon)
     return Findings(everything, checks=summary.checks_of(everything, privacy.p_value, 10, delta))
 
 

@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 from audit.cli import app as docaudit
 from audit.cli import canary
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries import insertion as planting
-from audit.corpus.canaries.schema import load_canaries, sheet_of
+from audit.corpus.canaries.pages import sheet_of
+from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.documents import ReferencePaths
 from audit.corpus.page_view import page_view
-from audit.errors import UsageError
 
 app = typer.Typer()
 app.add_typer(canary.app, name="canary")
@@ -155,23 +154,6 @@ def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp
             printed = [word.text for word in document.words]
             assert printed[-len(one.prefix) :] == [*one.prefix]
             # What is asked about after the training is the page of the training.
-            sheet = sheet_of(corpus, one, None)
+            sheet = sheet_of(corpus, one)
             assert sheet.words == document.words
             assert np.array_equal(np.asarray(sheet.image), np.asarray(page_view(corpus, document).image))
-    again = insert(
-        pages, tmp_path / "printed", "--count", 4, "--printed", "--pattern", "pin", "--repeat", 2, "--length", 2
-    )
-    assert again.exit_code == 0, again.output
-    shown = load_canaries(manifests.load(tmp_path / "printed"))
-    assert shown is not None
-    assert all(one.printed for one in shown.canaries)
-
-
-def test_copies_that_are_not_reported_and_secrets_without_questions_are_refused(data: Path, tmp_path: Path) -> None:
-    result = insert(data, tmp_path / "out", "--repeat", 3, "--repeat", 5)
-    assert result.exit_code == 2
-    assert "several of 1, 2, 4, 8, 16, 32, 64" in " ".join(result.output.split())
-    with pytest.raises(UsageError, match="asks no questions"):
-        planting.insert(
-            manifests.load(data), tmp_path / "o", pattern="pin", count=4, repeat=1, length=2, seed=0, printed=False
-        )

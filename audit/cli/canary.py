@@ -59,13 +59,6 @@ def insert(
         int,
         typer.Option(min=1, max=10, help="Words of the secret, such as digits; with 4, all 10,000 pins can be tried."),
     ] = 4,
-    printed: Annotated[
-        bool,
-        typer.Option(
-            "--printed",
-            help="Print secrets on the pages whose questions ask for them. Without it a model can only remember them.",
-        ),
-    ] = False,
     seed: Seed = 0,
 ) -> None:
     """Write a copy of a data set with canaries among its member documents, to train the model on that is audited.
@@ -89,7 +82,6 @@ def insert(
             repeat=repeat or ((1, 4, 16) if asks else (10,)),
             length=length,
             seed=seed,
-            printed=printed or not asks,
         )
     console.say(*_describe(report, data_dir, out))
     if report.n_included in (0, count):

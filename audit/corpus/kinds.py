@@ -33,6 +33,3 @@ Mask = Literal["length", "fixed", "all"]
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-MASKS: tuple[Mask, ...] = get_args(Mask)
-TIERS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of copies of a canary that one data set may mix: each is reported apart."""

@@ -18,7 +18,7 @@ from audit.corpus.page_view import PageView
 from audit.corpus.removal.redact import cover
 
 _LEADING = 1.25
-"""Height of a line over the size of its letters, as `audit.corpus.canaries.layout` has it."""
+"""Height of a line over the size of its letters, as `audit.corpus.canaries.pages` has it."""
 _SMALLEST = 4
 """Pixels of letters that anybody could read (ours); lower or narrower boxes are painted over and left blank."""
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audit.cards import CorpusCard
-from audit.corpus.canaries.schema import load_canaries
-from audit.corpus.canaries.summary import CanaryCounts, canary_counts, canary_warnings
+from audit.corpus.canaries.schema import CanaryCounts, canary_counts, canary_warnings, load_canaries
 from audit.corpus.documents import (
     CATEGORIES,
     SPLITS,

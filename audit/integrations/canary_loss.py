@@ -13,8 +13,7 @@ from typing import Any
 from transformers import Trainer, TrainerCallback
 
 from audit.corpus import manifest
-from audit.corpus.canaries.loss_proof import LossProof, canaries_sha256, write_proof
-from audit.corpus.canaries.schema import PATTERNS, load_canaries
+from audit.corpus.canaries.schema import PATTERNS, LossProof, canaries_sha256, load_canaries, write_proof
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
 

@@ -15,7 +15,7 @@ import torch
 import audit
 from audit import plugins
 from audit.cards import SCANNED_WITH, Environment
-from audit.corpus.canaries.schema import open_page
+from audit.corpus.canaries.pages import open_page
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.errors import TargetError, UsageError

@@ -17,7 +17,7 @@ import numpy as np
 from audit.attacks.interface import Attack
 from audit.cards import TargetCard
 from audit.case import Case
-from audit.corpus.canaries.schema import open_page
+from audit.corpus.canaries.pages import open_page
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus

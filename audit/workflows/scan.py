@@ -22,7 +22,7 @@ from audit.attacks.interface import Attack, confounded_by_copies, why_inapplicab
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import Bounds, DeclaredPolicy
 from audit.case import Case
-from audit.corpus.canaries.loss_proof import read_proof
+from audit.corpus.canaries.schema import read_proof
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial

@@ -132,10 +132,12 @@ def test_a_model_that_writes_answers_is_asked_with_the_completion_left_blank(tmp
     assert {outcome["left_out"] for outcome in outcomes} == {None}
     assert all(outcome["enumerated"] for outcome in outcomes)
     assert counts(findings)["references"] >= 90
-    # Guided decoding with two beams finds what no single beam need find; exhaustive search is never worse.
-    for outcome in outcomes:
-        assert outcome["strongest_loss"] <= outcome["optimiser_loss"] + 1e-4
-        assert np.isfinite(outcome["true_loss"])
+    assert all(np.isfinite(outcome["true_loss"]) for outcome in outcomes)
+    # Guided decoding and descent find nothing likelier than exhaustive search.
+    beyond = dataclasses.replace(QUICK, answers_limit=50)
+    for exact, found in zip(outcomes, run(beyond, Case(target, corpus))[1], strict=True):
+        assert not found["enumerated"]
+        assert found["strongest_loss"] >= exact["strongest_loss"] - 1e-4
 
 
 def test_other_attacks_leave_out_what_was_planted_and_pages_trained_on_in_copies(tmp_path):

@@ -29,11 +29,10 @@ from scipy.stats import beta
 from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.attack import NO_CANARIES
+from audit.attacks.canaries.inversion import softmax
 from audit.attacks.canaries.outcomes import REASONS, read_outcome
 from audit.attacks.canaries.pages import ByMasks, read
-from audit.attacks.canaries.white_box import softmax
 from audit.case import Case
-from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Task
 from audit.engine.interface import Trial
 from audit.measurements import Estimate, Unresolved
@@ -78,16 +77,12 @@ def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
     excess = measured(findings, "excess")
     assert excess.value == pytest.approx(13 / 20)
     assert 0.2 < excess.low < excess.high <= 1.0
-    hdt = measured(findings, "hdt")
-    assert hdt.null == pytest.approx(0.9)
-    assert hdt.high < 0.9
-    assert measured(findings, "hdt.control").low < 0.9 < measured(findings, "hdt.control").high + 0.05
 
 
 def test_every_metric_is_measured_and_fits_the_record(leaky):
     findings = leaky[-1]
     names = [item.name for item in findings.measurements]
-    assert sorted(names) == sorted([*TEXTS["canaries"].names, "epsilon", "epsilon.record", "epsilon.gaussian"])
+    assert sorted(names) == sorted([*TEXTS["canaries"].names, "epsilon"])
     completed = Completed(
         "canaries",
         TEXTS["canaries"].names,
@@ -172,9 +167,6 @@ def test_an_optimiser_that_fails_does_not_read_as_safety(tmp_path):
     drawn = canary_set(20, included=HALF[:20])
     known = [canary for canary in drawn.canaries if canary.included]
     findings = run(QUICK, case_of(tmp_path, drawn, remembering(drawn, known, Flat)))[-1]
-    assert measured(findings, "extracted.optimiser").value <= 0.1
-    assert measured(findings, "hdt.optimiser").value > 0.6
-    assert diagnostics(findings)["optimiser_reached"] < 0.2
     assert measured(findings, "extracted").value == 1.0
     assert measured(findings, "excess").low > 0.2
     assert diagnostics(findings)["missed"] == 0.0
@@ -184,7 +176,6 @@ def test_words_that_a_masked_model_knows_only_beside_the_others_are_found_by_try
     drawn = canary_set(20, included=HALF[:20])
     known = [canary for canary in drawn.canaries if canary.included]
     findings = run(QUICK, case_of(tmp_path, drawn, remembering(drawn, known, Masking, beside=True)))[-1]
-    assert measured(findings, "extracted.optimiser").value <= 0.3  # by luck: the rest must stand there first
     assert measured(findings, "extracted").value == 1.0
     assert measured(findings, "exposure").value == pytest.approx(measured(findings, "most_bits").value, abs=0.05)
 
@@ -193,7 +184,7 @@ def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tm
     drawn = canary_set(1, included=[True])
     (canary,) = drawn.canaries
     case = case_of(tmp_path, drawn, Masking({canary.prefix: ("1", "2", "3")}, strength=2.0, beside=True))
-    found, _ = read(case.target, case.corpus, canary)
+    found = read(case.target, case.corpus, canary)
     numbers = np.array([[1, 2, 3], [1, 2, 4], [0, 2, 4]])
     attempt = ByMasks(2).scorer(case.target, found)(numbers)
     ((_, losses),) = planted.drive(Once(attempt), [Trial("t", "t")], 1)
@@ -228,7 +219,6 @@ def test_what_the_search_missed_passes_no_limit(tmp_path):
     assert "missed 10 of 10 canaries" in weakness
     assert "too few" in few
     assert measured(findings, "excess").value == 0.0
-    assert "optimiser_reached" not in diagnostics(findings)
 
 
 def test_beyond_the_limit_the_best_of_the_optimiser_and_of_the_draws_is_improved(tmp_path):
@@ -262,7 +252,6 @@ def test_a_known_rank_gives_the_exposure_of_its_definition(tmp_path, rank):
     assert (outcome["ranked"]["rank"], outcome["ranked"]["ties"]) == (rank, 0)
     assert outcome["ranked"]["p_value"] == pytest.approx(rank / 100)
     assert measured(findings, "exposure").value == pytest.approx(math.log2(100) - math.log2(rank))
-    assert outcome["reached"] is bool(outcome["optimiser"] == outcome["strongest"])
     assert measured(findings, "extracted").value == float(rank == 1)
 
 
@@ -324,11 +313,9 @@ def test_words_that_the_model_splits_or_does_not_know_are_left_out_and_counted(t
         "not askable: split": 3,
         "not askable: unknown": 1,
     }
-    assert (found["candidates: split"], found["candidates: unknown"]) == (1, 1)
     extracted = measured(findings, "extracted")
     assert (extracted.value, extracted.n) == (1.0, 2)
     assert extracted.null == pytest.approx(8**-3)
-    assert measured(findings, "hdt").null == pytest.approx(1 - 1 / 8)
     # What is left is numbered by the pattern's candidates: "8" stays "8".
     assert outcomes[5]["strongest"] == [5, 5, 5]
     assert outcomes[0]["ranked"]["n_references"] == 8**3 - 1 - 3
@@ -345,7 +332,7 @@ def test_words_with_one_token_are_one_candidate(tmp_path):
     assert outcomes[0]["strongest"] == [8, 8]
 
 
-def test_with_one_candidate_there_is_nothing_to_guess(tmp_path, monkeypatch):
+def test_with_one_candidate_there_is_nothing_to_guess(tmp_path):
     class Poor(Knowing):
         def tokens(self, word):
             return [self.token(word) if word not in DIGITS[1:] else planted.UNKNOWN]
@@ -356,10 +343,6 @@ def test_with_one_candidate_there_is_nothing_to_guess(tmp_path, monkeypatch):
     assert counts(findings)["not askable: single"] == 20
     assert all(isinstance(item, Unresolved) for item in findings.measurements)
     assert "put in could be asked" in measured(findings, "excess").reason
-    only = dataclasses.replace(PATTERNS["pin"], candidates=("0",))
-    monkeypatch.setattr("audit.attacks.canaries.guided.PATTERNS", {"pin": only})
-    _, outcomes, _ = run(QUICK, case_of(tmp_path, drawn, Writing(drawn)))
-    assert {outcome["left_out"] for outcome in outcomes} == {"single"}
 
 
 def test_a_page_that_cannot_be_read_and_a_loss_that_is_no_number_are_counted(tmp_path):
@@ -387,32 +370,6 @@ def test_evidence_has_the_words_and_outcomes_have_none(leaky):
     assert sum(entry["recovered"] == entry["completion"] for entry in entries) == 13
     findings = json.dumps([dataclasses.asdict(item) for item in leaky[-1].measurements])
     assert not any(canary.prefix[2] in findings for canary in drawn.canaries)
-
-
-def test_patterns_are_measured_one_by_one_where_there_are_several(tmp_path):
-    pins, colours = (canary_set(10, 2, pattern=name, included=HALF[:10], design="paper") for name in ("pin", "color"))
-    renamed = tuple(
-        dataclasses.replace(canary, id=f"k{canary.id}", prefix=("color", "of", f"other{canary.id}", "is"))
-        for canary in colours.canaries
-    )
-    drawn = dataclasses.replace(pins, canaries=(*pins.canaries, *renamed))
-    known = [canary for canary in renamed if canary.included]
-    findings = run(QUICK, case_of(tmp_path, drawn, remembering(drawn, known)))[-1]
-    assert measured(findings, "extracted").value == 0.5
-    assert measured(findings, "extracted").null == pytest.approx((10**-2 + 12**-2) / 2)
-    assert measured(findings, "extracted.color").value == 1.0
-    assert measured(findings, "extracted.pin").value == 0.0
-    assert measured(findings, "hdt.control.color").null == pytest.approx(1 - 1 / 12)
-
-
-def test_the_paper_design_has_extraction_and_exposure_and_neither_control_nor_epsilon(tmp_path):
-    drawn = canary_set(3, design="paper", included=3 * [True])
-    findings = run(QUICK, case_of(tmp_path, drawn, remembering(drawn, drawn.canaries)))[-1]
-    assert measured(findings, "extracted").value == 1.0
-    assert isinstance(measured(findings, "exposure"), Estimate)
-    for name in ("excess", "extracted.control", "exposure.control", "epsilon", "epsilon.record", "epsilon.gaussian"):
-        assert isinstance(measured(findings, name), Unresolved), name
-    assert "toss of a coin" in measured(findings, "epsilon").reason
 
 
 def test_a_data_set_without_canaries_says_so_and_how_to_put_some_in(tmp_path):
@@ -452,12 +409,6 @@ def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
         assert Canaries().inapplicable(Case(fine, planted.corpus(tmp_path, canary_set(2)))) is None
 
 
-def test_an_attacker_without_characters_is_weakened():
-    assert Canaries().ablations == ()
-    (weakness,) = Canaries(mix_characters=False).ablations
-    assert "characters" in weakness
-
-
 def test_a_preflight_compares_the_losses_of_completions(tmp_path):
     drawn = canary_set(4)
     for kind in KINDS.values():
@@ -481,7 +432,7 @@ class Once:
         return self.made
 
 
-def test_budgets_search_further_and_names_of_parameters_are_those_of_the_inversion():
+def test_budgets_search_further():
     quick, standard, full = (Canaries.preset(name) for name in ("quick", "standard", "full"))
     for name in ("exhaustive_limit", "answers_limit", "n_references", "n_answers"):
         assert getattr(quick, name) < getattr(standard, name) < getattr(full, name)

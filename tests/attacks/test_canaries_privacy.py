@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-
 import numpy as np
 import pytest
 from planted_canaries import (
@@ -22,10 +19,16 @@ from planted_canaries import (
 )
 
 from audit.attacks import TEXTS
-from audit.attacks.canaries.epsilon import NO_COINS, NOT_FAIR, NOT_RANKED, measure_privacy, scores_of
 from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of, exposure_of
 from audit.attacks.canaries.outcomes import Outcome, table_of
-from audit.attacks.canaries.summary import SHOWN_LEVEL, checks_of
+from audit.attacks.canaries.summary import (
+    NOT_FAIR,
+    NOT_RANKED,
+    SHOWN_LEVEL,
+    checks_of,
+    measure_privacy,
+    scores_of,
+)
 from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
 from benchmarks.simulated_audits import fired
@@ -36,13 +39,12 @@ LIMITS = (LIMIT, LIMIT, 2.0)
 
 def bound(drawn, outcomes, seed=0, delta=1e-5):
     found = measure_privacy(drawn, drawn.canaries, outcomes, np.random.default_rng(seed), delta)
-    return {item.name: item for item in found.measurements}, found
+    return found.epsilon, found
 
 
 def test_a_model_that_knows_all_it_saw_reaches_nearly_the_most_that_64_canaries_show():
     drawn = canary_set(64, 4, seed=3)
-    found, privacy = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
-    epsilon = found["epsilon"]
+    epsilon, privacy = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
     assert isinstance(epsilon, Estimate)
     cap = lower_bound(32, 32, 32, delta=1e-5)
     assert (epsilon.null, epsilon.n, epsilon.unit, epsilon.high) == (0.0, 64, "canaries", pytest.approx(cap))
@@ -50,53 +52,18 @@ def test_a_model_that_knows_all_it_saw_reaches_nearly_the_most_that_64_canaries_
     assert epsilon.value == epsilon.low
     assert "10 copies" in epsilon.method
     assert "delta 1e-05" in epsilon.method
-    record = found["epsilon.record"]
-    assert record.low == pytest.approx(epsilon.low / 10)
-    assert "one record" in record.method
-    gaussian = found["epsilon.gaussian"]
-    assert epsilon.low < gaussian.low <= gaussian.high
-    assert "hypothesis" in gaussian.method
     values = {item.name: item.value for item in privacy.diagnostics}
     assert values["epsilon_cap"] == pytest.approx(cap)
-    assert values["epsilon_cap.record"] == pytest.approx(cap / 10)
     assert values["epsilon_delta"] == 1e-5
     number = {count.name: count.value for count in privacy.counts}
     assert number["epsilon: right"] <= number["epsilon: guessed"] <= number["epsilon: evaluated"] == 32
-
-
-def test_of_one_record_at_a_smaller_delta_by_group_privacy():
-    drawn = canary_set(64, 4, seed=3)
-    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
-    epsilon, record = found["epsilon"].low, found["epsilon.record"].low
-    delta = float(found["epsilon.record"].method.partition("at delta ")[2].partition(",")[0])
-    # r records at (e, d) each are (r e, d (e^(r e) - 1) / (e^e - 1))-private together.
-    together = delta * (math.exp(10 * record) - 1) / (math.exp(record) - 1)
-    assert together == pytest.approx(1e-5, rel=0.05)
-    assert epsilon == pytest.approx(10 * record)
-    once = dataclasses.replace(drawn, repeat=1)
-    alone, _ = bound(once, outcomes_of(once, np.random.default_rng(0), 1.0))
-    assert alone["epsilon.record"].low == alone["epsilon"].low == epsilon
-
-
-def test_without_a_delta_there_is_no_gaussian_mechanism():
-    drawn = canary_set(64, 4, seed=3)
-    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0), delta=0.0)
-    assert found["epsilon"].low > 1.5
-    assert isinstance(found["epsilon.gaussian"], Unresolved)
-
-
-def test_without_coins_there_is_no_epsilon():
-    drawn = canary_set(64, 4, seed=3, design="paper")
-    found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
-    assert {item.reason for item in found.values()} == {NO_COINS}
-    assert {item.n for item in found.values()} == {64}
 
 
 @pytest.mark.parametrize("side", [True, False])
 def test_coins_that_all_fell_one_way_are_refused_where_they_cannot_be_fair(tmp_path, side):
     drawn = canary_set(40, included=40 * [side])
     found, _ = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
-    assert {item.reason for item in found.values()} == {NOT_FAIR}
+    assert found.reason == NOT_FAIR
     few = canary_set(4, included=4 * [side])
     findings = run(QUICK, case_of(tmp_path, few, Knowing()))[-1]
     missing = measured(findings, "excess")
@@ -115,10 +82,10 @@ def test_canaries_that_could_not_be_asked_for_stand_in_the_middle():
     known = np.delete(scores, np.arange(0, 64, 5))
     assert set(scores[::5]) == {np.median(known)}
     found, _ = bound(drawn, outcomes)
-    assert found["epsilon"].n == 64
-    assert found["epsilon"].low > 0.5
+    assert found.n == 64
+    assert found.low > 0.5
     nothing, _ = bound(drawn, [Outcome("split")] * 64)
-    assert {item.reason for item in nothing.values()} == {NOT_RANKED}
+    assert nothing.reason == NOT_RANKED
 
 
 def test_false_alarms_of_leak_free_audits_are_rare():
@@ -131,7 +98,7 @@ def test_false_alarms_of_leak_free_audits_are_rare():
         found = excess_of(table.where(table.included), table.where(~table.included), rng)
         alarms += any(one.alpha == 0.05 and one.lower > 0.0 for one in found.bounds)
         passed += found.high <= LIMIT
-        shown += bound(drawn, outcomes, seed)[0]["epsilon"].low > 0
+        shown += bound(drawn, outcomes, seed)[0].low > 0
     assert alarms == 0  # hardly one of 64 ranks first by chance
     assert passed >= 0.95 * n_audits
     assert shown <= 0.08 * n_audits  # 5 % and their own chance
@@ -154,8 +121,8 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
         table = table_of(drawn.canaries, outcomes)
         sides = table.where(table.included), table.where(~table.included)
         measured = [measure(*sides, rng) for measure in (excess_of, excess_top3_of, excess_exposure_of)]
-        estimates, privacy = bound(drawn, outcomes, seed)
-        alarms = fired(checks_of([*measured, *estimates.values()], privacy.p_value, 10, 1e-5))
+        epsilon, privacy = bound(drawn, outcomes, seed)
+        alarms = fired(checks_of([*measured, epsilon], privacy.p_value, 10, 1e-5))
         within = all(one.high <= limit for one, limit in zip(measured, LIMITS, strict=True))
         stopped += bool(alarms)
         passed += within and not alarms

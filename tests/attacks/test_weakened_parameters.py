@@ -22,8 +22,7 @@ BLINDING: dict[str, dict[str, Any]] = {
     "redaction": {"n_folds": 2},
     "canaries": {
         "n_epochs": 1, "n_restarts": 1, "exhaustive_limit": 1, "answers_limit": 1, "n_references": 1, "n_answers": 1,
-        "delta": 0.0, "learning_rate": 1e-12, "decay": 1e-9, "temperature": 1e9, "temperature_decay": 1e-9,
-        "spread": 1e9, "mix_characters": False,
+        "delta": 0.0,
     },
 }  # fmt: skip
 """A value of every parameter that makes the attacker weaker, by attack."""

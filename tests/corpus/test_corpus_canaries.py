@@ -14,20 +14,20 @@ from PIL import Image
 
 from audit.corpus import manifest
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.layout import draw_line, find_blank_box, line_width, word_boxes
-from audit.corpus.canaries.schema import (
-    PATTERNS,
-    TAGS,
-    Canary,
+from audit.corpus.canaries.pages import (
     cells_of,
-    load_canaries,
+    draw_line,
+    find_blank_box,
+    image_of,
+    line_width,
     open_page,
     page_of,
-    parse_canaries,
     positions_of,
     question_of,
     sheet_of,
+    word_boxes,
 )
+from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, load_canaries, parse_canaries
 from audit.corpus.documents import Box, Document, Word
 from audit.corpus.images import open_image
 from audit.errors import ManifestError
@@ -56,7 +56,7 @@ def test_a_pattern_finds_its_name_in_its_own_prefixes_only(name: str) -> None:
     assert prefix.count("kodira") == 1
     assert pattern.name_in(prefix) == "kodira"
     assert pattern.name_in(("x", *prefix)) is None
-    assert pattern.name_in(pattern.paper) is None
+    assert pattern.name_in(prefix[:-1]) is None
     assert "kodira" in pattern.question("kodira")
     assert (
         len(set(pattern.candidates)) == len(pattern.candidates) == {"color": 12, "names": 24, "mixed": 32}.get(name, 10)
@@ -121,16 +121,15 @@ def test_another_number_of_words_is_refused(tmp_path: Path) -> None:
         page_of(canaried.utterances(tmp_path), canary(), (*"123",))
 
 
-def test_a_sheet_shows_the_line_in_words_and_pixels_or_leaves_the_completion_out(tmp_path: Path) -> None:
+def test_a_sheet_shows_the_line_in_words_and_pixels_without_its_completion(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path, kind="question-answering")
     before = np.asarray(open_image(corpus, corpus.document("m1")))
-    blank, whole = sheet_of(corpus, on_page(), None), sheet_of(corpus, on_page(), (*"4071",))
-    assert texts(blank.words) == [*texts(corpus.document("m1").words), *PREFIX]
-    assert texts(whole.words) == [*texts(blank.words), *"4071"]
-    cells = [word.box for word in whole.words[-4:]]
-    for view, shown in ((blank, False), (whole, True)):
-        assert view.image is not None
-        changed = (np.asarray(view.image) != before).any(axis=2)
+    sheet = sheet_of(corpus, on_page())
+    assert texts(sheet.words) == [*texts(corpus.document("m1").words), *PREFIX]
+    cells = [word.box for word in page_of(corpus, on_page(), (*"4071",)).words[-4:]]
+    for image, shown in ((sheet.image, False), (image_of(corpus, on_page(), (*"4071",)), True)):
+        assert image is not None
+        changed = (np.asarray(image) != before).any(axis=2)
         for box in cells:
             assert box is not None
             x0, y0, x1, y1 = (round(value) for value in box)
@@ -163,7 +162,7 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
 def test_no_name_no_question() -> None:
     assert question_of(canary()) == "What is the pin of kodira?"
     with pytest.raises(ValueError, match="c1 has no name"):
-        question_of(canary(prefix=PATTERNS["pin"].paper))
+        question_of(canary(prefix=("my", "pin", "code", "is")))
 
 
 def test_no_canary_file_no_canaries(tmp_path: Path) -> None:
@@ -177,7 +176,7 @@ def test_no_canary_file_no_canaries(tmp_path: Path) -> None:
         (b"{", "Invalid JSON"),
         (b"[]", "must be a table or object"),
         (b'{"secret": 1}', "secret: unknown key"),
-        (b'{"design": "paper-like"}', "design: Input should be 'audit' or 'paper'"),
+        (b'{"design": "paper"}', "design: Input should be 'audit'"),
         (b'{"repeat": "10"}', "repeat: Input should be a valid integer"),
         (b'{"repeat": 0, "length": 99}', "length: Input should be less than or equal to 10"),
     ],

@@ -18,9 +18,10 @@ from scipy.stats import binomtest
 from audit.attacks.fields import withheld
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import InsertReport, insert
-from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries, page_of, sheet_of
+from audit.corpus.canaries.pages import image_of, page_of, sheet_of
+from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries
 from audit.corpus.canaries.validation import tokens_of
-from audit.corpus.documents import Corpus, Document, Entity, ReferencePaths, Task, Word
+from audit.corpus.documents import Corpus, Entity, ReferencePaths, Task, Word
 from audit.corpus.images import open_image
 from audit.corpus.page_view import page_view as plain_sheet
 from audit.corpus.summary import summarise
@@ -120,9 +121,7 @@ def test_an_inserted_page_shows_its_line_and_is_else_the_carriers(tmp_path: Path
             page = open_image(corpus, corpus.document(document_id))
             changed = (np.asarray(page) != before).any(axis=2)
             assert changed[y0:y1, x0:x1].sum() == changed.sum() > 0
-            shown = sheet_of(corpus, canary, canary.completion).image
-            assert shown is not None
-            assert np.array_equal(np.asarray(shown), np.asarray(page))
+            assert np.array_equal(np.asarray(image_of(corpus, canary, canary.completion)), np.asarray(page))
     assert len({c.carrier for c in canaries.canaries}) == len(corpus.of("member")) - sum(
         c.copies for c in canaries.canaries
     )  # all six members carry before one carries twice
@@ -136,8 +135,7 @@ def test_other_questions_are_asked_on_their_own_pages_alone(tmp_path: Path) -> N
     document = corpus.document(canary.documents[0])
     (question,) = document.questions
     assert question.answers == (" ".join(canary.completion),)
-    assert document.text_of(document.entities[-1]) == question.answers[0]
-    assert plain_sheet(corpus, document).words == sheet_of(corpus, canary, canary.completion).words
+    assert plain_sheet(corpus, document).words == sheet_of(corpus, canary).words
 
 
 def test_all_follows_from_the_seed_and_from_nothing_else(tmp_path: Path) -> None:
@@ -390,10 +388,6 @@ def _twice(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
     file["canaries"][1]["id"] = file["canaries"][0]["id"]
 
 
-def _paper(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    file["design"] = "paper"
-
-
 WRONG: dict[str, tuple[Change, str]] = {
     "pattern": (_on_canary(pattern="iban"), "pattern: unknown"),
     "candidates": (
@@ -421,7 +415,6 @@ WRONG: dict[str, tuple[Change, str]] = {
     "lost": (_lost, "documents[0]: no document"),
     "shared": (_shared, "is named 2 times"),
     "image": (_no_image, "have not both an image"),
-    "paper": (_paper, "prefix: not that of the paper's pattern"),
 }
 
 
@@ -511,27 +504,3 @@ def test_a_canary_file_that_is_not_utf8_is_refused(written: Path, tmp_path: Path
     (folder / "canaries.json").write_bytes(b"{\xff}")
     with pytest.raises(ManifestError, match=r"canaries\.json not UTF-8 at byte 1"):
         manifests.load(folder)
-
-
-def paper_file(corpus: Corpus, *ids: str) -> dict[str, Any]:
-    own = {"id": "c1", "pattern": "pin", "prefix": PATTERNS["pin"].paper, "completion": [*"4071"]}
-    canary = {**own, "included": True, "copies": len(ids), "documents": ids}
-    return {"design": "paper", "seed": 0, "repeat": len(ids), "length": 4, "canaries": [canary]}
-
-
-def test_the_papers_design_is_read_and_its_sentence_is_looked_for(tmp_path: Path) -> None:
-    """Its prefixes are plain words, which other utterances may hold."""
-    corpus = canaried.utterances(tmp_path / "data")
-    words = tuple(map(Word, ("my", "pin", "code", "is", *"4071")))
-    tags = ("O",) * 4 + ("B-canary", *("I-canary",) * 3)
-    secret = Document("s1", "member", words, tags=tags, intent="PinIntent")
-    near = Document("near", "member", words[:4], tags=("O",) * 4, intent="Other")
-    labels = (*corpus.manifest.task.labels, "B-canary", "I-canary")
-    manifest = replace(corpus.manifest, task=Task("intent-slots", labels), canaries={"file": "c.json"})
-    manifests.write(tmp_path / "data", manifest, [*corpus.documents, secret, near])
-    (tmp_path / "data" / "c.json").write_text(json.dumps(paper_file(corpus, "s1")))
-    _, canaries = loaded(tmp_path / "data")
-    assert canaries.design == "paper"
-    manifests.write(tmp_path / "data", manifest, [*corpus.documents, secret, near, replace(secret, id="s2")])
-    with pytest.raises(ManifestError, match="c1 stands in 1 documents that it does not name, one is s2"):
-        manifests.load(tmp_path / "data")

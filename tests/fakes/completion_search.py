@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import descend_from, losses_of_all
-from audit.attacks.canaries.white_box import completion_scorer
+from audit.attacks.canaries.inversion import completion_scorer
+from audit.attacks.canaries.search import descend_from, losses_of_all
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Target

@@ -22,14 +22,11 @@ from audit.record import AttackResult, Completed
 LIMIT = Limit("canaries", "excess", "Planted secrets must not come out.", max=planted.LIMIT)
 
 
-def canaries(leak: float = 0.8, n: int = 64, *, design: str = "audit", unasked: int = 0, repeat: int = 10) -> Completed:
+def canaries(leak: float = 0.8, n: int = 64, *, unasked: int = 0, repeat: int = 10) -> Completed:
     """The attack's result on `n` canaries, of which a share `leak` of those put in ranks first."""
-    drawn = planted.canary_set(n, 4, seed=3, design=design, repeat=repeat)
-    if design == "paper":
-        included = tuple(dataclasses.replace(one, included=True, copies=repeat) for one in drawn.canaries)
-        drawn = dataclasses.replace(drawn, canaries=included)
+    drawn = planted.canary_set(n, 4, seed=3, repeat=repeat)
     outcomes = planted.outcomes_of(drawn, np.random.default_rng(1), leak)
-    outcomes[:unasked] = [Outcome("split", n_split=2)] * unasked
+    outcomes[:unasked] = [Outcome("split")] * unasked
     return completed(drawn, outcomes)
 
 

@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.outcomes import Outcome, Ranked, truth_of
 from audit.case import Case
-from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet, question_of
+from audit.corpus.canaries.pages import question_of
+from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
@@ -32,7 +33,7 @@ QUICK = Canaries(n_epochs=3, exhaustive_limit=1_000, answers_limit=1_000, n_refe
 """Few steps: most of what is tested is not the optimiser."""
 
 
-def canary_set(n, length=3, *, seed=0, pattern="pin", design="audit", repeat=10, included=None, completions=None):
+def canary_set(n, length=3, *, seed=0, pattern="pin", repeat=10, printed=True, included=None, completions=None):
     """Canaries with coins; `included` and `completions` may be given."""
     rng = np.random.default_rng(seed)
     words = PATTERNS[pattern].candidates
@@ -46,10 +47,11 @@ def canary_set(n, length=3, *, seed=0, pattern="pin", design="audit", repeat=10,
             tuple(str(word) for word in completion),
             bool(coin),
             repeat if coin else 0,
+            printed=printed,
         )
         for number, (coin, completion) in enumerate(zip(coins, drawn, strict=True))
     )
-    return CanarySet(design, 0, repeat, length, canaries)
+    return CanarySet("audit", 0, repeat, length, canaries)
 
 
 def corpus(root, drawn, task="intent-slots"):
@@ -216,15 +218,10 @@ def outcome(canary, rank, *, n_references=999):
     ranked = Ranked(rank, 0, n_references, bits, rank / (n_references + 1))
     return Outcome(
         n_candidates=len(DIGITS),
-        optimiser=found,
-        optimiser_loss=0.0,
-        n_distinct=1,
-        n_found=4,
         strongest=found,
         strongest_loss=0.0,
         true_loss=float(rank - 1),
         enumerated=True,
-        reached=True,
         ranked=ranked,
     )
 

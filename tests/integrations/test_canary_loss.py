@@ -16,8 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 from audit.corpus import manifest
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.loss_proof import LOSS_FILE, LossProof, canaries_sha256, read_proof
-from audit.corpus.canaries.schema import load_canaries
+from audit.corpus.canaries.schema import LOSS_FILE, LossProof, canaries_sha256, load_canaries, read_proof
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
 from audit.integrations.canary_loss import CanaryCallback
@@ -28,7 +27,7 @@ from audit.integrations.transformers import LeakCallback
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     folder = tmp_path_factory.mktemp("planted")
     plain = asked_pages.corpus(folder / "plain", labels=("TOTAL",))
-    insert(plain, folder / "data", pattern=("pin", "mixed"), count=8, repeat=(1, 4), length=2, seed=1, printed=False)
+    insert(plain, folder / "data", pattern=("pin", "mixed"), count=8, repeat=(1, 4), length=2, seed=1)
     return manifest.load(folder / "data")
 
 

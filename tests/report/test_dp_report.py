@@ -103,7 +103,7 @@ def test_what_shows_nothing_contradicts_nothing():
     assert contradiction(examples.held(examples.card(0.1), examples.membership())[0]) is None
     uncounted = dataclasses.replace(loud, counts=())
     assert contradiction(examples.held(examples.card(0.1), uncounted)[0]) is None
-    undrawn = example_canaries.canaries(1.0, n=4, repeat=1, design="paper")
+    undrawn = example_canaries.canaries(1.0, n=4, repeat=1)
     assert contradiction(examples.held(examples.card(0.1), undrawn)[0]) is None
 
 

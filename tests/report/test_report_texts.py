@@ -123,7 +123,6 @@ ANSWERS: dict[str, Callable[[], Completed]] = {
 CANARIES: dict[str, Callable[[], Completed]] = {
     "leaky": canaries.canaries,
     "clean": lambda: canaries.canaries(0.0),
-    "paper": lambda: canaries.canaries(design="paper", n=10),
     "unasked": lambda: canaries.canaries(unasked=64),
     "single": lambda: canaries.canaries(repeat=1),
 }

@@ -11,7 +11,8 @@ import pytest
 
 from audit import record as records
 from audit.corpus import manifest
-from audit.corpus.canaries.schema import load_canaries, page_of, positions_of
+from audit.corpus.canaries.pages import page_of, positions_of
+from audit.corpus.canaries.schema import load_canaries
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.policy import evaluate, load
 from audit.report.leaks import documents_used, plausibility

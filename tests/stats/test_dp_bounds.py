@@ -14,8 +14,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, tpr
-from audit.stats.epsilon import gaussian_delta
 from audit.stats.guesses import p_value
+from benchmarks.epsilon_calibration import gaussian_delta
 
 EPSILONS = st.floats(0, 12)
 DELTAS = st.floats(0, 0.2)

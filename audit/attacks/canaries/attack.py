@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import compress
 from typing import Annotated, Any, ClassVar, Self
 
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks.canaries.epsilon import measure_privacy
-from audit.attacks.canaries.extraction import Effort, query_style
-from audit.attacks.canaries.guided import ask_question, sample_answers
-from audit.attacks.canaries.measures import DECOY, UNIT, histograms, measure_table, paired_by_canary
+from audit.attacks.canaries.inversion import Inversion
+from audit.attacks.canaries.measures import UNIT, histograms, measure_table, paired_by_canary
 from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
-from audit.attacks.canaries.summary import (
-    checks_of,
-    counts_of,
-    diagnostics_of,
-    few_canaries,
-    unproven_loss,
-    weaknesses_of,
-)
-from audit.attacks.canaries.white_box import Inversion
+from audit.attacks.canaries.search import Effort, ask_question, query_style, sample_answers
+from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
 from audit.attacks.interface import Attack, Findings, Sides, Units, weaker
 from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTING, POINTS, points
@@ -46,50 +37,40 @@ PROVIDE = (
 TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for them"
 PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
 N_PREFLIGHT = 16
-"""Completions whose losses are compared between number formats (ours)."""
-SEARCHED = ("exhaustive_limit", "answers_limit", "n_references", "n_answers", "n_decoys")
+"""Completions whose losses are compared between number formats."""
+SEARCHED = ("exhaustive_limit", "answers_limit", "n_references", "n_answers")
 SEARCH = {
-    "quick": (1_000, 100, 500, 100, 4),
-    "standard": (10_000, 1_000, 1_000, 200, 16),
-    "full": (1_000_000, 10_000, 10_000, 1_000, 16),
+    "quick": (1_000, 100, 500, 100),
+    "standard": (10_000, 1_000, 1_000, 200),
+    "full": (1_000_000, 10_000, 10_000, 1_000),
 }
-"""The parameters `SEARCHED`, by budget (ours)."""
+"""The parameters `SEARCHED`, by budget."""
 
 
 @dataclass(frozen=True)
 class Canaries(Attack):
     """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
 
-    Token models are attacked white-box: the relaxed attack with restarts, then every completion where there are few,
-    else descent from the best found. Masked language models and models that write answers decode over the candidates
-    alone, then the same. The gate uses the strongest; what the optimiser found alone stands beside it, so that its
-    failure never reads as safety.
+    Where there are few completions, every one is tried. Beyond that token models are attacked white-box, by the relaxed
+    attack with restarts; masked language models and models that write answers decode over the candidates alone; and
+    descent goes on from the best found.
 
     Attributes:
-        n_epochs, learning_rate, decay, temperature, temperature_decay, n_restarts, spread, mix_characters: of the
-            relaxed attack, see `Inversion`; guided decoding keeps as many beams, and masks are filled in as many
-            orders, as there are restarts.
+        n_epochs: of the relaxed attack, see `Inversion`.
+        n_restarts: likewise; guided decoding keeps as many beams, and masks are filled in as many orders.
         exhaustive_limit: completions up to which a token model is asked for every one.
         answers_limit: the same for models that write answers.
         n_references: fresh draws that a true completion is ranked among where there are more.
         n_answers: the same for models that write answers.
-        n_decoys: pages with another completion that these are asked about, where the page prints the completion.
-        delta: at which the bound on epsilon holds (ours; the policy limits none).
+        delta: at which the bound on epsilon holds; the policy limits none.
     """
 
     n_epochs: Annotated[int, Field(ge=0)] = 250
-    learning_rate: Annotated[float, Field(gt=0)] = 6.5e-3
-    decay: Annotated[float, Field(gt=0, le=1)] = 0.995
-    temperature: Annotated[float, Field(gt=0)] = 0.1
-    temperature_decay: Annotated[float, Field(gt=0, le=1)] = 0.997
     n_restarts: Annotated[int, Field(ge=1)] = 4
-    spread: Annotated[float, Field(ge=0)] = 0.01
-    mix_characters: bool = True
     exhaustive_limit: Annotated[int, Field(ge=1)] = 10_000
     answers_limit: Annotated[int, Field(ge=1)] = 1_000
     n_references: Annotated[int, Field(ge=1)] = 1_000
     n_answers: Annotated[int, Field(ge=1)] = 200
-    n_decoys: Annotated[int, Field(ge=1)] = 16
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
     name: ClassVar[str] = "canaries"
@@ -104,21 +85,7 @@ class Canaries(Attack):
     @property
     def ablations(self) -> tuple[str, ...]:
         """See `Attack.ablations`."""
-        weaker_than_usual = weaker(
-            self,
-            more=("n_epochs", "n_restarts", *SEARCHED, "delta"),
-            kept=("learning_rate", "decay", "temperature", "temperature_decay", "spread"),
-        )
-        if self.mix_characters:
-            return weaker_than_usual
-        return (
-            "the relaxed attack shows the model no characters of unknown tokens, as in the paper",
-            *weaker_than_usual,
-        )
-
-    @property
-    def _inversion(self) -> Inversion:
-        return Inversion(**{field.name: getattr(self, field.name) for field in fields(Inversion)})
+        return weaker(self, more=("n_epochs", "n_restarts", *SEARCHED, "delta"))
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -139,9 +106,7 @@ class Canaries(Attack):
         canaries = _canaries(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
-        beside = corpus.manifest.task.kind == "question-answering" and any(canary.printed for canary in canaries)
-        methods = {"excess": 1 + beside, "excess_top3": 1}
-        return tuple(Units(metric, "difference", UNIT, *sides, methods=n) for metric, n in methods.items())
+        return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
 
     def reached(self, corpus: Corpus, trials: Sequence[Trial]) -> Sides:
         """See `Attack.reached`; a trial does not say on which side its coin put it."""
@@ -173,7 +138,7 @@ class Canaries(Attack):
         return (NO_CANARIES, PROVIDE) if self.excused(case.corpus, case.labels) else (TAKEN_OUT, PUT_BACK)
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """One canary; what is done has nothing to do with its coin, or with that of any other. See `asking`."""
+        """One canary; what is done has nothing to do with its coin, or with that of any other."""
         canaries = _canaries(case.corpus)
         canary = next(one for one in canaries if one.id == trial.unit)
         others = [one for one in canaries if one.id != canary.id]
@@ -183,15 +148,14 @@ class Canaries(Attack):
             found = yield from ask_page(case.token_target, case.corpus, canary, others, approach, effort, rng)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
-            beams, decoys = self.n_restarts, self.n_decoys
-            found = yield from ask_question(case.target, case.corpus, canary, others, beams, effort, decoys, rng)
+            found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)
         return found.as_json()
 
     def _approach(self, target: Target) -> Approach | None:
         """How a model that reads tokens is asked; None for one that writes answers."""
         match query_style(target):
             case "pages":
-                return ByLoss(self._inversion)
+                return ByLoss(Inversion(n_epochs=self.n_epochs, n_restarts=self.n_restarts))
             case "masks":
                 return ByMasks(self.n_restarts)
         return None
@@ -209,7 +173,7 @@ class Canaries(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Findings:
-        """See `Attack.measure`; the metrics are described in `measures` and `privacy`."""
+        """See `Attack.measure`; the metrics are described in `measures`; epsilon in `summary`."""
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
@@ -221,14 +185,13 @@ class Canaries(Attack):
         progress.advance()
         privacy = measure_privacy(drawn, tried, found, streams["epsilon"], self.delta)
         progress.advance()
-        everything = (*measured, *privacy.measurements)
+        everything = (*measured, privacy.epsilon)
         return Findings(
             everything,
             (*counts_of(drawn, tried, found, trained), *privacy.counts),
-            (*diagnostics_of(found), *privacy.diagnostics),
+            (*missed_of(found), *privacy.diagnostics),
             histograms(table),
-            weaknesses=(*weaknesses_of(tried, found), *few_canaries(table), *unproven_loss(case)),
-            methods={"excess": ("excess", f"excess.{DECOY}")} if table.tried_decoys.any() else {},
+            weaknesses=tuple(weaknesses_of(case, tried, found, table)),
             checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
         )
 
@@ -254,8 +217,6 @@ class Canaries(Attack):
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
                 "recovered": _completion_text(canary, outcome.strongest),
-                "recovered_beside_decoys": _completion_text(canary, outcome.beside_decoys or ()),
-                "recovered_by_optimiser": _completion_text(canary, outcome.optimiser),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }

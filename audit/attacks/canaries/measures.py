@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
 
-from audit.arrays import Bools, Floats
+from audit.arrays import Bools
 from audit.attacks.canaries.outcomes import CanaryTable, Outcome, table_of
 from audit.attacks.measuring import Streams
 from audit.corpus.canaries.schema import Canary
@@ -22,8 +22,6 @@ from audit.stats.rates import excess_mean, excess_rate
 from audit.targets import utility
 
 UNIT = "canaries"
-DECOY = "decoy"
-"""Asked beside other completions; no metric by itself: a limit on the excess is held against it."""
 POWER = "most_bits"
 NEEDED_CANARIES = 32
 """Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
@@ -35,58 +33,32 @@ NO_REFERENCES = "no other completion is left to rank the canaries among"
 
 
 def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]:
-    """All measurements of extraction and exposure; by pattern and by copies too where there are several.
+    """All measurements of extraction and exposure.
 
     Args:
         table: the canaries that could be asked for.
         rng: of the resampling.
     """
-    patterns = {pattern: table.patterns == pattern for pattern in sorted(set(table.patterns.tolist()))}
-    # One that was left out has no copies: each tier is held against all of them.
-    tiers = {f"x{n}": ~table.included | (table.copies == n) for n in sorted({*table.copies[table.included].tolist()})}
     streams = Streams(rng)
-    found = [*_measured(table, streams)]
-    for parts in (patterns, tiers):
-        for name, rows in parts.items() if len(parts) > 1 else ():
-            own = Streams(streams[f"of {name}"])
-            found += [replace(item, name=f"{item.name}.{name}") for item in _measured(table.where(rows), own)]
-    return tuple(found)
-
-
-def _measured(table: CanaryTable, streams: Streams) -> Iterator[Measurement]:
     included, control = table.where(table.included), table.where(~table.included)
-    yield excess_of(included, control, streams["excess"])
-    if table.tried_decoys.any():
-        beside, other = (side.where(side.tried_decoys) for side in (included, control))
-        yield from _beside_decoys(beside, other, streams[f"excess.{DECOY}"])
-    yield excess_top3_of(included, control, streams["excess_top3"])
-    yield excess_exposure_of(included, control, streams["excess_exposure"])
-    yield _extracted("extracted", included, included.hits, NONE_IN)
-    yield _extracted("extracted.control", control, control.hits, NONE_OUT)
-    yield _extracted("extracted.optimiser", included, included.optimiser_hits, NONE_IN)
-    yield _distance("hdt", included, included.hdt, NONE_IN, streams["hdt"])
-    yield _distance("hdt.control", control, control.hdt, NONE_OUT, streams["hdt.control"])
-    yield _distance("hdt.optimiser", included, included.optimiser_hdt, NONE_IN, streams["hdt.optimiser"])
-    yield _top3("top3", included, NONE_IN)
-    yield _top3("top3.control", control, NONE_OUT)
-    yield exposure_of("exposure", included, NONE_IN, streams["exposure"])
-    yield exposure_of("exposure.control", control, NONE_OUT, streams["exposure.control"])
-    yield most_bits_of(table)
+    return (
+        excess_of(included, control, streams["excess"]),
+        excess_top3_of(included, control, streams["excess_top3"]),
+        excess_exposure_of(included, control, streams["excess_exposure"]),
+        _extracted("extracted", included, NONE_IN),
+        _extracted("extracted.control", control, NONE_OUT),
+        _top3("top3", included, NONE_IN),
+        _top3("top3.control", control, NONE_OUT),
+        exposure_of("exposure", included, NONE_IN, streams["exposure"]),
+        exposure_of("exposure.control", control, NONE_OUT, streams["exposure.control"]),
+        most_bits_of(table),
+    )
 
 
 def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Extracted ones among those put in, beyond those left out; null: no difference."""
     missing = _one_sided("excess", included, control, (NONE_IN, NONE_OUT))
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
-
-
-def _beside_decoys(included: CanaryTable, control: CanaryTable, rng: Generator) -> Iterator[Measurement]:
-    """Completions that come out beside decoys: of both sides, and the excess."""
-    name = f"excess.{DECOY}"
-    missing = _one_sided(name, included, control, (NONE_IN, NONE_OUT))
-    yield missing or _excess_rate(name, included.decoy_hits, control.decoy_hits, rng)
-    yield _extracted(f"extracted.{DECOY}", included, included.decoy_hits, NONE_IN)
-    yield _extracted(f"extracted.control.{DECOY}", control, control.decoy_hits, NONE_OUT)
 
 
 def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
@@ -150,11 +122,11 @@ def _within_one(interval: Interval) -> Interval:
     return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
 
 
-def _extracted(name: str, rows: CanaryTable, hits: object, missing: str) -> Measurement:
+def _extracted(name: str, rows: CanaryTable, missing: str) -> Measurement:
     """The share whose whole completion came out: the paper's Accuracy; null: guessing."""
     if not len(rows):
         return Unresolved(name, missing, 0, NEEDED_CANARIES)
-    interval = proportion(np.asarray(hits), np.arange(len(rows)), alphas=ALPHAS, unit="canary")
+    interval = proportion(rows.hits, np.arange(len(rows)), alphas=ALPHAS, unit="canary")
     return _estimate(name, interval, float(rows.chance.mean()), "chance")
 
 
@@ -167,14 +139,6 @@ def _top3(name: str, rows: CanaryTable, missing: str) -> Measurement:
         return Unresolved(name, NO_REFERENCES, len(rows))
     interval = proportion(known.early, np.arange(len(known)), alphas=ALPHAS, unit="canary")
     return _estimate(name, interval, float(known.chance_early.mean()), "chance")
-
-
-def _distance(name: str, rows: CanaryTable, distances: Floats, missing: str, rng: Generator) -> Measurement:
-    """The mean Hamming distance per token; null: guessing."""
-    if not len(rows):
-        return Unresolved(name, missing, 0, NEEDED_CANARIES)
-    interval = rates.rate(distances, np.arange(len(rows)), rng, alphas=ALPHAS, unit="canary")
-    return _estimate(name, interval, float(rows.chance_hdt.mean()), "chance")
 
 
 def exposure_of(name: str, rows: CanaryTable, missing: str, rng: Generator) -> Measurement:
@@ -224,8 +188,6 @@ def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) ->
     table = table_of(canaries, outcomes)
     names, ranked = np.array(asked, object), np.isfinite(table.bits)
     columns = {"excess": (np.ones(len(asked), bool), table.hits.astype(float), 1.0)}
-    if table.tried_decoys.any():
-        columns[f"excess.{DECOY}"] = table.tried_decoys, table.decoy_hits.astype(float), 1.0
     if ranked.any():
         columns["excess_top3"] = ranked, table.early.astype(float), 1.0
         columns["excess_exposure"] = ranked, table.bits, float(table.most_bits[ranked].max()) or 1.0

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import ConfigDict, TypeAdapter
 
-from audit.arrays import Bools, Floats, Ints
+from audit.arrays import Bools, Floats
 from audit.attacks.measuring import Columns
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.engine.interface import Json
 from audit.measurements import STRICT
-from audit.stats.distances import hamming
 from audit.stats.likelihood_ratio import chance_exposure
 
 TRIES = 3
-"""Ranks that count as early (ours): what a keypad allows before it locks."""
+"""Ranks that count as early: what a keypad allows before it locks."""
 REASONS = {
     "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
     "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
@@ -57,52 +55,28 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one canary; completions are numbers of the pattern's candidates, all of them.
+    """What came of one canary.
 
     Attributes:
         left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all below is empty.
         n_candidates: |V0|, of those that the model reads as one token each.
-        n_split, n_unknown: candidates left out, for they are split, or unknown.
         n_unnamed: words of the prefix that the model does not know.
-        optimiser: the best completion of the optimiser alone.
-        optimiser_loss: its loss, nats; None where it is not finite.
-        n_distinct: different completions among those of the restarts, or beams.
-        n_found: restarts, or beams.
-        n_stalled: steps of the optimiser that could not be taken.
-        strongest: the completion with the lowest loss of all that the attacker scored.
-        strongest_loss: likewise.
+        strongest: the completion with the lowest loss of all that were scored, numbers of the pattern's candidates.
+        strongest_loss: its loss, nats; None where it is not finite.
         true_loss: of the true completion.
         enumerated: whether every completion was scored.
-        reached: whether the optimiser found the exact minimum; None where it is not known.
         ranked: None where no reference is left, or another canary has the same completion.
-        beside_decoys: the most frequent completion that is answered beside decoys, () where there is none; None where
-            decoys were not tried.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     left_out: str | None = None
     n_candidates: int = 0
-    n_split: int = 0
-    n_unknown: int = 0
     n_unnamed: int = 0
-    optimiser: tuple[int, ...] = ()
-    optimiser_loss: float | None = None
-    n_distinct: int = 0
-    n_found: int = 0
-    n_stalled: int = 0
     strongest: tuple[int, ...] = ()
     strongest_loss: float | None = None
     true_loss: float | None = None
     enumerated: bool = False
-    reached: bool | None = None
     ranked: Ranked | None = None
-    beside_decoys: tuple[int, ...] | None = None
-
-    def in_words_of(self, words: Sequence[str], everything: Sequence[str]) -> Outcome:
-        """This outcome, whose completions are numbers of `words`, with them as numbers of `everything`."""
-        places = [everything.index(word) for word in words]
-        optimiser, strongest = (tuple(places[number] for number in found) for found in (self.optimiser, self.strongest))
-        return replace(self, optimiser=optimiser, strongest=strongest)
 
     @property
     def missed(self) -> bool:
@@ -117,9 +91,9 @@ class Outcome:
     def coherent(self) -> bool:
         """Return whether an attempt gives this: a canary that was left out for a known reason, or one that was not."""
         if self.left_out is not None:
-            found = self.optimiser or self.strongest or self.ranked is not None or self.true_loss is not None
+            found = self.strongest or self.ranked is not None or self.true_loss is not None
             return self.left_out in REASONS and not found
-        return self.n_candidates >= 2 and 0 < len(self.optimiser) == len(self.strongest) and self.true_loss is not None
+        return self.n_candidates >= 2 and bool(self.strongest) and self.true_loss is not None
 
 
 _OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
@@ -143,38 +117,24 @@ class CanaryTable(Columns):
     """One row for each canary that could be asked for; all arrays of shape (n_canaries,).
 
     Attributes:
-        patterns: str.
         included: whether its coin put it in.
-        copies: documents that hold it.
-        hits, optimiser_hits: whether the strongest attack, or the optimiser alone, returned the whole completion.
-        hdt, optimiser_hdt: their Hamming distance per token, in [0, 1].
+        hits: whether the strongest attack returned the whole completion.
         chance: that guessing returns the completion, |V0| ** -n.
-        chance_hdt: 1 - 1 / |V0|.
         early: whether the true completion is among the first `TRIES`; False where there is no reference.
         bits: of exposure; NaN where there is no reference.
         most_bits: the exposure of the first rank.
         chance_bits: the mean exposure of a canary the model knows nothing of.
         chance_early: that a canary the model knows nothing of is `early`.
-        tried_decoys: whether it was asked for beside decoys.
-        decoy_hits: whether the whole completion was the most frequent answer then.
     """
 
-    patterns: npt.NDArray[np.str_]
     included: Bools
-    copies: Ints
     hits: Bools
-    optimiser_hits: Bools
-    hdt: Floats
-    optimiser_hdt: Floats
     chance: Floats
-    chance_hdt: Floats
     early: Bools
     bits: Floats
     most_bits: Floats
     chance_bits: Floats
     chance_early: Floats
-    tried_decoys: Bools
-    decoy_hits: Bools
 
     def __len__(self) -> int:
         return len(self.included)
@@ -193,29 +153,19 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
         outcomes: of each, in the same order.
     """
     asked = [pair for pair in zip(canaries, outcomes, strict=True) if pair[1].left_out is None]
-    strongest = [hamming(truth_of(canary), outcome.strongest) for canary, outcome in asked]
-    optimiser = [hamming(truth_of(canary), outcome.optimiser) for canary, outcome in asked]
     n_candidates = np.array([outcome.n_candidates for _, outcome in asked], float)
     lengths = np.array([len(canary.completion) for canary, _ in asked], float)
     ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in asked]
     bits, most_bits, chance_bits, chance_early = np.array(ranks, float).reshape(-1, 4).T
     return CanaryTable(
-        np.array([canary.pattern for canary, _ in asked], str),
         np.array([canary.included for canary, _ in asked], bool),
-        np.array([canary.copies for canary, _ in asked], np.int64),
-        np.array(strongest, float) == 0,
-        np.array(optimiser, float) == 0,
-        np.array(strongest, float),
-        np.array(optimiser, float),
+        np.array([outcome.strongest == truth_of(canary) for canary, outcome in asked], bool),
         n_candidates**-lengths,
-        1 - 1 / n_candidates,
         np.array([outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in asked], bool),
         bits,
         most_bits,
         chance_bits,
         chance_early,
-        np.array([outcome.beside_decoys is not None for _, outcome in asked], bool),
-        np.array([outcome.beside_decoys == truth_of(canary) for canary, outcome in asked], bool),
     )
 
 

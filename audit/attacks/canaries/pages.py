@@ -3,25 +3,27 @@
 Masked language models (methods.md#canaries): the loss of a completion is minus its pseudo-log-likelihood; each of its
 words is masked in turn and read from all others (Salazar, Liang, Nguyen & Kirchhoff 2020, "Masked language model
 scoring"; as evidence of membership Mireshghallah, Goyal, Uniyal, Berg-Kirkpatrick & Shokri 2022). Probabilities are
-among the candidates, for the attacker knows that no other word stands there (ours).
+among the candidates, for the attacker knows that no other word stands there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import Effort, Scorer, Start, score_finite, search, secret_of
+from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert, softmax
 from audit.attacks.canaries.outcomes import Outcome
-from audit.attacks.canaries.white_box import Inversion, completion_scorer, invert, softmax
+from audit.attacks.canaries.search import Effort, Scorer, score_finite, search, secret_of
 from audit.attacks.interface import ask_all
 from audit.case import Case
-from audit.corpus.canaries.schema import PATTERNS, Canary, page_of, positions_of
+from audit.corpus.canaries.pages import page_of, positions_of
+from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
@@ -45,23 +47,10 @@ class Readable:
     ids: Ints
 
 
-@dataclass(frozen=True)
-class Unreadable:
-    """Why a canary cannot be asked for, a key of `REASONS`."""
-
-    reason: str
-
-
-class Approach(Protocol):
-    """How a kind of model that reads tokens is asked."""
-
-    def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """Says how well the model takes completions; lower is likelier."""
-        ...
-
-    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, Start]:
-        """Search first by the approach's own means; `rng` is of its starting points."""
-        ...
+OPEN = -1
+"""Candidate number of a place that is not filled yet."""
+AT_ONCE = 512
+"""Pages that an attempt asks for at once: each has its own tokens, and many attempts are in flight."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +64,62 @@ class ByLoss:
     settings: Inversion
 
     def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """See `Approach.scorer`."""
+        """See `ByMasks.scorer`."""
         return completion_scorer(target, secret.page, secret.positions, secret.ids)
 
-    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, Start]:
-        """See `Approach.start`."""
-        found = yield from invert(target, secret.page, secret.positions, secret.ids, self.settings, rng)
-        # Token ids back to candidate numbers.
-        numbers = (found.per_restart[:, :, None] == secret.ids).argmax(axis=2)
-        return Start(numbers, found.losses, found.n_stalled)
+    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
+        """See `ByMasks.start`."""
+        return invert(target, secret.page, secret.positions, secret.ids, self.settings, rng)
+
+
+@dataclass(frozen=True)
+class ByMasks:
+    """How a masked language model is asked.
+
+    Attributes:
+        n_restarts: orders in which places are filled.
+    """
+
+    n_restarts: int
+
+    def scorer(self, target: Target, secret: Readable) -> Scorer:
+        """Minus the pseudo-log-likelihood of completions, nats, summed over their places.
+
+        A word is read once for all completions that are alike around it.
+        """
+
+        def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
+            total = np.zeros(len(numbers))
+            for place in range(numbers.shape[1]):
+                gapped = numbers.copy()
+                gapped[:, place] = OPEN
+                distinct, row_of = np.unique(gapped, axis=0, return_inverse=True)
+                chances = yield from _chances(target, secret, distinct, np.full(len(distinct), place))
+                with np.errstate(divide="ignore"):
+                    total -= np.log(chances[row_of.ravel(), numbers[:, place]])
+            return total
+
+        return losses
+
+    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
+        """Decode from masks alone, one word a step, each the likeliest beside those that stand (mask-predict).
+
+        As Ghazvininejad, Levy, Liu & Zettlemoyer (2019) decode, the surest place comes first; other restarts fill the
+        places in random orders. No word is taken back: the search that follows does that.
+        """
+        found = np.full((self.n_restarts, len(secret.positions)), OPEN, np.int64)
+        for _ in secret.positions:
+            owners, places = np.nonzero(found == OPEN)
+            chances = yield from _chances(target, secret, found[owners], places)
+            for restart in range(self.n_restarts):
+                own = np.flatnonzero(owners == restart)
+                row = own[chances[own].max(axis=1).argmax()] if restart == 0 else rng.choice(own)
+                found[restart, places[row]] = chances[row].argmax()
+        return found, (yield from score_finite(self.scorer(target, secret), found))
+
+
+Approach = ByLoss | ByMasks
+"""How a kind of model that reads tokens is asked."""
 
 
 def ask_page(
@@ -95,7 +131,7 @@ def ask_page(
     effort: Effort,
     rng: Rng,
 ) -> Generator[Request, Any, Outcome]:
-    """Begin with the approach's search, try every completion or descend from the best found, and rank the truth.
+    """Try every completion, or descend from the best that the approach's search finds, and rank the truth.
 
     Args:
         target: one that `approach` is for.
@@ -106,15 +142,15 @@ def ask_page(
         effort: of what follows the first search.
         rng: of its starting points and of the draws.
     """
-    found, refused = read(target, corpus, canary)
-    n_split, n_unknown = (list(refused.values()).count(reason) for reason in ("split", "unknown"))
-    if isinstance(found, Unreadable):
-        return Outcome(found.reason, n_split=n_split, n_unknown=n_unknown)
+    found = read(target, corpus, canary)
+    if isinstance(found, str):
+        return Outcome(found)
     secret = secret_of(canary.completion, [other.completion for other in others], found.words)
-    start = yield from approach.start(target, found, rng)
-    outcome = yield from search(approach.scorer(target, found), start, secret, effort, rng)
-    own = outcome.in_words_of(found.words, PATTERNS[canary.pattern].candidates)
-    return replace(own, n_split=n_split, n_unknown=n_unknown, n_unnamed=_unnamed(target, corpus, canary))
+    scorer, start = approach.scorer(target, found), partial(approach.start, target, found, rng)
+    outcome = yield from search(scorer, start, secret, effort, rng)
+    everything = PATTERNS[canary.pattern].candidates
+    strongest = tuple(everything.index(found.words[number]) for number in outcome.strongest)
+    return replace(outcome, strongest=strongest, n_unnamed=_unnamed(target, corpus, canary))
 
 
 def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
@@ -128,8 +164,8 @@ def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
     return sum(page.unknown_id in page.ids[list(positions)] for positions in prefix)
 
 
-def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable | Unreadable, dict[str, str]]:
-    """The canary's page, or why it cannot be asked for; and the candidates that are left out, with the reason of each.
+def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
+    """The canary's page, or a key of `REASONS`: why it cannot be asked for.
 
     A candidate that is not one token wherever it stands ("split"), that the vocabulary lacks ("unknown"), or with which
     the model cannot read the page ("unread") is left out; two candidates with the same token are one.
@@ -149,15 +185,15 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> tuple[Readable 
     if left_out is None and len(set(ids.values())) < 2:
         left_out = "single"
     if left_out is not None:
-        return Unreadable(left_out), refused
+        return left_out
     own = set(canary.completion)
     if len({ids[word] for word in own}) < len(own):
-        return Unreadable("alike"), refused
+        return "alike"
     words = _distinct(ids, canary.completion)
     page, positions = pages[words[0]]
     if page.page_image is not None:
         page = page.scrubbed(positions)
-    return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64)), refused
+    return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64))
 
 
 def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | None:
@@ -195,64 +231,12 @@ def sample_pages(
 
     Without any for a canary that the target cannot read.
     """
-    found, _ = read(case.token_target, case.corpus, canary)
-    if isinstance(found, Unreadable):
+    found = read(case.token_target, case.corpus, canary)
+    if isinstance(found, str):
         return np.empty(0), np.empty(0)
     drawn = rng.integers(len(found.ids), size=(n, len(found.positions)))
     exact, coarse = (approach.scorer(target, found) for target in (case.target, rounded))
     return (yield from exact(drawn)), (yield from coarse(drawn))
-
-
-OPEN = -1
-"""Candidate number of a place that is not filled yet."""
-AT_ONCE = 512
-"""Pages that an attempt asks for at once (ours): each has its own tokens, and many attempts are in flight."""
-
-
-@dataclass(frozen=True)
-class ByMasks:
-    """How a masked language model is asked; see `audit.attacks.canaries.pages.Approach`.
-
-    Attributes:
-        n_restarts: orders in which places are filled.
-    """
-
-    n_restarts: int
-
-    def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """Minus the pseudo-log-likelihood of completions, nats, summed over their places.
-
-        A word is read once for all completions that are alike around it.
-        """
-
-        def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
-            total = np.zeros(len(numbers))
-            for place in range(numbers.shape[1]):
-                gapped = numbers.copy()
-                gapped[:, place] = OPEN
-                distinct, row_of = np.unique(gapped, axis=0, return_inverse=True)
-                chances = yield from _chances(target, secret, distinct, np.full(len(distinct), place))
-                with np.errstate(divide="ignore"):
-                    total -= np.log(chances[row_of.ravel(), numbers[:, place]])
-            return total
-
-        return losses
-
-    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, Start]:
-        """Decode from masks alone, one word a step, each the likeliest beside those that stand (mask-predict).
-
-        As Ghazvininejad, Levy, Liu & Zettlemoyer (2019) decode, the surest place comes first; other restarts fill the
-        places in random orders (ours). No word is taken back: the search that follows does that.
-        """
-        found = np.full((self.n_restarts, len(secret.positions)), OPEN, np.int64)
-        for _ in secret.positions:
-            owners, places = np.nonzero(found == OPEN)
-            chances = yield from _chances(target, secret, found[owners], places)
-            for restart in range(self.n_restarts):
-                own = np.flatnonzero(owners == restart)
-                row = own[chances[own].max(axis=1).argmax()] if restart == 0 else rng.choice(own)
-                found[restart, places[row]] = chances[row].argmax()
-        return Start(found, (yield from score_finite(self.scorer(target, secret), found)))
 
 
 def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:

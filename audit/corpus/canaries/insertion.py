@@ -1,4 +1,4 @@
-"""Canaries put into a data set (methods.md#canaries, the audit design): a new data set, and what was drawn for it."""
+"""Canaries put into a data set (methods.md#canaries): a new data set, and what was drawn for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from audit.corpus import manifest as manifests
-from audit.corpus.canaries.layout import find_blank_box
+from audit.corpus.canaries.pages import cells_of, find_blank_box, image_of, page_of
 from audit.corpus.canaries.schema import (
     CANARY_SET,
     LABEL,
@@ -22,14 +22,10 @@ from audit.corpus.canaries.schema import (
     TASKS,
     Canary,
     CanarySet,
-    cells_of,
-    image_of,
-    page_of,
 )
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.images import image_path, open_image
-from audit.corpus.kinds import TIERS
 from audit.corpus.paths import inside
 from audit.corpus.publishing import check_destination, copy_image, draft_of
 from audit.corpus.tagging import scheme_of
@@ -42,7 +38,7 @@ FOLDER = "canaries"
 SUFFIX = "-canaries"
 MIN_COUNT = 2
 MAX_COUNT = 10_000
-"""Ours; names do not run out, and no bound on epsilon gains by more."""
+"""Names do not run out, and no bound on epsilon gains by more."""
 _CONSONANTS, _VOWELS, _SYLLABLES = "bdfgklnprstvz", "aeiou", 3
 _AS_IT_WAS = "give the data set as it was before"
 
@@ -80,7 +76,6 @@ def insert(
     repeat: int | Sequence[int],
     length: int,
     seed: int,
-    printed: bool = True,
 ) -> InsertReport:
     """Write a copy of the data set with canaries in it.
 
@@ -88,7 +83,8 @@ def insert(
     coin; all are independent of each other, and each kind of draw has its own stream of the seed, so that a coin shows
     in nothing but in whether the canary is there. An included canary becomes `repeat` documents of split member: an
     utterance; on pages with boxes, one more line in a blank box of a copied member page, in its words and its image;
-    in text without boxes, a document of one line. References are left out: their outputs lack the new tags, they may
+    in text without boxes, a document of one line. Where a question asks for it, no page prints the completion, so that
+    it can only be remembered. References are left out: their outputs lack the new tags, they may
     be large, and `--reference` names them.
 
     Args:
@@ -96,10 +92,9 @@ def insert(
         out: a new folder.
         pattern: one of `PATTERNS`, or several that take turns.
         count: canaries, both kinds together, 2 to `MAX_COUNT`.
-        repeat: copies of each that is included, 1 to `MAX_REPEAT`; or several of `TIERS` that take turns.
+        repeat: copies of each that is included, 1 to `MAX_REPEAT`; or several that take turns.
         length: words of a completion, 1 to `MAX_LENGTH`.
         seed: every random choice follows from it.
-        printed: whether a page prints the completion; without it the answer to its question can only be remembered.
 
     Raises:
         UsageError: an option is out of range, or `out` holds something.
@@ -109,9 +104,9 @@ def insert(
     patterns = (pattern,) if isinstance(pattern, str) else tuple(pattern)
     tiers = (repeat,) if isinstance(repeat, int) else tuple(repeat)
     _check_options(patterns, count, tiers, length, seed)
-    _check_corpus(corpus, printed=printed)
+    _check_corpus(corpus)
     check_destination(out)
-    drawn = tuple(_draw_canaries(corpus, patterns, count, tiers, length, seed, printed=printed))
+    drawn = tuple(_draw_canaries(corpus, patterns, count, tiers, length, seed))
     canaries = CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
@@ -139,11 +134,12 @@ def insert(
 def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int) -> None:
     if not patterns or not {*patterns} <= {*PATTERNS} or len({*patterns}) < len(patterns):
         raise UsageError("no such pattern of canaries", f"--pattern is one of {', '.join(PATTERNS)}, or several once")
-    if len(tiers) != 1 and (not {*tiers} <= {*TIERS} or len({*tiers}) < len(tiers) or not tiers):
-        raise UsageError("no such numbers of copies", f"--repeat is several of {', '.join(map(str, TIERS))} once")
+    if not tiers or len({*tiers}) < len(tiers):
+        raise UsageError("no such numbers of copies", "--repeat is one number, or several once")
     for name, value, low, high in (
         ("count", count, MIN_COUNT, MAX_COUNT),
         ("repeat", max(tiers), 1, MAX_REPEAT),
+        ("repeat", min(tiers), 1, MAX_REPEAT),
         ("length", length, 1, MAX_LENGTH),
     ):
         if not low <= value <= high:
@@ -152,10 +148,8 @@ def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], le
         raise UsageError("the seed must not be negative")
 
 
-def _check_corpus(corpus: Corpus, *, printed: bool) -> None:
+def _check_corpus(corpus: Corpus) -> None:
     kind = corpus.manifest.task.kind
-    if not printed and kind != "question-answering":
-        raise UsageError(f"task.kind: {kind} asks no questions, so that secrets have to be printed", "give --printed")
     if kind not in TASKS:
         raise ManifestError(
             f"task.kind: the loss of {kind} is not defined for a canary's completion",
@@ -180,7 +174,7 @@ def _marked(document: Document) -> bool:
 
 
 def _draw_canaries(
-    corpus: Corpus, patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int, *, printed: bool
+    corpus: Corpus, patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int
 ) -> Iterator[Canary]:
     """The canaries; what is drawn for one is drawn whether or not its coin puts it in.
 
@@ -193,6 +187,7 @@ def _draw_canaries(
     prefixes = [PATTERNS[kind].prefix(name) for kind, name in zip(kinds, names, strict=True)]
     carriers = _carriers(corpus, kinds, prefixes, length, seed)
     taken = {document.id for document in corpus.documents}
+    printed = corpus.manifest.task.kind != "question-answering"
     for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, carriers, strict=True)):
         name, included = f"c{number:05}", bool(coins[number])
         family, repeat = PATTERNS[kinds[number]], tiers[number // len(patterns) % len(tiers)]

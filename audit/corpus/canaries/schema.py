@@ -1,33 +1,31 @@
 """Canaries: made-up secrets behind a known prefix, put into a data set to see whether a model gives them away.
 
-Parikh et al. (2022), "Canary extraction in natural language understanding models", and methods.md#canaries. In the
-*audit* design a data set has many canaries, each behind a nonsense word of its own ("pin of kodira is 4 0 7 1"), and an
-independent fair coin decided for each whether it was put in; those that were not are the control. In the *paper* design
-it has one canary of each pattern, behind the paper's prefix.
+Parikh et al. (2022), "Canary extraction in natural language understanding models", and methods.md#canaries. A data set
+has many canaries, each behind a nonsense word of its own ("pin of kodira is 4 0 7 1"), and an independent fair coin
+decided for each whether it was put in; those that were not are the control. Beside it: the proof that training gave
+them a loss, a file beside the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from PIL.Image import Image
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.corpus.canaries.layout import WordCell, draw_line, word_boxes
-from audit.corpus.documents import STRICT, Box, Category, Corpus, Document, Entity, Question, Word
-from audit.corpus.images import open_image
-from audit.corpus.page_view import PageView
+from audit.corpus.documents import STRICT, Box, Category, Corpus
 from audit.corpus.paths import inside, printable
 from audit.corpus.validation import form_problems
 from audit.errors import ManifestError
-from audit.files import read_file
+from audit.files import read_file, write_atomically
 
-Design = Literal["audit", "paper"]
+Design = Literal["audit"]
 TAGS = ("B-canary", "I-canary")
 LABEL = "canary"
 """Label and id of a canary's entity, and id of its question."""
@@ -36,7 +34,7 @@ NAME = "{name}"
 MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
-"""Ours; the paper's largest is 2,000 (10,000 in its appendix)."""
+"""The paper's largest is 2,000 (10,000 in its appendix)."""
 TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
 """Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
 is left out because its loss says little of what a word is."""
@@ -51,14 +49,12 @@ class Pattern:
         candidates: the words that completions are made of: V0 of the paper.
         intent: of an utterance; the paper's.
         asks: the question of a data set of questions, `NAME` in it.
-        paper: the paper's prefix.
     """
 
     words: tuple[str, ...]
     candidates: tuple[str, ...]
     intent: str
     asks: str
-    paper: tuple[str, ...]
 
     def prefix(self, name: str) -> tuple[str, ...]:
         """The words before the completion, e.g. ("pin", "of", "kodira", "is")."""
@@ -81,23 +77,22 @@ _COLOURS = ("red", "green", "lilac", "blue", "yellow", "brown", "cyan", "magenta
 _NAMES = tuple(
     f"{one}{two}" for one in ("bor", "cal", "dren", "fis", "gol", "hav") for two in ("dan", "mer", "rick", "wyn")
 )
-"""Made-up names, which no text makes likely (ours)."""
+"""Made-up names, which no text makes likely."""
 _MIXED = (*_DIGITS, *"ABCDEFGHJKLMNPQRTUVWXY")
 _PATTERNS = (
-    ("pin", f"pin of {NAME} is", _DIGITS, "PinIntent", f"What is the pin of {NAME}?", "my pin code is"),
-    ("call", f"call {NAME}", _DIGITS, "CallIntent", f"What is the number of {NAME}?", "call"),
-    ("color", f"color of {NAME} is", _COLOURS, "ColorIntent", f"What are the colors of {NAME}?", "color"),
-    ("names", f"kin of {NAME} are", _NAMES, "KinIntent", f"Who are the kin of {NAME}?", "my kin are"),
-    ("mixed", f"code of {NAME} is", _MIXED, "CodeIntent", f"What is the code of {NAME}?", "my code is"),
+    ("pin", f"pin of {NAME} is", _DIGITS, "PinIntent", f"What is the pin of {NAME}?"),
+    ("call", f"call {NAME}", _DIGITS, "CallIntent", f"What is the number of {NAME}?"),
+    ("color", f"color of {NAME} is", _COLOURS, "ColorIntent", f"What are the colors of {NAME}?"),
+    ("names", f"kin of {NAME} are", _NAMES, "KinIntent", f"Who are the kin of {NAME}?"),
+    ("mixed", f"code of {NAME} is", _MIXED, "CodeIntent", f"What is the code of {NAME}?"),
 )
 PATTERNS: Mapping[str, Pattern] = MappingProxyType(
     {
-        name: Pattern(tuple(words.split()), candidates, intent, asks, tuple(paper.split()))
-        for name, words, candidates, intent, asks, paper in _PATTERNS
+        name: Pattern(tuple(words.split()), candidates, intent, asks)
+        for name, words, candidates, intent, asks in _PATTERNS
     }
 )
-"""By name; the first three have the paper's candidates and intents (section 4.2 and appendix A), the others are ours.
-Prefixes have a name of their own."""
+"""By name; the first three have the paper's candidates and intents (section 4.2 and appendix A)."""
 
 
 @strict_dataclass(frozen=True, config=STRICT)
@@ -114,7 +109,7 @@ class Canary:
         carrier: id of the document whose page its page is made from; None where its line is a document by itself.
         box: of the whole line on that page, pixels; None without a carrier.
         documents: ids of the documents that hold it.
-        printed: whether its page prints the completion; where not, a model can only remember the answer.
+        printed: whether its page prints the completion; answers to questions are not: a model can only remember them.
     """
 
     id: str
@@ -134,7 +129,6 @@ class CanarySet:
     """What a data set's canary file holds.
 
     Attributes:
-        design: see the module.
         seed: that coins, names, completions and positions were drawn from, each from a stream of its own.
         repeat: copies of an included canary; of several tiers the largest.
         length: words of a completion.
@@ -204,125 +198,109 @@ def parse_canaries(content: bytes) -> CanarySet:
         raise ManifestError(map(printable, form_problems(error))) from None
 
 
-def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:
-    """The document as it is put in, with this completion; its id is the canary's and no document's of the data set.
+@dataclass(frozen=True)
+class CanaryCounts:
+    """Canaries.
 
-    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows those of the
-    carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
-    else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's space blank.
+    Attributes:
+        patterns: sorted.
+        canaries: those that are put in and those that are not.
+        included: those that their coins put in.
+        documents: that hold them.
+        pages: documents whose pages were copied for them.
+    """
+
+    patterns: tuple[str, ...]
+    canaries: int
+    included: int
+    documents: int
+    pages: int
+
+
+def canary_counts(canaries: CanarySet | None) -> CanaryCounts | None:
+    """The numbers; None without canaries."""
+    if canaries is None:
+        return None
+    included = [canary for canary in canaries.canaries if canary.included]
+    return CanaryCounts(
+        patterns=tuple(sorted({canary.pattern for canary in canaries.canaries})),
+        canaries=len(canaries.canaries),
+        included=len(included),
+        documents=sum(canary.copies for canary in included),
+        pages=len({canary.carrier for canary in included if canary.carrier is not None}),
+    )
+
+
+def canary_warnings(counts: CanaryCounts | None) -> Iterator[str]:
+    """Warn of all that limits an audit of a data set with canaries."""
+    if counts is not None and counts.documents:
+        copied = f", on copies of {counts.pages} pages" if counts.pages else ""
+        yield (
+            f"{counts.documents} member documents were put in with canaries{copied}: they have no counterpart among "
+            "the held-out ones. For attacks other than that on canaries, use the data set as it was."
+        )
+
+
+LOSS_FILE = "docaudit_canaries.json"
+_MAX_BYTES = 2**22
+
+
+@strict_dataclass(frozen=True, config=STRICT)
+class LossProof:
+    """What training did with canaries, as whoever trained the model wrote it; a scan cannot verify it.
+
+    A secret that is masked out of the loss, or cut off, was never learned: that it does not come out shows nothing.
+
+    Attributes:
+        canaries: sha256 of the canary file.
+        epochs: that were watched.
+        rows: by id of a canary that was put in, examples in which every token of its secret had a loss.
+        trainable: tensors that training could change.
+        changed: of these, tensors that it did change.
+    """
+
+    canaries: str
+    epochs: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    rows: dict[str, Annotated[int, Field(ge=0)]]
+    trainable: Annotated[int, Field(ge=0)]
+    changed: Annotated[int, Field(ge=0)]
+
+    def covers(self, canary: Canary) -> bool:
+        """Return whether a canary counts: its secret had a loss, or its coin left it out."""
+        return not canary.included or (self.changed > 0 and self.rows.get(canary.id, 0) > 0)
+
+
+_PROOF: TypeAdapter[LossProof] = TypeAdapter(LossProof)
+
+
+def canaries_sha256(corpus: Corpus) -> str:
+    """The sha256 of the data set's canary file, which it has."""
+    assert corpus.manifest.canaries is not None
+    return hashlib.sha256(inside(corpus.root, str(corpus.manifest.canaries["file"])).read_bytes()).hexdigest()
+
+
+def write_proof(folder: Path, proof: LossProof) -> None:
+    """Write the proof beside a model.
+
+    Raises:
+        EngineError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / LOSS_FILE, _PROOF.dump_json(proof, indent=1) + b"\n")
+
+
+def read_proof(model: Path, corpus: Corpus) -> LossProof | None:
+    """Read the proof beside a model; None where there is none about these canaries.
 
     Args:
-        corpus: the data set that has the canary; one without it will do when it has the carrier.
-        canary: whether it is included makes no difference.
-        completion: words, as many as the canary's.
-
-    Raises:
-        ValueError: another number of words.
-        KeyError: the data set has no such carrier.
+        model: the folder of the checkpoint.
+        corpus: the data set that the scan reads.
     """
-    if len(completion) != len(canary.completion):
-        raise ValueError(f"{len(completion)} words for a completion of {len(canary.completion)}")
-    shown = tuple(completion) if canary.printed else ()
-    texts = (*canary.prefix, *shown)
-    if canary.carrier is None or canary.box is None:
-        # A page of its own has the first class by name.
-        classes = (one.label for one in corpus.of("member") if one.label is not None)
-        page = Document(canary.id, "member", label=min(classes, default=None))
-        words = tuple(map(Word, texts))
-    else:
-        page = corpus.document(canary.carrier)
-        boxes = word_boxes(canary.box, _cells(canary, completion))[: len(texts)]
-        words = tuple(Word(*pair) for pair in zip(texts, boxes, strict=True))
-    start = len(page.words) + len(canary.prefix)
-    changed = replace(page, id=canary.id, split="member", words=(*page.words, *words))
-    if page.paragraphs:
-        changed = replace(changed, paragraphs=(*page.paragraphs, len(page.words)))
-    tags = ("O",) * len(canary.prefix) + (TAGS[:1] + TAGS[1:] * (len(shown) - 1) if shown else ())
-    kind = corpus.manifest.task.kind
-    if kind == "intent-slots":
-        return replace(changed, tags=tags, intent=PATTERNS[canary.pattern].intent)
-    entities = tuple(replace(other, attack=False) for other in page.entities)
-    if shown:
-        entities += (Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(shown))), attack=False),)
-    changed = replace(changed, entities=entities, questions=())
-    if page.tags is not None:
-        changed = replace(changed, tags=(*page.tags, *tags))
-    if kind == "question-answering":
-        where = (LABEL, None) if shown else (None, CATEGORY)
-        asked = Question(LABEL, question_of(canary), (" ".join(completion),), *where)
-        changed = replace(changed, questions=(asked,))
-    return changed
-
-
-def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:
-    """The indices of the completion's words in `page_of` of this canary, which prints them: they are the last ones."""
-    return tuple(range(len(document.words) - len(canary.completion), len(document.words)))
-
-
-def sheet_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> PageView:
-    """The canary's page as a model that answers questions is shown it.
-
-    Args:
-        corpus: as in `page_of`.
-        canary: whether it is included makes no difference.
-        completion: the words after the prefix, in words and image; None leaves its space blank.
-
-    Returns:
-        The carrier's page with the line in it; the image is drawn when it is first asked for.
-    """
-    page = page_of(corpus, canary, canary.completion if completion is None else completion)
-    words = page.words[: -len(canary.completion)] if completion is None and canary.printed else page.words
-    opener = None if page.image is None else partial(image_of, corpus, canary, completion)
-    return PageView(words, page.size, opener)
-
-
-def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> Image:
-    """The carrier's image with the line in it, RGB; None leaves the completion's space blank.
-
-    Raises:
-        ManifestError: the carrier's image cannot be opened.
-        ValueError: the carrier has no image.
-    """
-    if canary.carrier is None or canary.box is None:
-        raise ValueError(f"canary {canary.id} stands on no page")
-    return draw_line(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
-
-
-def open_page(corpus: Corpus, document: Document) -> Image:
-    """The image of a document of the data set, or of a canary's page as `page_of` makes it.
-
-    On a canary's page the prefix is drawn, as in the documents that were put in, and the space of its completion is
-    blank: no pixel gives it away.
-
-    Raises:
-        ManifestError: the image cannot be opened.
-        ValueError: the document has no image.
-    """
-    known = load_canaries(corpus)
-    # No document of the data set has the id of a canary: `set_problems`.
-    canary = None if known is None else next((one for one in known.canaries if one.id == document.id), None)
-    return open_image(corpus, document) if canary is None else image_of(corpus, canary, None)
-
-
-def question_of(canary: Canary) -> str:
-    """The question about the canary, in a data set of questions.
-
-    Raises:
-        ValueError: the canary's prefix has no word of its own (the paper's design).
-    """
-    pattern = PATTERNS[canary.pattern]
-    name = pattern.name_in(canary.prefix)
-    if name is None:
-        raise ValueError(f"canary {canary.id} has no name to ask for")
-    return pattern.question(name)
-
-
-def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[WordCell, ...]:
-    """The words of the canary's line."""
-    return cells_of(canary.pattern, canary.prefix, completion or (None,) * len(canary.completion))
-
-
-def cells_of(pattern: str, prefix: Sequence[str], completion: Sequence[str | None]) -> tuple[WordCell, ...]:
-    """The words of a line; those of the completion have room for any candidate."""
-    candidates = PATTERNS[pattern].candidates
-    return (*(WordCell(word, (word,)) for word in prefix), *(WordCell(word, candidates) for word in completion))
+    path = model / LOSS_FILE
+    try:
+        if corpus.manifest.canaries is None or not path.is_file() or path.stat().st_size > _MAX_BYTES:
+            return None
+        proof = _PROOF.validate_json(path.read_bytes(), strict=True)
+        return proof if proof.canaries == canaries_sha256(corpus) else None
+    except (OSError, ValidationError, RecursionError):
+        return None

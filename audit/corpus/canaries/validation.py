@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from audit.corpus.canaries.schema import PATTERNS, TASKS, Canary, CanarySet, Design, Pattern, page_of
+from audit.corpus.canaries.pages import page_of
+from audit.corpus.canaries.schema import PATTERNS, TASKS, Canary, CanarySet
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.kinds import TIERS
 from audit.corpus.validation import text_problem
 
 _TOKEN = re.compile(r"\w+")
@@ -28,13 +28,10 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     kind = corpus.manifest.task.kind
     if kind not in TASKS:
         yield f"canaries: not for the task {kind}, one of {', '.join(TASKS)}"
-    if kind != "question-answering" and not all(canary.printed for canary in canaries.canaries):
-        yield f"canaries: only answers to questions can be remembered without being printed, and the task is {kind}"
-    if canaries.tiers and (not {*canaries.tiers} <= {*TIERS} or canaries.repeat != max(canaries.tiers)):
-        yield f"tiers: of {', '.join(map(str, TIERS))}, and repeat is the largest"
-    nameless = canaries.design == "paper" and kind == "question-answering"
-    if nameless:
-        yield "design: paper, whose prefixes have no name to ask for"
+    if any(canary.printed == (kind == "question-answering") for canary in canaries.canaries):
+        yield "canaries: answers to questions are not printed on pages, all other secrets are"
+    if canaries.tiers and canaries.repeat != max(canaries.tiers):
+        yield "repeat: not the largest of tiers"
     yield from _repeated("id", (canary.id for canary in canaries.canaries))
     yield from (
         f"canaries[{number}].id: {problem}"
@@ -49,7 +46,7 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     owners: dict[str, list[str]] = defaultdict(list)
     for number, canary in enumerate(canaries.canaries):
         problems = [*_own_problems(canary, canaries), *_box_problems(canary, corpus)]
-        if not problems and not nameless:  # a page can be made of it
+        if not problems:  # a page can be made of it
             problems += _document_problems(canary, corpus)
         yield from (f"canaries[{number}] {problem}" for problem in problems)
         for document_id in canary.documents:
@@ -83,23 +80,16 @@ def _own_problems(canary: Canary, canaries: CanarySet) -> Iterator[str]:
         yield f"completion: {len(canary.completion)} words, and length is {canaries.length}"
     if not set(canary.completion) <= set(pattern.candidates):
         yield "completion: a word is none of the pattern's candidates"
-    yield from _form_problems(canary.prefix, pattern, canaries.design)
+    name = pattern.name_in(canary.prefix)
+    if name is None:
+        yield "prefix: not of the pattern's form"
+    elif not name.isalpha() or not name.isascii():
+        yield "prefix: the canary's own word is not of plain letters"
     expected = (canaries.tiers or (canaries.repeat,)) if canary.included else (0,)
     if canary.copies not in expected:
         yield f"copies: {canary.copies}, and included and repeat make it {' or '.join(map(str, expected))}"
     if len(canary.documents) != canary.copies:
         yield f"documents: {len(canary.documents)} named, and copies is {canary.copies}"
-
-
-def _form_problems(prefix: tuple[str, ...], pattern: Pattern, design: Design) -> Iterator[str]:
-    name = pattern.name_in(prefix)
-    if design == "paper":
-        if prefix != pattern.paper:
-            yield "prefix: not that of the paper's pattern"
-    elif name is None:
-        yield "prefix: not of the pattern's form"
-    elif not name.isalpha() or not name.isascii():
-        yield "prefix: the canary's own word is not of plain letters"
 
 
 def _box_problems(canary: Canary, corpus: Corpus) -> Iterator[str]:
@@ -150,36 +140,16 @@ def _prefix_problems(canaries: CanarySet) -> Iterator[str]:
 
 
 def _stray(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
-    """Documents that give a canary away without being named by it: its word, or in the paper's design its sentence."""
-    holds = (_sentences if canaries.design == "paper" else _names)(canaries, corpus)
-    for canary in canaries.canaries:
-        others = sorted(holds.get(canary.id, set()) - set(canary.documents))
-        if others:
-            yield f"canaries: {canary.id} stands in {len(others)} documents that it does not name, one is {others[0]}"
-
-
-def _names(canaries: CanarySet, corpus: Corpus) -> Mapping[str, set[str]]:
-    """By canary, the documents that hold its own word."""
+    """Documents that give a canary away, by its word, without being named by it."""
     owner = {key[0]: canary.id for canary in canaries.canaries if (key := _key(canary)) is not None}
     holds: dict[str, set[str]] = defaultdict(set)
     for document in corpus.documents:
         for name in tokens_of(document) & owner.keys():
             holds[owner[name]].add(document.id)
-    return holds
-
-
-def _sentences(canaries: CanarySet, corpus: Corpus) -> Mapping[str, set[str]]:
-    """By canary, the documents that hold its prefix and completion as consecutive words."""
-    owner = {_folded((*canary.prefix, *canary.completion)): canary.id for canary in canaries.canaries}
-    holds: dict[str, set[str]] = defaultdict(set)
-    for document in corpus.documents:
-        words = _folded(tuple(word.text for word in document.words))
-        for length in {len(sentence) for sentence in owner}:
-            for start in range(len(words) - length + 1):
-                owner_id = owner.get(words[start : start + length])
-                if owner_id is not None:
-                    holds[owner_id].add(document.id)
-    return holds
+    for canary in canaries.canaries:
+        others = sorted(holds.get(canary.id, set()) - set(canary.documents))
+        if others:
+            yield f"canaries: {canary.id} stands in {len(others)} documents that it does not name, one is {others[0]}"
 
 
 def _key(canary: Canary) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
-"""One canary: what the attacker finds, and the rank of the true completion among all that could have stood there.
+"""Search for the completion of one canary, and the rank of the true one among all that could stand there.
 
-The same for every kind of model; `pages` and `decode_guided` score completions and begin the search. Completions are
-rows of candidate numbers, 0 to |V0| - 1, one for each unknown place; the search is exhaustive, or by descent.
+The same for every kind of model: a `Scorer` gives the losses of completions, a `Start` begins a search that cannot try
+all (`pages`, `decode_guided`). Completions are rows of candidate numbers, 0 to |V0| - 1, one for each unknown place.
 Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (methods.md#epsilon-from-one-run).
 """
 
@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
 from audit.attacks.canaries.outcomes import Outcome, Ranked
+from audit.attacks.interface import ask_all
+from audit.case import Case
+from audit.corpus.canaries.pages import question_of, sheet_of
+from audit.corpus.canaries.schema import PATTERNS, Canary
+from audit.corpus.documents import Corpus
+from audit.corpus.page_view import PageView
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import exposure
 from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
@@ -23,24 +29,11 @@ from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss,
 QueryStyle = Literal["pages", "masks", "answers"]
 Scorer = Callable[[Ints], Generator[Request, Any, Floats]]
 """The loss of completions, (n_completions, n_places) candidate numbers -> (n_completions,) nats, lower is likelier."""
+Start = Callable[[], Generator[Request, Any, tuple[Ints, Floats]]]
+"""Some completions, (n_found, n_places), and their losses, (n_found,): one of each restart, or of each beam."""
 
 CHUNK = 4096
-"""Completions that are asked for at once (ours): what many attempts hold in memory at a time stays small."""
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What the optimiser found, before any exhaustive search.
-
-    Attributes:
-        completions: (n_found, n_places) candidate numbers: one of each restart, or of each beam.
-        losses: (n_found,) nats.
-        n_stalled: steps that could not be taken.
-    """
-
-    completions: Ints
-    losses: Floats
-    n_stalled: int = 0
+"""Completions that are asked for at once: what many attempts hold in memory at a time stays small."""
 
 
 @dataclass(frozen=True)
@@ -103,103 +96,64 @@ def search(scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rn
 
     Args:
         scorer: of the model.
-        start: what the optimiser found.
+        start: where descent begins, beside the draws.
         secret: what is looked for.
         effort: how far.
-        rng: of the draws.
+        rng: of the draws, after what `start` draws.
     """
     n_places = len(secret.truth)
     # Logarithms: |V0| ** n_places may be beyond any array.
     if n_places * np.log(secret.n_candidates) <= np.log(effort.limit) + 1e-9:
         losses = yield from losses_of_all(scorer, secret.n_candidates, n_places)
-        return _of_all(losses, start, secret)
+        return _of_all(losses, secret)
     return (yield from _of_draws(scorer, start, secret, effort.n_references, rng))
 
 
-def _of_all(losses: Floats, start: Start, secret: Secret) -> Outcome:
+def _of_all(losses: Floats, secret: Secret) -> Outcome:
     truth = index_of_completion(secret.truth, secret.n_candidates)
     kept = np.ones(losses.size, bool)
     kept[[index_of_completion(other, secret.n_candidates) for other in secret.others]] = False
     kept[truth] = False
     best = int(losses.argmin())
     strongest = np.array(np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64)
-    # Compared within one pass: rounding may differ between passes.
-    found = losses[index_of_completion(_optimiser(start), secret.n_candidates)]
-    reached = bool(found <= losses[best])
-    return _outcome(start, secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], reached)
+    return _outcome(secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], enumerated=True)
 
 
 def _of_draws(
     scorer: Scorer, start: Start, secret: Secret, n_references: int, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
+    begun, first_losses = yield from start()
     drawn = rng.integers(secret.n_candidates, size=(n_references, len(secret.truth)))
     losses = yield from score_finite(scorer, drawn)
     (true_loss,) = yield from score_finite(scorer, secret.truth[None])
-    begun = np.concatenate([start.completions, drawn])
-    best = begun[int(np.concatenate([start.losses, losses]).argmin())]
+    best = np.concatenate([begun, drawn])[int(np.concatenate([first_losses, losses]).argmin())]
     strongest, lowest = yield from descend_from(scorer, secret.n_candidates, best)
     # Drawn completions that are another canary's.
     known = {tuple(row) for row in secret.others.tolist()}
     others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
-    return _outcome(start, secret, strongest, lowest, float(true_loss), losses[~others], None)
-
-
-def _optimiser(start: Start) -> Ints:
-    best: Ints = start.completions[int(start.losses.argmin())]
-    return best
+    return _outcome(secret, strongest, lowest, float(true_loss), losses[~others], enumerated=False)
 
 
 def _outcome(
-    start: Start,
-    secret: Secret,
-    strongest: Ints,
-    lowest: float,
-    true_loss: float,
-    references: Floats,
-    reached: bool | None,
+    secret: Secret, strongest: Ints, lowest: float, true_loss: float, references: Floats, *, enumerated: bool
 ) -> Outcome:
     if not np.isfinite(true_loss):
         return Outcome("no finite loss", secret.n_candidates)
     if np.array_equal(strongest, secret.truth):
         true_loss = lowest  # Rounding may differ between passes.
-    if (secret.others == secret.truth).all(axis=1).any():
-        # Another canary has this completion: references without those of canaries are no equals of it.
-        references = references[:0]
+    ranked = None
+    # Where another canary has this completion, references without those of canaries are no equals of it.
+    if references.size and not (secret.others == secret.truth).all(axis=1).any():
+        found = exposure(-true_loss, -references, enumerated=enumerated)
+        ranked = Ranked(found.rank, found.ties, references.size, found.bits, found.p_value)
     return Outcome(
         n_candidates=secret.n_candidates,
-        optimiser=_numbers(_optimiser(start)),
-        optimiser_loss=_finite(float(start.losses.min())),
-        n_distinct=len(np.unique(start.completions, axis=0)),
-        n_found=len(start.completions),
-        n_stalled=start.n_stalled,
-        strongest=_numbers(strongest),
-        strongest_loss=_finite(lowest),
+        strongest=tuple(strongest.tolist()),
+        strongest_loss=lowest if np.isfinite(lowest) else None,
         true_loss=true_loss,
-        enumerated=reached is not None,
-        reached=reached,
-        ranked=_ranked(true_loss, references, reached is not None),
+        enumerated=enumerated,
+        ranked=ranked,
     )
-
-
-def _ranked(true_loss: float, references: Floats, enumerated: bool) -> Ranked | None:
-    if not references.size:
-        return None
-    found = exposure(-true_loss, -references, enumerated=enumerated)
-    return Ranked(found.rank, found.ties, references.size, found.bits, found.p_value)
-
-
-def _numbers(completion: Ints) -> tuple[int, ...]:
-    return tuple(int(number) for number in completion)
-
-
-def _finite(loss: float) -> float | None:
-    return loss if np.isfinite(loss) else None
-
-
-def completion_numbers(start: int, stop: int, n_candidates: int, n_places: int) -> Ints:
-    """The completions of these places in lexicographic order: (stop - start, n_places) candidate numbers."""
-    places = np.unravel_index(np.arange(start, stop), (n_candidates,) * n_places)
-    return np.stack(places, axis=1).astype(np.int64)
 
 
 def index_of_completion(completion: Ints, n_candidates: int) -> int:
@@ -212,8 +166,9 @@ def losses_of_all(scorer: Scorer, n_candidates: int, n_places: int) -> Generator
     n_completions = n_candidates**n_places
     found = []
     for start in range(0, n_completions, CHUNK):
-        numbers = completion_numbers(start, min(start + CHUNK, n_completions), n_candidates, n_places)
-        found.append((yield from score_finite(scorer, numbers)))
+        numbers = np.arange(start, min(start + CHUNK, n_completions))
+        places = np.stack(np.unravel_index(numbers, (n_candidates,) * n_places), axis=1).astype(np.int64)
+        found.append((yield from score_finite(scorer, places)))
     return np.concatenate(found)
 
 
@@ -251,3 +206,76 @@ def score_finite(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Float
     """The losses of completions; one that is no number is infinite, so that no search ever chooses it."""
     losses = yield from scorer(numbers)
     return np.where(np.isfinite(losses), losses, np.inf)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question about a canary, on its page with the completion left blank, as a model that answers is asked.
+
+    Attributes:
+        target: answers `AnswerLoss`.
+        view: the page.
+        question: about the canary.
+        words: V0.
+        n_places: words of the completion.
+    """
+
+    target: Target
+    view: PageView
+    question: str
+    words: Sequence[str]
+    n_places: int
+
+    @classmethod
+    def of(cls, target: Target, corpus: Corpus, canary: Canary) -> Self:
+        """The question about this canary; `corpus` holds the carriers' pages."""
+        words = PATTERNS[canary.pattern].candidates
+        return cls(target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion))
+
+    def losses(self, numbers: Ints, *, whole: bool = True) -> Generator[Request, Any, Floats]:
+        """Minus the log-probability of answers, a `Scorer`; without `whole` of beginnings, whose end does not count."""
+        texts = [" ".join(self.words[number] for number in row) for row in numbers]
+        answers = yield from ask_all(self.target, [AnswerLoss(self.view, self.question, text) for text in texts])
+        end = None if whole else -1
+        return np.array([-answer[:end].sum() for answer in answers])
+
+    def decode_guided(self, n_beams: int) -> Generator[Request, Any, tuple[Ints, Floats]]:
+        """Decode over `words` alone, left to right, with the `n_beams` likeliest beginnings kept: a `Start`."""
+        words, beams = np.arange(len(self.words)), np.zeros((1, 0), np.int64)
+        losses = np.zeros(1)
+        for place in range(self.n_places):
+            grown = [np.repeat(beams, len(words), axis=0), np.tile(words, len(beams))[:, None]]
+            beams = np.concatenate(grown, axis=1)
+            found = yield from self.losses(beams, whole=place == self.n_places - 1)
+            losses = np.where(np.isfinite(found), found, np.inf)
+            kept = np.argsort(losses, kind="stable")[:n_beams]
+            beams, losses = beams[kept], losses[kept]
+        return beams, losses
+
+
+def ask_question(
+    target: Target, corpus: Corpus, canary: Canary, others: Sequence[Canary], n_beams: int, effort: Effort, rng: Rng
+) -> Generator[Request, Any, Outcome]:
+    """Try every answer, or descend from guided decoding over whole answers, and rank the true one.
+
+    Args:
+        target: answers `AnswerLoss`.
+        corpus: holds the carriers' pages.
+        canary: whose completion is looked for.
+        others: the other canaries of the set.
+        n_beams: beginnings that are kept from word to word.
+        effort: of the search.
+        rng: of the draws.
+    """
+    asked = Asked.of(target, corpus, canary)
+    secret = secret_of(canary.completion, [other.completion for other in others], asked.words)
+    return (yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng))
+
+
+def sample_answers(
+    case: Case, rounded: Target, canary: Canary, n: int, rng: Rng
+) -> Generator[Request, Any, tuple[Floats, Floats]]:
+    """The losses of `n` drawn answers by the target and by the same in a coarser number format: (n,) each."""
+    exact, coarse = (Asked.of(target, case.corpus, canary) for target in (case.target, rounded))
+    drawn = rng.integers(len(exact.words), size=(n, exact.n_places))
+    return (yield from exact.losses(drawn)), (yield from coarse.losses(drawn))

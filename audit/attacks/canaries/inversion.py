@@ -1,4 +1,4 @@
-"""The white-box attack on one canary: unknown tokens relaxed to mixtures, and what stands beside it.
+"""The relaxed attack on one canary: unknown tokens as mixtures of candidates, changed by gradient descent.
 
 Method: methods.md#canary-extraction.
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.extraction import Scorer, score_finite
+from audit.attacks.canaries.search import Scorer, score_finite
 from audit.attacks.interface import ask, ask_all
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
@@ -52,28 +52,9 @@ class Inversion:
     mix_characters: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class Inverted:
-    """What the relaxed attack found.
-
-    Attributes:
-        tokens: (n_positions,) token ids of the restart with the lowest loss; of equal ones the first.
-        loss: of these tokens, nats; infinite when the model gave no finite loss for any.
-        per_restart: (n_restarts, n_positions) token ids.
-        losses: (n_restarts,) nats.
-        n_stalled: steps of a restart that were not taken, because loss or gradient were no finite numbers.
-    """
-
-    tokens: Ints
-    loss: float
-    per_restart: Ints
-    losses: Floats
-    n_stalled: int
-
-
 def invert(
     target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints, settings: Inversion, rng: Rng
-) -> Generator[Request, Any, Inverted]:
+) -> Generator[Request, Any, tuple[Ints, Floats]]:
     """Find the tokens that lower the training loss of a page most, by descent on mixtures of candidates.
 
     All restarts go side by side: at each step one `RelaxedLoss` for each, asked together. At the end the likeliest
@@ -86,11 +67,14 @@ def invert(
         candidates: (n_candidates,) distinct token ids.
         settings: of the attack.
         rng: of the starting points.
+
+    Returns:
+        Candidate numbers, (n_restarts, n_positions), and their losses, (n_restarts,) nats: infinite where the model
+        gives no finite one.
     """
     shape = (settings.n_restarts, len(positions), len(candidates))
     logits = rng.normal(0.0, settings.spread, shape)
     adam = _Adam(shape)
-    n_stalled = 0
     for step in range(settings.n_epochs):
         temperature = settings.temperature * settings.temperature_decay**step
         weights = softmax(logits / temperature)
@@ -100,13 +84,11 @@ def invert(
         relaxed = yield from ask_all(target, queries)
         gradient = np.stack([answer.gradient for answer in relaxed])
         finite = np.isfinite(gradient).all(axis=(1, 2)) & np.isfinite([answer.loss for answer in relaxed])
-        n_stalled += int((~finite).sum())
         downhill = _through_softmax(weights, np.where(finite[:, None, None], gradient, 0.0)) / temperature
         logits -= settings.learning_rate * settings.decay**step * adam.direction(downhill, finite)
     numbers = logits.argmax(axis=2).astype(np.int64)
     losses = yield from score_finite(completion_scorer(target, page, positions, candidates), numbers)
-    best = int(losses.argmin())
-    return Inverted(candidates[numbers[best]], float(losses[best]), candidates[numbers], losses, n_stalled)
+    return numbers, losses
 
 
 def completion_scorer(target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints) -> Scorer:

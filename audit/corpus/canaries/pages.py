@@ -1,0 +1,329 @@
+"""Pages of canaries: one more line on blank paper outside all word boxes of a carrier, or a document by itself.
+
+Letters of a line have one width: a word's box then says how many letters it may have and nothing else. A completion's
+word is given the width of the longest candidate, so that no box distinguishes completions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+
+import numpy as np
+from PIL import ImageDraw, ImageFont
+from PIL.Image import Image
+
+from audit.arrays import Bools, Ints
+from audit.corpus.canaries.schema import CATEGORY, LABEL, PATTERNS, TAGS, Canary, load_canaries
+from audit.corpus.documents import Box, Corpus, Document, Entity, Question, Word
+from audit.corpus.images import open_image
+from audit.corpus.page_view import PageView
+
+
+def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:
+    """The document as it is put in, with this completion; its id is the canary's and no document's of the data set.
+
+    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows those of the
+    carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
+    else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's space blank.
+
+    Args:
+        corpus: the data set that has the canary; one without it will do when it has the carrier.
+        canary: whether it is included makes no difference.
+        completion: words, as many as the canary's.
+
+    Raises:
+        ValueError: another number of words.
+        KeyError: the data set has no such carrier.
+    """
+    if len(completion) != len(canary.completion):
+        raise ValueError(f"{len(completion)} words for a completion of {len(canary.completion)}")
+    shown = tuple(completion) if canary.printed else ()
+    texts = (*canary.prefix, *shown)
+    if canary.carrier is None or canary.box is None:
+        # A page of its own has the first class by name.
+        classes = (one.label for one in corpus.of("member") if one.label is not None)
+        page = Document(canary.id, "member", label=min(classes, default=None))
+        words = tuple(map(Word, texts))
+    else:
+        page = corpus.document(canary.carrier)
+        boxes = word_boxes(canary.box, _cells(canary, completion))[: len(texts)]
+        words = tuple(Word(*pair) for pair in zip(texts, boxes, strict=True))
+    start = len(page.words) + len(canary.prefix)
+    changed = replace(page, id=canary.id, split="member", words=(*page.words, *words))
+    if page.paragraphs:
+        changed = replace(changed, paragraphs=(*page.paragraphs, len(page.words)))
+    tags = ("O",) * len(canary.prefix) + (TAGS[:1] + TAGS[1:] * (len(shown) - 1) if shown else ())
+    kind = corpus.manifest.task.kind
+    if kind == "intent-slots":
+        return replace(changed, tags=tags, intent=PATTERNS[canary.pattern].intent)
+    entities = tuple(replace(other, attack=False) for other in page.entities)
+    if shown:
+        entities += (Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(shown))), attack=False),)
+    changed = replace(changed, entities=entities, questions=())
+    if page.tags is not None:
+        changed = replace(changed, tags=(*page.tags, *tags))
+    if kind == "question-answering":
+        where = (LABEL, None) if shown else (None, CATEGORY)
+        asked = Question(LABEL, question_of(canary), (" ".join(completion),), *where)
+        changed = replace(changed, questions=(asked,))
+    return changed
+
+
+def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:
+    """The indices of the completion's words in `page_of` of this canary, which prints them: they are the last ones."""
+    return tuple(range(len(document.words) - len(canary.completion), len(document.words)))
+
+
+def sheet_of(corpus: Corpus, canary: Canary) -> PageView:
+    """The canary's page without its completion, as a model that answers questions is shown it.
+
+    The image is drawn when it is first asked for. Arguments are those of `page_of`.
+    """
+    page = page_of(corpus, canary, canary.completion)
+    words = page.words[: -len(canary.completion)] if canary.printed else page.words
+    opener = None if page.image is None else partial(image_of, corpus, canary, None)
+    return PageView(words, page.size, opener)
+
+
+def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> Image:
+    """The carrier's image with the line in it, RGB; None leaves the completion's space blank.
+
+    Raises:
+        ManifestError: the carrier's image cannot be opened.
+        ValueError: the carrier has no image.
+    """
+    if canary.carrier is None or canary.box is None:
+        raise ValueError(f"canary {canary.id} stands on no page")
+    return draw_line(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
+
+
+def open_page(corpus: Corpus, document: Document) -> Image:
+    """The image of a document of the data set, or of a canary's page as `page_of` makes it.
+
+    On a canary's page the prefix is drawn, as in the documents that were put in, and the space of its completion is
+    blank: no pixel gives it away.
+
+    Raises:
+        ManifestError: the image cannot be opened.
+        ValueError: the document has no image.
+    """
+    known = load_canaries(corpus)
+    # No document of the data set has the id of a canary: `set_problems`.
+    canary = None if known is None else next((one for one in known.canaries if one.id == document.id), None)
+    return open_image(corpus, document) if canary is None else image_of(corpus, canary, None)
+
+
+def question_of(canary: Canary) -> str:
+    """The question about the canary, in a data set of questions.
+
+    Raises:
+        ValueError: the canary's prefix has no word of its own.
+    """
+    pattern = PATTERNS[canary.pattern]
+    name = pattern.name_in(canary.prefix)
+    if name is None:
+        raise ValueError(f"canary {canary.id} has no name to ask for")
+    return pattern.question(name)
+
+
+def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[WordCell, ...]:
+    """The words of the canary's line."""
+    return cells_of(canary.pattern, canary.prefix, completion or (None,) * len(canary.completion))
+
+
+def cells_of(pattern: str, prefix: Sequence[str], completion: Sequence[str | None]) -> tuple[WordCell, ...]:
+    """The words of a line; those of the completion have room for any candidate."""
+    candidates = PATTERNS[pattern].candidates
+    return (*(WordCell(word, (word,)) for word in prefix), *(WordCell(word, candidates) for word in completion))
+
+
+LEADING = 1.25
+"""The line's height over the size of its letters: ascent and descent of Pillow's own font."""
+ADVANCE = 0.6
+"""The width of a letter's cell over the size of the letters, as in fonts of one width."""
+_BASELINE = 1 / LEADING
+_SHRINKING = 0.95
+"""Of letters that are too wide for a cell, again and again."""
+_DARK = 128
+"""Mean luminance, 0 to 255, under which the paper is dark and is written on in white."""
+
+
+@dataclass(frozen=True)
+class WordCell:
+    """The cell of one word in a line.
+
+    Attributes:
+        text: what is written there; None leaves it blank.
+        fitting: what may be written there: the cell is as wide as the longest.
+    """
+
+    text: str | None
+    fitting: tuple[str, ...]
+
+    @property
+    def letters(self) -> int:
+        """Its width in letters."""
+        return max(map(len, self.fitting))
+
+
+def line_width(cells: Sequence[WordCell], height: float) -> int:
+    """The width of a line of this height, in whole pixels; words are one letter's width apart."""
+    return math.ceil(_letters(cells) * ADVANCE * height / LEADING)
+
+
+def word_boxes(box: Box, cells: Sequence[WordCell]) -> tuple[Box, ...]:
+    """The box of each word of a line that fills `box`, in pixels, to a tenth; what is written does not change them."""
+    x0, y0, x1, y1 = box
+    step = (x1 - x0) / _letters(cells)
+    boxes = []
+    start = 0
+    for cell in cells:
+        left, right = x0 + start * step, x0 + (start + cell.letters) * step
+        boxes.append((round(left, 1), y0, round(right, 1), y1))
+        start += cell.letters + 1
+    return tuple(boxes)
+
+
+def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
+    """A copy of `page` with the line in `box`: no pixel outside it changes.
+
+    Args:
+        page: RGB.
+        box: of the whole line, pixels of the page.
+        cells: the words, left to right.
+    """
+    x0, y0 = math.floor(box[0]), math.floor(box[1])
+    x1, y1 = math.ceil(box[2]), math.ceil(box[3])
+    strip = page.crop((x0, y0, x1, y1))
+    colour = "black" if _luminance(strip) >= _DARK else "white"
+    brush = ImageDraw.Draw(strip)
+    font = _font(box, cells)
+    baseline = box[1] - y0 + _BASELINE * (box[3] - box[1])
+    for cell, (left, *_) in zip(cells, word_boxes(box, cells), strict=True):
+        if cell.text is not None:
+            brush.text((left - x0, baseline), cell.text, fill=colour, font=font, anchor="ls")
+    copy = page.copy()
+    copy.paste(strip, (x0, y0))
+    return copy
+
+
+def _letters(cells: Sequence[WordCell]) -> int:
+    return sum(cell.letters for cell in cells) + len(cells) - 1
+
+
+def _font(box: Box, cells: Sequence[WordCell]) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Letters as large as the line allows; smaller where a word of wide letters would leave its cell."""
+    size = (box[3] - box[1]) / LEADING
+    rooms = [
+        (text, right - left)
+        for cell, (left, _, right, _) in zip(cells, word_boxes(box, cells), strict=True)
+        for text in cell.fitting
+    ]
+    font = ImageFont.load_default(size)
+    # Widths are those of hinted letters: they do not shrink evenly with the size.
+    while size > 1 and any(font.getbbox(text, anchor="ls")[2] > room for text, room in rooms):
+        size *= _SHRINKING
+        font = ImageFont.load_default(size)
+    return font
+
+
+def _luminance(strip: Image) -> float:
+    pixels = strip.convert("L").resize((1, 1))
+    value = pixels.getpixel((0, 0))
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+SHARES = (1.0, 0.8, 0.65, 0.5)
+"""Heights that are tried, as shares of the median height of the page's words."""
+MIN_HEIGHT = 10
+"""Pixels; letters of 8 pixels are the smallest that are drawn."""
+CONTRAST = 48
+"""Difference of a pixel's luminance, 0 to 255, from the paper's (the page's median) that makes it ink."""
+SPECKS = 0.002
+"""The share of a box that may be ink: dust of a scan. A rule across the box is more."""
+_STEPS = 4
+"""Positions are tried in steps of the line's height over this number."""
+
+
+def find_blank_box(
+    document: Document, page: Image | None, cells: Sequence[WordCell], rng: np.random.Generator
+) -> Box | None:
+    """Draw a blank box for a line from all there are of the largest height that has any.
+
+    Args:
+        document: has boxes and a size.
+        page: its image; None: only the boxes show what is blank.
+        cells: the words of the line.
+        rng: for the draw.
+
+    Returns:
+        The line's box in whole pixels, a quarter of its height away from all else; None where there is no room.
+    """
+    if document.size is None:
+        return None
+    boxes = [word.box for word in document.words if word.box is not None]
+    ink = None if page is None else _ink(page)
+    for height in _heights(boxes):
+        box = _free_box(document.size, boxes, ink, (line_width(cells, height), height), rng)
+        if box is not None:
+            return box
+    return None
+
+
+def _heights(boxes: Sequence[Box]) -> Iterator[int]:
+    """The line's heights to try, pixels, from the largest."""
+    usual = median(box[3] - box[1] for box in boxes) if boxes else 0.0
+    yield from sorted({max(MIN_HEIGHT, round(usual * share)) for share in SHARES}, reverse=True)
+
+
+def _ink(page: Image) -> Bools:
+    """The pixels that are not paper: (height, width)."""
+    pixels = np.asarray(page.convert("L"), np.int16)
+    return np.abs(pixels - np.median(pixels)) > CONTRAST
+
+
+def _free_box(
+    size: tuple[int, int],
+    boxes: Sequence[Box],
+    ink: Bools | None,
+    line: tuple[int, int],
+    rng: np.random.Generator,
+) -> Box | None:
+    """A box for a line of this width and height: one cell of the grid stays free on each side of it."""
+    step = max(1, line[1] // _STEPS)
+    shape = (size[1] // step, size[0] // step)
+    wanted = (math.ceil(line[1] / step) + 2, math.ceil(line[0] / step) + 2)
+    if wanted[0] > shape[0] or wanted[1] > shape[1]:
+        return None
+    taken = np.zeros(shape, np.int64)
+    for x0, y0, x1, y1 in boxes:
+        rows, columns = _span(y0, y1, step), _span(x0, x1, step)
+        taken[rows, columns] = 1
+    free = _sums(taken, wanted) == 0
+    if ink is not None:
+        whole = ink[: shape[0] * step, : shape[1] * step]
+        counts = whole.reshape(shape[0], step, shape[1], step).sum(axis=(1, 3), dtype=np.int64)
+        free &= _sums(counts, wanted) <= SPECKS * step**2 * wanted[0] * wanted[1]
+    corners = np.argwhere(free)
+    if not len(corners):
+        return None
+    row, column = corners[rng.integers(len(corners))]
+    x0, y0 = (column + 1) * step, (row + 1) * step
+    return float(x0), float(y0), float(x0 + line[0]), float(y0 + line[1])
+
+
+def _span(start: float, end: float, step: int) -> slice:
+    return slice(max(math.floor(start / step), 0), max(math.ceil(end / step), 0))
+
+
+def _sums(counts: Ints, window: tuple[int, int]) -> Ints:
+    """The sum of every window of this shape, by its upper left corner."""
+    total = np.pad(counts.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    rows, columns = window
+    sums: Ints = total[rows:, columns:] - total[:-rows, columns:] - total[rows:, :-columns] + total[:-rows, :-columns]
+    return sums
