@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from audit.arrays import Bools, Floats, Ints
+from audit.arrays import Floats, Ints
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.page_view import page_view
@@ -35,18 +34,21 @@ from audit.targets.interface import (
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
 MAX_DOCUMENTS = 200
-"""Documents that the utility is measured on, at most (ours): enough for an interval of a few points."""
-
-MASKED, INTENT, CLASS = "masked_token_accuracy", "intent_accuracy", "class_accuracy"
+"""Documents that the utility is measured on, at most: enough for an interval of a few points."""
+_AT_ONCE = 64
+"""Questions asked together, so that few pages are open at a time."""
 
 Entities = Set[Any]
 Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Entities, Entities]]]
 """For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
-UNITS = {"entity_f1": "entities", "link_f1": "links"}
+Named = list[tuple[str, Encoding]]
+"""Pages with the names of their documents."""
+Measured = tuple[Measurement, Ratios | None]
+"""A measure, and the sums behind it by document; None without documents."""
 
 
 def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: str) -> Estimate:
-    """A record's estimate from an interval."""
+    """Make a record's estimate of an interval."""
     return Estimate(
         name,
         interval.value,
@@ -63,123 +65,154 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
     )
 
 
-def utility(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
+def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
+    """Measure the target's task on held-out documents: ANLS of questions and of fields, else see `measure_task`."""
+    return tuple(measurement for measurement, _ in _measure(target, corpus, seed))
+
+
+def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
+    """Give the sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
+
+    With the same seed the same pages and tokens are asked about.
+    """
+    measured = _measure(target, corpus, seed)
+    return {measurement.name: sums for measurement, sums in measured if sums is not None}
+
+
+def _measure(target: Target, corpus: Corpus, seed: int) -> list[Measured]:
+    if Answer in target.answers:
+        return [_measure_answers(target, corpus, seed)]
+    return measure_task(cast("TokenTarget", target), corpus.of("heldout"), seed)
+
+
+def measure_task(target: TokenTarget, documents: Sequence[Document], seed: int) -> list[Measured]:
     """Measure a target's own task on documents it did not train on.
 
-    Masked-token accuracy of a masked language model, entity F1 of a tagger or of SPADE extraction, link F1 of SPADE
-    linking.
-    """
-    if BestTokens in target.answers:
-        return masked_token_accuracy(MASKED, target, documents, seed)
-    return micro_f1(target, documents, seed)
-
-
-def utility_by_document(target: TokenTarget, documents: Sequence[Document], seed: int) -> dict[str, Ratios]:
-    """Give the sums behind `utility`, or `class_accuracy`, and `intent_accuracy`, by document.
-
-    Args:
-        target: as it is measured.
-        documents: that it did not train on.
-        seed: the same as there: then the same pages and tokens are asked about.
+    Masked-token accuracy of a masked language model, class accuracy of a classifier of pages, entity F1 of a tagger or
+    of SPADE extraction, link F1 of SPADE linking; with intent accuracy where the model names intents.
     """
     rng = np.random.default_rng(seed)
-    named = _named_pages(target, documents, rng)
-    names, pages = [name for name, _ in named], [page for _, page in named]
-    if not pages:
-        return {}
+    named = _pages(target, documents, rng)
     if BestTokens in target.answers:
-        _, hits, clusters = _masked_hits(target, pages, rng)
-        return {MASKED: Ratios(names, *sum_by_document(hits, clusters))}
+        return [_measure_masked("masked_token_accuracy", target, named, rng)]
     if BestClass in target.answers:
-        return {CLASS: Ratios(names, _right_classes(target, pages).astype(float), np.ones(len(pages)))}
-    measure, _, find = _finder(target)
-    counts = _counts(find(target, pages))
-    found = {measure: Ratios(names, 2 * counts[:, 0], counts[:, 1] + counts[:, 2])}
-    asked = [(name, page) for name, page in named if page.intent is not None]
-    if BestIntent in target.answers and asked:
-        right = _right_intents(target, [page for _, page in asked]).astype(float)
-        found[INTENT] = Ratios([name for name, _ in asked], right, np.ones(len(asked)))
-    return found
+        best = target.ask([BestClass(page) for _, page in named])
+        return [_share_right("class_accuracy", "documents", named, best, [page.page_class for _, page in named])]
+    measured = [_measure_f1(target, named, rng)]
+    if BestIntent in target.answers:
+        meant = [(name, page) for name, page in named if page.intent is not None]
+        intents = target.ask([BestIntent(page) for _, page in meant])
+        true = [page.intent for _, page in meant]
+        measured.append(_share_right("intent_accuracy", "utterances", meant, intents, true))
+    return measured
 
 
-def sum_by_document(values: npt.ArrayLike, clusters: Ints) -> tuple[Floats, Floats]:
-    """The sum and the number of the values of each document, (n_documents,) each; documents are 0, 1, and so on."""
+def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
+    """Measure the share of hidden tokens that the model names first, 15 % of each page; null: naming the commonest.
+
+    Where the model sees the page, white patches hide them in the image too, as the attack does.
+    """
+    rng = np.random.default_rng(seed)
+    return _measure_masked(name, target, _pages(target, documents, rng), rng)[0]
+
+
+def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
+    """Measure the mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
+
+    The commonest to the same wording of the question, where members are asked it, else of all.
+    """
+    return _measure_answers(target, corpus, seed)[0]
+
+
+def _pages(target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> Named:
+    """Draw documents, and give those that the target reads."""
+    chosen = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
+    pages = ((documents[index].id, target.encode(documents[index])) for index in chosen)
+    return [(name, page) for name, page in pages if page is not None]
+
+
+def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | None:
+    """Sum values by document; documents are 0, 1, and so on."""
     rows = np.asarray(values, np.float64)
     sums = cluster_sums([rows, np.ones_like(rows)], clusters)
-    return sums[:, 0], sums[:, 1]
+    return Ratios(documents, sums[:, 0], sums[:, 1]) if len(documents) else None
+
+
+def _measure_masked(name: str, target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+    if not named:
+        return Unresolved(name, "no held-out document to measure on", 0), None
+    pages = [page for _, page in named]
+    hidden = [_hidden_positions(page, rng) for page in pages]
+    queries = [BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)]
+    truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
+    hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
+    clusters = np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
+    commonest = float(np.unique(np.concatenate(truth), return_counts=True)[1].max() / len(hits))
+    found = estimate(name, proportion(hits, clusters, alphas=ALPHAS), "tokens", commonest, "chance")
+    return found, _ratios([own for own, _ in named], hits, clusters)
+
+
+def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ...]:
+    own = np.flatnonzero(page.words >= 0)
+    n_hidden = max(1, round(MASK_PROBABILITY * len(own)))
+    return tuple(sorted(int(position) for position in rng.choice(own, n_hidden, replace=False)))
+
+
+def _share_right(name: str, unit: str, named: Named, best: Sequence[int], true: Sequence[int | None]) -> Measured:
+    """Measure the share of pages whose best class is the true one; a class that the model lacks is wrong."""
+    hits = np.array([one == other for one, other in zip(best, true, strict=True)], bool)
+    clusters = np.arange(len(hits))
+    sums = _ratios([own for own, _ in named], hits, clusters)
+    if len(named) < 2:
+        return Unresolved(name, f"fewer than two held-out {unit} to measure on", len(named)), sums
+    commonest = Counter(true).most_common(1)[0][1] / len(true)
+    return estimate(name, proportion(hits, clusters, alphas=ALPHAS), unit, commonest, "chance"), sums
+
+
+def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+    """Measure the micro F1 of whole entities or links; the interval draws pages.
+
+    Entities are the same with the same label and words, links with the same child and parent; null: naming the
+    commonest on each page.
+    """
+    name, unit, find = _finder(target)
+    sets = find(target, [page for _, page in named]) if named else []
+    counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float).reshape(-1, 3)
+    ratios = Ratios([own for own, _ in named], 2 * counts[:, 0], counts[:, 1] + counts[:, 2]) if named else None
+    if len(named) < 2:
+        return Unresolved(name, "fewer than two held-out documents to measure on", len(named)), ratios
+    n = int(counts[:, 1].sum())
+    if not n:
+        return Unresolved(name, f"no labelled {unit} in the held-out documents", 0), ratios
+    sums = cluster_sums(list(counts.T), np.arange(len(counts)))
+    interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
+    if interval is None:
+        value = float(_f1(sums.sum(axis=0)[None, None])[0])
+        # Pages without anything true or found agree with whatever there is.
+        n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
+        interval = agreement_interval(value, n=n, clusters=n_pages, alphas=ALPHAS, unit="page")
+    commonest = Counter(thing for true, _ in sets for thing in true)
+    null = 2 * max(commonest.values()) / (n + len(sets))
+    return estimate(name, interval, unit, null, "chance"), ratios
 
 
 def _finder(target: TokenTarget) -> tuple[str, str, Finder]:
     """Give the name of a target's F1, the things that it is about, and what finds them."""
     if BestLinks not in target.answers:
-        return "entity_f1", "labelled entity", _tagged
+        return "entity_f1", "entities", _tagged
     if TagProbabilities in target.answers:
-        return "entity_f1", "labelled entity", _extracted
-    return "link_f1", "link", _linked
+        return "entity_f1", "entities", _extracted
+    return "link_f1", "links", _linked
 
 
-def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Share of hidden tokens that the model names first, 15 % of each page hidden; null: naming the commonest.
-
-    Where the model sees the page, white patches hide them in the image too, as the attack does.
-    """
-    rng = np.random.default_rng(seed)
-    pages = _pages(target, documents, rng)
-    if not pages:
-        return Unresolved(name, "no held-out document to measure on", 0)
-    truth, hits, clusters = _masked_hits(target, pages, rng)
-    commonest = np.unique(np.concatenate(truth), return_counts=True)[1].max() / len(hits)
-    return estimate(name, proportion(hits, clusters, alphas=ALPHAS), "tokens", float(commonest), "chance")
-
-
-def _masked_hits(
-    target: TokenTarget, pages: Sequence[Encoding], rng: np.random.Generator
-) -> tuple[list[Ints], Bools, Ints]:
-    """The true tokens of each page that are hidden; and for every one if it was named first, and its page."""
-    hidden = [_hidden_positions(page, rng) for page in pages]
-    queries = [BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)]
-    truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
-    hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
-    return truth, hits, np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
-
-
-def intent_accuracy(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Measure the share of held-out utterances whose intent the model puts first; null: naming the commonest."""
-    pages = [page for page in _pages(target, documents, np.random.default_rng(seed)) if page.intent is not None]
-    if len(pages) < 2:
-        return Unresolved(INTENT, "fewer than two held-out utterances with an intent", len(pages))
-    return _share_right(INTENT, "utterances", _right_intents(target, pages), [page.intent for page in pages])
-
-
-def class_accuracy(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Measure the share of held-out pages whose class the model puts first; null: naming the commonest.
-
-    Pages of a class that the model does not have count as wrong.
-    """
-    pages = _pages(target, documents, np.random.default_rng(seed))
-    if len(pages) < 2:
-        return Unresolved(CLASS, "fewer than two held-out documents to measure on", len(pages))
-    return _share_right(CLASS, "documents", _right_classes(target, pages), [page.page_class for page in pages])
-
-
-def _right_intents(target: TokenTarget, pages: Sequence[Encoding]) -> Bools:
-    best = target.ask([BestIntent(page) for page in pages])
-    return np.array([own == page.intent for own, page in zip(best, pages, strict=True)])
-
-
-def _right_classes(target: TokenTarget, pages: Sequence[Encoding]) -> Bools:
-    best = target.ask([BestClass(page) for page in pages])
-    return np.array([own == page.page_class for own, page in zip(best, pages, strict=True)])
-
-
-def _share_right(name: str, unit: str, hits: Bools, truth: Sequence[int | None]) -> Measurement:
-    """The share of pages, one in each cluster, of which the model's best class is the true one."""
-    commonest = Counter(truth).most_common(1)[0][1] / len(truth)
-    return estimate(name, proportion(hits, np.arange(len(hits)), alphas=ALPHAS), unit, commonest, "chance")
+def _f1(totals: Floats) -> Floats:
+    right, true, predicted = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
+    f1: Floats = 2 * right / np.maximum(true + predicted, 1)
+    return f1
 
 
 def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:
-    """The entities of a page as (label, its words).
+    """Give the entities of a page as (label, its words).
 
     One begins at each token whose class is not "O" and goes on to the token that names it as its predecessor, until
     there is none, or it begins another entity. When several tokens name one predecessor the last one counts, as in the
@@ -205,68 +238,8 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
     return entities
 
 
-def micro_f1(target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Measure the micro F1 of whole entities or links on held-out pages; the interval draws pages.
-
-    Entities are the same with the same label and words, links with the same child and parent; null: naming the
-    commonest on each page.
-    """
-    name, thing, find = _finder(target)
-    rng = np.random.default_rng(seed)
-    pages = _pages(target, documents, rng)
-    if len(pages) < 2:
-        return Unresolved(name, "fewer than two held-out documents to measure on", len(pages))
-    sets = find(target, pages)
-    counts = _counts(sets)
-    if not counts[:, 1].sum():
-        return Unresolved(name, f"no {thing} in the held-out documents", 0)
-    sums, n = cluster_sums(list(counts.T), np.arange(len(counts))), int(counts[:, 1].sum())
-    interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
-    if interval is None:
-        value = float(_f1(sums.sum(axis=0)[None, None])[0])
-        # Pages without anything true or found agree with whatever there is.
-        n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
-        interval = agreement_interval(value, n=n, clusters=n_pages, alphas=ALPHAS, unit="page")
-    return estimate(name, interval, UNITS[name], _commonest_f1([true for true, _ in sets]), "chance")
-
-
-def _counts(sets: Sequence[tuple[Entities, Entities]]) -> Floats:
-    """By page: what is right, what is true and what was found; (n_pages, 3)."""
-    return np.array([(len(true & predicted), len(true), len(predicted)) for true, predicted in sets], float)
-
-
-def _commonest_f1(truths: Sequence[Entities]) -> float:
-    """The F1 of naming on every page what the most pages hold, at the same place, and nothing else."""
-    counts = Counter(thing for true in truths for thing in true)
-    right = max(counts.values())
-    return 2 * right / (counts.total() + len(truths))
-
-
-def _pages(target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> list[Encoding]:
-    return [page for _, page in _named_pages(target, documents, rng)]
-
-
-def _named_pages(
-    target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator
-) -> list[tuple[str, Encoding]]:
-    """The pages that the target reads, with the names of their documents."""
-    pages = ((document.id, target.encode(document)) for document in _chosen(documents, rng))
-    return [(name, page) for name, page in pages if page is not None]
-
-
-def _chosen(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
-    order = rng.permutation(len(documents))[:MAX_DOCUMENTS]
-    return [documents[index] for index in sorted(order)]
-
-
-def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ...]:
-    own = np.flatnonzero(page.words >= 0)
-    n_hidden = max(1, round(MASK_PROBABILITY * len(own)))
-    return tuple(sorted(int(position) for position in rng.choice(own, n_hidden, replace=False)))
-
-
 def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """Entities of tags, see `tagging.Scheme.spans`."""
+    """Find entities of tags, see `tagging.Scheme.spans`."""
     spans_of = scheme_of(target.labels).spans
     sets: list[tuple[Entities, Entities]] = []
     for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
@@ -279,7 +252,7 @@ def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entiti
 
 
 def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """Entities of SPADE's classes and predecessors, see `spade_entities`."""
+    """Find entities of SPADE's classes and predecessors, see `spade_entities`."""
     tables = target.ask([TagProbabilities(page) for page in pages])
     links = target.ask([BestLinks(page) for page in pages])
     sets: list[tuple[Entities, Entities]] = []
@@ -293,7 +266,7 @@ def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Ent
 
 
 def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """(child, parent) of every link."""
+    """Find (child, parent) of every link."""
     sets: list[tuple[Entities, Entities]] = []
     for page, best in zip(pages, target.ask([BestLinks(page) for page in pages]), strict=True):
         assert page.links is not None
@@ -304,92 +277,35 @@ def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entiti
     return sets
 
 
-def _f1(totals: Floats) -> Floats:
-    right, true, predicted = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
-    f1: Floats = 2 * right / np.maximum(true + predicted, 1)
-    return f1
-
-
-ANLS = "anls"
-_AT_ONCE = 64
-"""Questions asked together, so that few pages are open at a time (ours)."""
-
-
-def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
-    """The measures of the target's task on held-out documents.
-
-    See `utility`, with `intent_accuracy` where the model names intents, `class_accuracy` where it classifies pages, and
-    `held_out_anls` for questions.
-    """
-    if Answer in target.answers:
-        return (held_out_anls(target, corpus, seed),)
-    target_tokens, documents = cast("TokenTarget", target), corpus.of("heldout")
-    if BestClass in target.answers:
-        return (class_accuracy(target_tokens, documents, seed),)
-    own = utility(target_tokens, documents, seed)
-    return (own, intent_accuracy(target_tokens, documents, seed)) if BestIntent in target.answers else (own,)
-
-
-def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
-    """Mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
-
-    The commonest to the same wording of the question, where members are asked it, else of all.
-    """
+def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
     rng = np.random.default_rng(seed)
-    documents, asked = _asked(corpus, rng)
-    if len(documents) < 2:
-        return Unresolved(ANLS, "fewer than two held-out documents with questions", len(documents))
-    scores = _scores(target, corpus, asked)
-    clusters = np.array([number for number, _, _ in asked])
-    guesses = _guesses(corpus)
-    guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
-    null = float(
-        np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
-    )
-    unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
-    return estimate(ANLS, mean(scores, clusters, rng, alphas=ALPHAS), unit, null, "chance")
-
-
-def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
-    """The sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
-
-    The seed is the same as there.
-    """
-    if Answer not in target.answers:
-        return utility_by_document(cast("TokenTarget", target), corpus.of("heldout"), seed)
-    documents, asked = _asked(corpus, np.random.default_rng(seed))
-    if not asked:
-        return {}
-    clusters = np.array([number for number, _, _ in asked])
-    sums = sum_by_document(_scores(target, corpus, asked), clusters)
-    return {ANLS: Ratios([document.id for document in documents], *sums)}
-
-
-def _asked(corpus: Corpus, rng: np.random.Generator) -> tuple[list[Document], list[tuple[int, Document, Question]]]:
-    """Held-out documents with questions, no more than are measured, and each question with its document's place."""
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) > MAX_DOCUMENTS:
         documents = [documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
-    asked = [
-        (number, document, question) for number, document in enumerate(documents) for question in document.questions
-    ]
-    return documents, asked
+    asked = [(n, document, question) for n, document in enumerate(documents) for question in document.questions]
+    scores, clusters = _scores(target, corpus, asked), np.array([number for number, _, _ in asked], np.int64)
+    sums = _ratios([document.id for document in documents], scores, clusters)
+    if len(documents) < 2:
+        return Unresolved("anls", "fewer than two held-out documents with questions", len(documents)), sums
+    guesses = _guesses(corpus)
+    guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
+    null = np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
+    unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
+    return estimate("anls", mean(scores, clusters, rng, alphas=ALPHAS), unit, float(null), "chance"), sums
 
 
 def _scores(target: Target, corpus: Corpus, asked: Sequence[tuple[int, Document, Question]]) -> Floats:
-    """ANLS of every question, (n_questions,)."""
+    """Give the ANLS of every question, (n_questions,)."""
     replies: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
-        queries = [
-            Answer(page_view(corpus, document), question.question)
-            for _, document, question in asked[start : start + _AT_ONCE]
-        ]
+        part = asked[start : start + _AT_ONCE]
+        queries = [Answer(page_view(corpus, document), question.question) for _, document, question in part]
         replies += [reply.text for reply in target.ask(queries)]
     return np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
 
 
 def _guesses(corpus: Corpus) -> dict[str, str]:
-    """The answer that members' questions of each wording have most often, and under "" that of all of them."""
+    """Give the answer that members' questions of each wording have most often, and under "" that of all of them."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for document in corpus.of("member"):
         for question in document.questions:

@@ -29,7 +29,7 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
-from audit.targets.utility import intent_accuracy, micro_f1, usefulness
+from audit.targets.utility import usefulness
 
 KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss)
 
@@ -271,7 +271,6 @@ def test_a_corpus_that_it_cannot_read_is_refused(target: NluTarget) -> None:
 def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluTarget) -> None:
     held_out = [replace(document, split="heldout") for document in nlu_models.documents()]
     slots, intents = usefulness(target, nlu_models.corpus(held_out), 0)
-    assert slots == micro_f1(target, held_out, 0)
     assert slots.name == "entity_f1"
     pages = [page_of(target, document) for document in held_out]
     right = [
@@ -281,7 +280,6 @@ def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluT
     assert (intents.name, intents.value, intents.n) == ("intent_accuracy", np.mean(right), len(held_out))
     commonest = Counter(document.intent for document in held_out).most_common(1)[0][1]
     assert intents.null == pytest.approx(commonest / len(held_out))
-    assert intent_accuracy(target, held_out[:1], 0).name == "intent_accuracy"
 
 
 def test_in_bfloat16_it_says_nearly_the_same(target: NluTarget) -> None:

@@ -14,7 +14,6 @@ from sklearn.metrics import f1_score
 
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
-from audit.corpus.tagging import BIO
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
@@ -24,10 +23,8 @@ from audit.targets.utility import (
     MASK_PROBABILITY,
     MAX_DOCUMENTS,
     masked_token_accuracy,
-    micro_f1,
+    measure_task,
     spade_entities,
-    utility,
-    utility_by_document,
 )
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
@@ -68,27 +65,21 @@ def says_mask(query: BestTokens, page: Encoding) -> Any:
     return query.page.ids[list(query.positions)]
 
 
-def test_a_model_that_knows_everything_scores_one() -> None:
-    target = Fake(answer=knows_all)
-    result = masked_token_accuracy("accuracy", target, DOCUMENTS, seed=0)
-    assert isinstance(result, Estimate)
-    assert (result.value, result.high) == (1.0, 1.0)
-    assert 0 < result.low < 1
-    assert result.clusters == 30
+def measured(target: Any, documents: Sequence[Document] = DOCUMENTS, seed: int = 0) -> Any:
+    return measure_task(target, documents, seed)[0][0]
+
+
+@pytest.mark.parametrize(("answer", "value"), [(knows_all, 1.0), (says_mask, 0.0)])
+def test_fifteen_percent_of_each_page_are_hidden_and_what_is_named_is_counted(answer: Any, value: float) -> None:
+    target = Fake(answer=answer)
+    result = measured(target)
+    hidden = [page.ids[p] for query, page in zip(target.asked, target.true_pages, strict=True) for p in query.positions]
+    assert (result.name, result.value, result.clusters, result.n) == ("masked_token_accuracy", value, 30, len(hidden))
+    assert result.low < 1
+    assert result.high > 0
     assert [bound.alpha for bound in result.bounds] == list(ALPHAS)
-
-
-def test_a_model_that_knows_nothing_scores_zero() -> None:
-    result = masked_token_accuracy("accuracy", Fake(answer=says_mask), DOCUMENTS, seed=0)
-    assert isinstance(result, Estimate)
-    assert result.value == 0.0
-    assert result.null is not None
-    assert 0 < result.null < 0.5
-
-
-def test_fifteen_percent_of_each_page_are_hidden_and_only_its_own_tokens() -> None:
-    target = Fake(answer=knows_all)
-    masked_token_accuracy("accuracy", target, DOCUMENTS, seed=0)
+    assert result.null == pytest.approx(max(hidden.count(token) for token in set(hidden)) / len(hidden))
+    assert result.null_kind == "chance"
     for query, page in zip(target.asked, target.true_pages, strict=True):
         own = int((page.words >= 0).sum())
         assert len(query.positions) == round(MASK_PROBABILITY * own)
@@ -98,40 +89,31 @@ def test_fifteen_percent_of_each_page_are_hidden_and_only_its_own_tokens() -> No
         np.testing.assert_array_equal(query.page.ids[kept], page.ids[kept])
 
 
-def test_the_null_is_the_share_of_the_commonest_hidden_token() -> None:
-    target = Fake(answer=knows_all)
-    result = masked_token_accuracy("accuracy", target, DOCUMENTS, seed=0)
-    hidden = [page.ids[p] for query, page in zip(target.asked, target.true_pages, strict=True) for p in query.positions]
-    assert isinstance(result, Estimate)
-    assert result.n == len(hidden)
-    assert result.null == pytest.approx(max(hidden.count(token) for token in set(hidden)) / len(hidden))
-    assert result.null_kind == "chance"
-
-
-def test_the_seed_decides_what_is_hidden() -> None:
+def test_the_seed_decides_what_is_hidden_and_which_of_many_documents_are_asked() -> None:
     def positions(seed: int) -> list[tuple[int, ...]]:
         target = Fake(answer=knows_all)
         masked_token_accuracy("accuracy", target, DOCUMENTS, seed)
         return [query.positions for query in target.asked]
 
     assert positions(1) == positions(1) != positions(2)
-
-
-def test_many_documents_are_sampled() -> None:
     target = Fake(answer=knows_all)
-    masked_token_accuracy("accuracy", target, tiny.documents(0, MAX_DOCUMENTS + 30, 0), seed=0)
+    measured(target, tiny.documents(0, MAX_DOCUMENTS + 30, 0))
     assert len(target.asked) == MAX_DOCUMENTS
 
 
 def test_without_documents_there_is_no_number() -> None:
-    nothing = masked_token_accuracy("accuracy", Fake(answer=knows_all), [], seed=0)
-    assert isinstance(nothing, Unresolved)
-    assert isinstance(micro_f1(Fake(tiny.LABELS), [], seed=0), Unresolved)
-    assert isinstance(micro_f1(Fake(tiny.LABELS), DOCUMENTS[:1], seed=0), Unresolved)
+    perfect = tagged(lambda page, read: page.labels[read])
     unlabelled = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
-    result = micro_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), unlabelled, seed=0)
-    assert isinstance(result, Unresolved)
-    assert "no labelled entity" in result.reason
+    cases: list[tuple[Fake, Sequence[Document], str]] = [
+        (Fake(answer=knows_all), [], "no held-out document"),
+        (Fake(tiny.LABELS), [], "fewer than two"),
+        (Fake(tiny.LABELS, answer=perfect), DOCUMENTS[:1], "fewer than two"),
+        (Fake(tiny.LABELS, answer=perfect), unlabelled, "no labelled entities"),
+    ]
+    for target, documents, reason in cases:
+        result = measured(target, documents)
+        assert isinstance(result, Unresolved)
+        assert reason in result.reason
 
 
 def tagged(choose: Any) -> Any:
@@ -149,14 +131,13 @@ def tagged(choose: Any) -> Any:
 
 
 def test_a_perfect_tagger_has_the_interval_of_as_many_hits_as_pages() -> None:
-    result = micro_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), DOCUMENTS, seed=0)
-    assert isinstance(result, Estimate)
+    result = measured(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])))
     exact = stats.binomtest(result.clusters, result.clusters).proportion_ci(0.95, "exact")
     assert (result.value, result.high) == (1.0, 1.0)
     assert result.low == pytest.approx(exact.low)
     assert "all agree" in result.method
     bare = [replace(document, id=f"bare {document.id}", entities=()) for document in DOCUMENTS]
-    again = micro_f1(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare], 0)
+    again = measured(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare])
     assert isinstance(again, Estimate)
     assert (again.clusters, again.low) == (result.clusters, result.low)  # pages with nothing to find show nothing
 
@@ -173,8 +154,7 @@ def test_f1_counts_whole_entities() -> None:
         return wrong
 
     choose.calls = 0
-    result = micro_f1(Fake(tiny.LABELS, answer=tagged(choose)), DOCUMENTS, seed=0)
-    assert isinstance(result, Estimate)
+    result = measured(Fake(tiny.LABELS, answer=tagged(choose)))
     assert result.value == pytest.approx(120 / 195)
     assert result.low < 120 / 195 < result.high
     assert (result.n, result.unit, result.clusters) == (120, "entities", 30)
@@ -204,28 +184,8 @@ def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
         )
         for page in DOCUMENTS
     ]
-    result = micro_f1(Fake(tiny.LABELS, answer=tagged(choose)), documents, seed=0)
-    assert isinstance(result, Estimate)
+    result = measured(Fake(tiny.LABELS, answer=tagged(choose)), documents)
     assert result.value == pytest.approx(f1_score(true, said, labels=begin, average="micro"))
-
-
-@pytest.mark.parametrize(
-    ("tags", "spans"),
-    [
-        ("", set()),
-        ("O O", set()),
-        ("B-A", {("A", 0, 1)}),
-        ("B-A I-A O", {("A", 0, 2)}),
-        ("B-A B-A", {("A", 0, 1), ("A", 1, 2)}),
-        ("B-A I-B", {("A", 0, 1), ("B", 1, 2)}),
-        ("O I-A I-A", {("A", 1, 3)}),
-        ("I-A B-A", {("A", 0, 1), ("A", 1, 2)}),
-        ("B-A O I-A", {("A", 0, 1), ("A", 2, 3)}),
-        ("B-SUB-TOTAL I-SUB-TOTAL B-TOTAL", {("SUB-TOTAL", 0, 2), ("TOTAL", 2, 3)}),
-    ],
-)
-def test_spans_of_bio_tags(tags: str, spans: set[tuple[str, int, int]]) -> None:
-    assert BIO.spans(tags.split()) == spans
 
 
 class SpadeFake(Fake):
@@ -261,8 +221,7 @@ def test_extraction_f1_counts_whole_entities_of_the_right_class() -> None:
             links[vendor] = NO_LINK
         return classes, links
 
-    result = utility(SpadeFake("spade-extraction", choose), DOCUMENTS, 0)
-    assert isinstance(result, Estimate)
+    result = measured(SpadeFake("spade-extraction", choose))
     assert (result.name, result.unit, result.n, result.clusters) == ("entity_f1", "entities", 120, 30)
     assert result.value == pytest.approx(100 / 120)
     assert result.low < 100 / 120 < result.high
@@ -280,8 +239,7 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
             links[read[links[read] == NO_LINK][-1]] = read[0]
         return (), links
 
-    result = utility(SpadeFake("spade-linking", choose), DOCUMENTS, 0)
-    assert isinstance(result, Estimate)
+    result = measured(SpadeFake("spade-linking", choose))
     assert (result.name, result.unit, result.n) == ("link_f1", "links", 60)
     # The commonest link stands at one place on 13 of the 30 pages.
     assert result.null == pytest.approx(2 * 13 / (60 + 30))
@@ -291,8 +249,7 @@ def test_linking_f1_counts_links_to_the_right_parent() -> None:
 def test_a_tagger_of_random_labels_is_no_better_than_the_commonest() -> None:
     rng = np.random.default_rng(0)
     fake = Fake(tiny.LABELS, answer=tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read))))
-    result = micro_f1(fake, DOCUMENTS, seed=0)
-    assert isinstance(result, Estimate)
+    result = measured(fake)
     assert result.null is not None
     assert result.low < result.null
 
@@ -300,12 +257,12 @@ def test_a_tagger_of_random_labels_is_no_better_than_the_commonest() -> None:
 @pytest.mark.parametrize("head", ["spade-extraction", "spade-linking"])
 def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName) -> None:
     target = SpadeFake(head, lambda number, page: truth(page))
-    perfect = micro_f1(target, DOCUMENTS, 0)
+    perfect = measured(target)
     assert (perfect.value, perfect.high) == (1.0, 1.0)
     assert 0 < perfect.low < 1
-    assert "fewer than two" in micro_f1(target, DOCUMENTS[:1], 0).reason
+    assert "fewer than two" in measured(target, DOCUMENTS[:1], 0).reason
     bare = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
-    assert "in the held-out documents" in micro_f1(target, bare, 0).reason
+    assert "in the held-out documents" in measured(target, bare, 0).reason
 
 
 @pytest.mark.parametrize(
@@ -329,15 +286,9 @@ def test_entities_of_spade(classes: str, links: str, entities: set[tuple[str, tu
     assert found == {(label, frozenset(places)) for label, places in entities}
 
 
-def test_utility_is_accuracy_for_masked_models_and_f1_for_taggers() -> None:
-    assert utility(Fake(answer=knows_all), DOCUMENTS, 0).name == "masked_token_accuracy"
-    perfect = tagged(lambda page, read: page.labels[read])
-    assert utility(Fake(tiny.LABELS, answer=perfect), DOCUMENTS, 0).name == "entity_f1"
-
-
 @pytest.mark.parametrize("labels", [(), tiny.LABELS])
 def test_sums_by_document_make_up_the_number(labels: tuple[str, ...]) -> None:
-    def measured() -> Fake:
+    def guessing() -> Fake:
         rng = np.random.default_rng(0)
 
         def guess(query: BestTokens, page: Encoding) -> Any:
@@ -347,11 +298,10 @@ def test_sums_by_document_make_up_the_number(labels: tuple[str, ...]) -> None:
         chosen = tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read))) if labels else guess
         return Fake(labels, answer=chosen)
 
-    number = utility(measured(), DOCUMENTS, 3)
-    ((name, sums),) = utility_by_document(measured(), DOCUMENTS, 3).items()
+    ((number, sums),) = measure_task(guessing(), DOCUMENTS, 3)
     assert isinstance(number, Estimate)
-    assert name == number.name
+    assert sums is not None
     assert sums.numerator.sum() / sums.denominator.sum() == pytest.approx(number.value)
     assert (sums.numerator <= sums.denominator).all()
     assert len(set(sums.documents)) == len(sums.numerator)
-    assert utility_by_document(measured(), [], 3) == {}
+    assert measure_task(guessing(), [], 3)[0][1] is None
