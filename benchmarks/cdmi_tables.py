@@ -44,7 +44,7 @@ from audit.importers.registry import FORMATS
 from audit.references.encoders import Fitted, fit
 from audit.references.recipes import Recipe
 from audit.references.starting import starting_model
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
 from audit.targets.encoders.loading import load
 from audit.targets.interface import Target

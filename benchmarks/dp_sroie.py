@@ -45,7 +45,7 @@ from audit.extensions.private.units import DrawnUnit
 from audit.measurements import Estimate
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe
-from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.checkpoint.folder import privacy_card
 from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan

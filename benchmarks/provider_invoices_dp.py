@@ -38,7 +38,7 @@ from audit.extensions.private.options import DpOptions
 from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.record import AuditRecord, Completed
-from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.checkpoint.folder import privacy_card
 
 HERE = Path(__file__).parent
 OUT = HERE / "provider_invoices_dp"

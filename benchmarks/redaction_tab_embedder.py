@@ -20,8 +20,7 @@ from audit.cards import TargetCard
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer
-from audit.targets.checkpoint.weights import load_model, not_finite, place
+from audit.targets.checkpoint.loading import check_vocabulary, load_model, not_finite, open_tokenizer, place
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward

@@ -26,7 +26,7 @@ from audit.references.public_model import check_image_input, check_tokens
 from audit.references.recipes import Recipe, key_of, made_once
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.target import EncoderTarget

@@ -22,7 +22,7 @@ from transformers.models.beit.image_processing_pil_beit import BeitImageProcesso
 from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
 
 from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.loading import load_tokenizer
 
 Shape = Literal["donut", "vt5"]
 SEED = 0

@@ -19,7 +19,7 @@ from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoise
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.loading import config_of, load, max_tokens_of, page_images_of
 from audit.targets.encoders.page_images import OpenImage, PageImageReader

@@ -45,7 +45,7 @@ from audit.references.recipes import Recipe
 from audit.references.starting import adapter_words
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.page_images import OpenImage

@@ -29,15 +29,14 @@ from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.starting import adapting, starting_model, without_weights
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.checkpoint.safety import hub_hint, refuse_training
-from audit.targets.checkpoint.tokenizer import load_tokenizer
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import max_tokens_of, page_images_of
-from audit.targets.extractive.loading import load_extractive
-from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.extractive.target import ExtractiveTarget, load_extractive
 from audit.targets.opening import answering_of, open_model, target_of, trainer_of
 
 AnyRecipe = AnsweringRecipe | Recipe | Any

@@ -18,8 +18,8 @@ from audit.errors import TargetError
 from audit.targets.checkpoint.adapters import adapter_config, import_peft, untie
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.labels import unknown_hint
+from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.weights import load_model
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import HeadName
 

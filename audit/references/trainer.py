@@ -15,8 +15,8 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerContr
 from audit.errors import TargetError
 from audit.private import PrivateFolder
 from audit.references.recipes import Schedule, reproducible
+from audit.targets.checkpoint.loading import not_finite
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.checkpoint.weights import not_finite
 
 
 @dataclass(frozen=True)

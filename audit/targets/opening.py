@@ -25,10 +25,9 @@ from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.extractive.loading import is_extractive, load_extractive
-from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.extractive.target import ExtractiveTarget, is_extractive, load_extractive
 from audit.targets.interface import TokenTarget
-from audit.targets.parsing.loading import load_parsing
+from audit.targets.parsing import load_parsing
 
 
 class OtherTarget(TokenTarget, Protocol):

@@ -20,10 +20,9 @@ from audit.targets.adaptation import has_half_weights
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format
+from audit.targets.checkpoint.loading import LARGE
 from audit.targets.checkpoint.safety import method_of
-from audit.targets.checkpoint.weights import LARGE
-from audit.targets.extractive.loading import is_extractive
-from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.extractive.target import ExtractiveTarget, is_extractive
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.targets.unread import Unread, find_unread, without_unread

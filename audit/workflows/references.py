@@ -16,7 +16,7 @@ from audit.errors import TargetError
 from audit.references.load import REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
-from audit.targets.checkpoint.privacy import stated_guarantee
+from audit.targets.checkpoint.folder import stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, open_model
 from audit.workflows.checking import CheckedModel, check_model, doubt_draw, trial_counts

@@ -28,8 +28,7 @@ from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.report.remedies import QueryDefense, query_defense
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.privacy import stated_guarantee
+from audit.targets.checkpoint.folder import CheckpointFolder, stated_guarantee
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target

@@ -17,7 +17,7 @@ from audit.errors import TargetError
 from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
 from audit.references.recipes import made_once
-from audit.targets.checkpoint.privacy import privacy_card
+from audit.targets.checkpoint.folder import privacy_card
 from benchmarks.gpu.reading import FINE_RATE, attack_of, read, shared_data
 from benchmarks.gpu.work import Json, NotTestedError, Result, Work
 

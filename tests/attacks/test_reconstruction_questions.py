@@ -22,8 +22,7 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Split, Task, Word
 from audit.targets.answering.denoiser import load_denoiser
 from audit.targets.answering.loading import load_answering
-from audit.targets.answering.pages import AskedPage
-from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.target import AnsweringTarget, AskedPage
 from audit.targets.interface import Answer, AnswerLoss, TrainingLoss
 
 pytestmark = pytest.mark.slow

@@ -41,7 +41,7 @@ def extractive_model(family: str, seed: int = 0, **settings: Any) -> Any:
     import torch
     import transformers
 
-    from audit.targets.extractive.loading import HEADS
+    from audit.targets.extractive.target import HEADS
 
     model_class = getattr(transformers, HEADS[family])
     own: dict[str, Any] = {

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, Word
-from audit.extensions.papers.utterance_model import NluConfig, NluModel
-from audit.extensions.papers.vocabulary import Vocabulary
+from audit.extensions.papers.utterance_model import NluConfig, NluModel, Vocabulary
 
 TAGS = ("O", "B-artist", "I-artist", "B-number", "I-number")
 INTENTS = ("Play", "Rate", "Pin")

@@ -21,7 +21,7 @@ import tiny
 import vlm_zoo
 
 from audit.corpus.canaries.schema import PATTERNS
-from audit.targets.extractive.loading import HEADS
+from audit.targets.extractive.target import HEADS
 from audit.targets.table import TABLE
 
 Labels = Sequence[str]

@@ -22,8 +22,8 @@ from audit.errors import TargetError, UsageError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.content import hash_files
 from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.checkpoint.weights import load_model
 from audit.targets.encoders.loading import load, load_tokenizer
 from audit.targets.opening import open_model
 from audit.workflows.options import ScanOptions
@@ -372,7 +372,7 @@ def test_a_small_change_of_a_base_in_bfloat16_is_not_rounded_away(
         BertForTokenClassification.from_pretrained(start, dtype=torch.bfloat16).save_pretrained(start)
         model = BertForTokenClassification.from_pretrained(start, dtype=torch.float32)
     wrapped = adapters.adapted(model, tmp_path / "adapter", FORMS[form](), move)
-    monkeypatch.setattr("audit.targets.checkpoint.weights.LARGE", 1000)
+    monkeypatch.setattr("audit.targets.checkpoint.loading.LARGE", 1000)
     target = load(open_checkpoint(tmp_path / "adapter", start))
     name = "bert.encoder.layer.0.attention.self.query.weight"
     before = wrapped.base_model.model.get_parameter(name.replace("query.", "query.base_layer.")).detach().clone()

@@ -17,7 +17,7 @@ from transformers import T5ForConditionalGeneration
 from audit.corpus.documents import Document
 from audit.errors import TargetError
 from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser
-from audit.targets.answering.pages import AskedPage
+from audit.targets.answering.target import AskedPage
 from audit.targets.interface import BestTokens, FillMask, TrainingLoss
 from audit.targets.utility import masked_token_accuracy
 

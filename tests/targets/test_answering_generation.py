@@ -15,8 +15,8 @@ from test_answering_contract import ASKED
 from transformers import GenerationConfig
 
 from audit.errors import TargetError
-from audit.targets.answering.generation import greedy, lifted
 from audit.targets.answering.loading import load_answering
+from audit.targets.answering.reader import greedy, lifted
 
 FIRST = 4
 """The id of the first character: four special tokens come before."""

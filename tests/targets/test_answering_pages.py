@@ -17,8 +17,7 @@ from text_answering_checkpoints import make_udop, make_vt5
 from audit.corpus.documents import Document, Question
 from audit.corpus.page_view import PageView
 from audit.targets.answering.loading import load_answering
-from audit.targets.answering.pages import AskedPage
-from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.target import AnsweringTarget, AskedPage
 from audit.targets.interface import AnswerLoss, TrainingLoss
 
 FAMILIES: dict[str, Callable[[Path], Path]] = {"vt5": make_vt5, "udop": make_udop}
@@ -166,8 +165,8 @@ def test_a_reader_of_pixels_has_no_pages(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_with_a_mask_reads_pages_as_its_masked_models_do() -> None:
-    from audit.targets.answering.pages import page_of as made
     from audit.targets.answering.reader import PageTokens
+    from audit.targets.answering.target import page_of as made
 
     tokenizer: Any = tiny.tokenizer()
     page = made(tokenizer, PageView(DOCUMENT.words, DOCUMENT.size), PageTokens((7, 8, 9), (0, 0, 1)))

@@ -13,8 +13,7 @@ import pytest
 from audit.errors import TargetError
 from audit.targets.checkpoint import folder as module
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.targets.checkpoint.weights import load_model
+from audit.targets.checkpoint.loading import load_model, load_tokenizer
 from audit.targets.encoders.loading import load
 from audit.targets.opening import target_of
 from audit.workflows.options import ScanOptions

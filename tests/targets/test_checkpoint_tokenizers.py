@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError
-from audit.targets.checkpoint import tokenizer as module
-from audit.targets.checkpoint.tokenizer import load_tokenizer
+from audit.targets.checkpoint import loading as module
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import NO_UNKNOWN, Encoder
 from audit.targets.encoders.loading import load
 from audit.targets.interface import MaskedLoss

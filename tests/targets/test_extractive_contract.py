@@ -19,9 +19,8 @@ from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
-from audit.targets.extractive.loading import load_extractive
 from audit.targets.extractive.spans import MAX_ANSWER, Scores, Window, best_span
-from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.extractive.target import ExtractiveTarget, load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens
 from audit.targets.opening import target_of
 from audit.targets.unread import NONE_UNREAD, count_questions, find_unread, without_unread

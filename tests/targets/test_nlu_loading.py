@@ -11,8 +11,8 @@ import pytest
 import tiny
 
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_model import UNKNOWN, Vocabulary
 from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
-from audit.extensions.papers.vocabulary import UNKNOWN, Vocabulary
 from audit.targets.interface import TrainingLoss
 from audit.targets.opening import check, encoder_of, target_of
 

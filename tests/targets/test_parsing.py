@@ -23,8 +23,7 @@ from audit.targets.answering.reader import Sample
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, Query, TrainingLoss
 from audit.targets.opening import target_of
-from audit.targets.parsing.loading import load_parsing
-from audit.targets.parsing.target import ParsingTarget
+from audit.targets.parsing import ParsingTarget, load_parsing
 from audit.targets.utility import usefulness
 
 TEXT_PROMPT = "{text}\nJSON:"

@@ -18,7 +18,8 @@ from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.extensions.papers import utterance_target as of_utterances
 from audit.extensions.papers.utterance_target import load_nlu
-from audit.targets.checkpoint import safety, weights
+from audit.targets.checkpoint import loading as weights
+from audit.targets.checkpoint import safety
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.workflows import scan
 from audit.workflows.options import ScanOptions

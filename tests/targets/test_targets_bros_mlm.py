@@ -9,7 +9,7 @@ import tiny
 import torch
 from safetensors import safe_open
 
-from audit.targets.checkpoint.weights import load_model
+from audit.targets.checkpoint.loading import load_model
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.models import BrosForMaskedLM
 

@@ -20,8 +20,7 @@ from safetensors.torch import load_file, save_file
 from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.tokenizer import load_tokenizer
-from audit.targets.checkpoint.weights import load_model
+from audit.targets.checkpoint.loading import load_model, load_tokenizer
 from audit.targets.encoders.loading import load
 from audit.targets.interface import TrainingLoss
 from audit.targets.opening import device_named

@@ -12,7 +12,7 @@ import torch
 from transformers import LayoutLMConfig
 
 from audit.errors import TargetError
-from audit.targets.checkpoint.weights import load_model
+from audit.targets.checkpoint.loading import load_model
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.models import LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 

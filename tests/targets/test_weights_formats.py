@@ -21,10 +21,10 @@ from audit.errors import TargetError
 from audit.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
 from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint import weights
+from audit.targets.checkpoint import loading as weights
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.extractive.loading import load_extractive
+from audit.targets.extractive.target import load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
 from audit.workflows import checking
 from audit.workflows.checking import warn_of_size

@@ -19,7 +19,7 @@ from dp_learners import NAMES, learner_of
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load
 from audit.errors import ManifestError, TargetError
-from audit.extensions.papers.vocabulary import Vocabulary
+from audit.extensions.papers.utterance_model import Vocabulary
 from audit.extensions.private.learners import open_learner
 from audit.extensions.private.units import Learner
 from audit.references.encoders import Collator

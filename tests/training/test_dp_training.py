@@ -23,7 +23,7 @@ from audit.extensions.private.ledger import Ledger
 from audit.extensions.private.options import DpOptions, settle
 from audit.extensions.private.train import train_private
 from audit.stats.dp_bounds import Guarantee, auc
-from audit.targets.checkpoint.privacy import PRIVACY_FILE, privacy_card, stated_guarantee
+from audit.targets.checkpoint.folder import PRIVACY_FILE, privacy_card, stated_guarantee
 
 QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4)
 

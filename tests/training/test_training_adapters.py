@@ -32,8 +32,8 @@ from audit.references.splits import train_splits
 from audit.references.starting import adapter_words, adapting, without_weights
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
+from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.checkpoint.weights import load_model
 from audit.targets.encoders.loading import load
 from audit.targets.opening import open_model
 from audit.workflows.options import ScanOptions

@@ -12,9 +12,8 @@ import torch
 from audit.arrays import Ints
 from audit.corpus.documents import Corpus, Document
 from audit.errors import ManifestError
-from audit.extensions.papers.utterance_model import NluConfig, NluModel
+from audit.extensions.papers.utterance_model import UNKNOWN_ID, NluConfig, NluModel, Vocabulary
 from audit.extensions.papers.utterance_target import UNKNOWN_SHARE, load_nlu
-from audit.extensions.papers.vocabulary import UNKNOWN_ID, Vocabulary
 from audit.extensions.private.units import Batch, Learner
 from audit.references.trainer import store
 from audit.targets.checkpoint.folder import AnyFolder

@@ -15,12 +15,18 @@ from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
-from audit.extensions.papers.utterance_model import NluConfig, NluModel, NluOutput, steady_product
-from audit.extensions.papers.vocabulary import UNKNOWN_ID, Vocabulary
+from audit.extensions.papers.utterance_model import (
+    UNKNOWN_ID,
+    NluConfig,
+    NluModel,
+    NluOutput,
+    Vocabulary,
+    steady_product,
+)
 from audit.targets.adaptation import frozen
 from audit.targets.batching import padded_rows
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.weights import load_whole_model
+from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.interface import (

@@ -20,9 +20,8 @@ from audit.arrays import Floats, Ints
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
-from audit.extensions.papers.utterance_model import NluConfig, NluModel
+from audit.extensions.papers.utterance_model import NluConfig, NluModel, Vocabulary
 from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
-from audit.extensions.papers.vocabulary import Vocabulary
 from audit.references.recipes import reproducible
 from audit.references.trainer import store
 from audit.targets.checkpoint.content import TRAINER_STATE

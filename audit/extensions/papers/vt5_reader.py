@@ -26,7 +26,7 @@ from audit.targets.answering.processed import image_processor_of
 from audit.targets.answering.reader import QUESTION, Inputs, Sample
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.tokenizer import unpadded
+from audit.targets.checkpoint.loading import unpadded
 
 WORDS = "{words}"
 PROMPT = f"question: {QUESTION}  context: {WORDS}"

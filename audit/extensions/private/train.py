@@ -29,8 +29,13 @@ from audit.extensions.private.units import DrawnUnit, Learner, Unit, draw_sample
 from audit.files import write_atomically
 from audit.references.provenance import refuse_the_target
 from audit.references.recipes import key_of, made_once
-from audit.targets.checkpoint.folder import CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.privacy import PRIVACY_FILE, dump_privacy, weights_sha256
+from audit.targets.checkpoint.folder import (
+    PRIVACY_FILE,
+    CheckpointFolder,
+    dump_privacy,
+    open_checkpoint,
+    weights_sha256,
+)
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.opening import open_model, trainer_of
 

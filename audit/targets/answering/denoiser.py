@@ -45,12 +45,11 @@ from audit.targets.answering.layout import (
     tokens_of_words,
 )
 from audit.targets.answering.loading import known_families
-from audit.targets.answering.pages import AskedPage, page_of
 from audit.targets.answering.processed import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, special_tokens
+from audit.targets.answering.target import AskedPage, page_of
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.tokenizer import open_tokenizer
-from audit.targets.checkpoint.weights import load_whole_model, place
+from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, place
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import best_first

@@ -33,7 +33,7 @@ from audit.errors import TargetError
 from audit.targets.answering.processed import image_of, image_processor_of
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, Inputs, PageTokens, Sample, special_tokens
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
-from audit.targets.checkpoint.tokenizer import open_tokenizer, unpadded
+from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000

@@ -22,16 +22,15 @@ from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
 from audit.targets.answering.chat import seeing_reader
-from audit.targets.answering.generation import lifted, open_ends, set_start
 from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
-from audit.targets.answering.reader import Reader
+from audit.targets.answering.reader import Reader, lifted, open_ends, set_start
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import decoder_reader, encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
-from audit.targets.checkpoint.weights import load_whole_model, place
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.table import TABLE
 

@@ -19,21 +19,22 @@ import torch
 import transformers
 
 from audit.errors import TargetError
-from audit.targets.answering.generation import generation_of, ids_of
 from audit.targets.answering.reader import (
     LONGEST_ANSWER,
     Inputs,
     Sample,
     Speller,
     ending,
+    generation_of,
+    ids_of,
     plain,
     shortened,
     special_tokens,
     tokens_of,
 )
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import check_vocabulary, open_tokenizer, unpadded
 from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet
-from audit.targets.checkpoint.tokenizer import check_vocabulary, open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
 _POSITIONS = 4096

@@ -18,7 +18,6 @@ from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
-from audit.targets.answering.generation import generation_of, ids_of
 from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of
 from audit.targets.answering.processed import VOCABULARIES, filled
 from audit.targets.answering.reader import (
@@ -30,13 +29,15 @@ from audit.targets.answering.reader import (
     Speller,
     continued,
     ending,
+    generation_of,
+    ids_of,
     n_shared,
     special_tokens,
     tokens_of,
 )
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.checkpoint.tokenizer import open_tokenizer, unpadded
+from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
 
 TEXT = "{text}"

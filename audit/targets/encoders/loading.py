@@ -10,9 +10,8 @@ from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.labels import labels_of, unknown_hint
+from audit.targets.checkpoint.loading import check_vocabulary, load_tokenizer, load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet, refuse_training
-from audit.targets.checkpoint.tokenizer import check_vocabulary, load_tokenizer
-from audit.targets.checkpoint.weights import load_whole_model, place
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.families import Family, family_named, family_of
 from audit.targets.encoders.heads import HEADS, HeadName

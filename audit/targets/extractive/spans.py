@@ -17,7 +17,7 @@ from audit.arrays import Floats, Ints
 from audit.corpus.page_view import PageView
 from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
 from audit.targets.answering.reader import Sample
-from audit.targets.checkpoint.tokenizer import unpadded
+from audit.targets.checkpoint.loading import unpadded
 
 OVERLAP = 128
 """Page tokens that two windows of a long page share, half a window at most (transformers' `doc_stride`)."""

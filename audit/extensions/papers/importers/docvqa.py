@@ -13,8 +13,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.errors import UsageError
-from audit.extensions.papers.importers.folders import files_by_stem
-from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask
+from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask, files_by_stem
 from audit.importers.files import IMAGES, read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part

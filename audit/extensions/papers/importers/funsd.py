@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Word
-from audit.extensions.papers.importers.folders import files_by_stem
+from audit.extensions.papers.importers.questions import files_by_stem
 from audit.importers.files import read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean

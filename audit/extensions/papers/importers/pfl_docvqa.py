@@ -18,8 +18,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Box, Word
 from audit.errors import UsageError
-from audit.extensions.papers.importers.folders import files_by_stem
-from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask
+from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask, files_by_stem
 from audit.importers.files import IMAGES, open_source, parse_json, source_problems
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from audit.errors import ManifestError
+from audit.errors import ManifestError, UsageError
 from audit.importers.pages import Page, Part, clean
 from audit.importers.source import Source
 
@@ -60,3 +60,36 @@ def ask(page: Page, identifier: str | None, question: str, answers: Iterable[str
     if clean(question) and not accepted:
         raise ManifestError(f"question {name}: no answer")
     page.ask(question, accepted, name)
+
+
+def files_by_stem(source: Source, layouts: Sequence[Sequence[str]], suffixes: Sequence[str]) -> dict[str, Path]:
+    """List the files with one of these suffixes in the first layout that a source has, by stem, sorted.
+
+    Args:
+        source: the folder.
+        layouts: each the folders that hold the files in it; of a layout, those that exist are read.
+        suffixes: in lower case, with their dots.
+
+    Raises:
+        UsageError: there is no such folder, or nothing in it.
+        ManifestError: two files share a stem, or one leads out of the source through a symbolic link.
+    """
+    for layout in layouts:
+        found: dict[str, Path] = {}
+        problems = []
+        for folder in layout:
+            place = source.root / folder
+            for path in sorted(place.iterdir()) if place.is_dir() else ():
+                if path.suffix.lower() in suffixes:
+                    if path.stem in found:
+                        problems.append(f"{folder}/{path.name}: another file of this name is there")
+                    found[path.stem] = source.at(f"{folder}/{path.name}")
+        if problems:
+            raise ManifestError(problems)
+        if found:
+            return found
+    names = ", ".join(f"{folder}/" for layout in layouts for folder in layout)
+    raise UsageError(
+        f"{source.path} has no folder {names} with a file of type {', '.join(suffixes)}",
+        "give the folder that holds it; pages in other folders: docaudit import forms, see --help",
+    )

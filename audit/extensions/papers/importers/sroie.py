@@ -8,7 +8,7 @@ from pathlib import Path
 
 from audit.corpus.documents import Category
 from audit.errors import ManifestError
-from audit.extensions.papers.importers.folders import files_by_stem
+from audit.extensions.papers.importers.questions import files_by_stem
 from audit.importers.files import parse_json, read_text
 from audit.importers.forms import boxed_lines
 from audit.importers.interface import Importer

@@ -1,1 +1,0 @@
-"""Checkpoints that write a page as JSON or markup."""
