@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from redaction_tab_classifiers import TAKES_SPARSE, by_length, dense, fit
 from redaction_tab_embedder import EmbedderTarget, load_embedder
+from redaction_tab_evasion import Text
 from redaction_tab_learners import NetworkKind, fit_network, tune
 from redaction_tab_samples import OVERSAMPLED, TEST_SHARE, Ints, Protocol, Split, Values, oversampled, split, values_of
 
 from audit.attacks.redaction.contexts import Classifier, Constant, tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction import RedactedSpan
-from audit.extensions.countermeasures.attackers import Text
 
 Embedding = Literal["tfidf", "minilm", "minilm-tuned"]
 NETWORKS: tuple[NetworkKind, ...] = ("mlp", "cnn")

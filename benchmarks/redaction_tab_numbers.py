@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from redaction_tab_cells import Embedding, Group, Settings, prediction_of
+from redaction_tab_evasion import Text
 from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 
 from audit.arrays import Floats
 from audit.corpus.documents import CATEGORIES, Mask
-from audit.extensions.countermeasures.attackers import Text
 from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
 from audit.stats.rates import net
 from audit.stats.resampling import bootstrap, sign_flip

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from redaction_tab_cells import Embedding, Settings
 from redaction_tab_classifiers import CLASSIFIERS
+from redaction_tab_evasion import evasion_cost
 from redaction_tab_numbers import TRAINING, Numbers, Row
 from redaction_tab_samples import OVERSAMPLED
 from redaction_tab_words import (
@@ -31,7 +32,6 @@ from redaction_tab_words import (
 
 from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES
-from audit.extensions.countermeasures.evasion import evasion_cost
 from audit.stats.intervals import Interval
 
 

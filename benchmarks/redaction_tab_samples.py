@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from redaction_tab_evasion import Text, readings
 from redaction_tab_learners import choose_texts
 
 from audit.arrays import Ints
@@ -18,7 +19,6 @@ from audit.attacks.redaction.samples import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.redaction import RedactedSpan
-from audit.extensions.countermeasures.attackers import Text, readings
 from audit.importers.registry import FORMATS
 
 Protocol = Literal["document", "balanced", "sentence", "flawed"]

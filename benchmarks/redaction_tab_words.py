@@ -78,7 +78,7 @@ PROTOCOL = """One precaution after the other is taken away, from right to left i
 
 All under the paper's mask, as long as the value. Chance is 0.125 here, for classes are balanced."""
 EVASION = """Letters a, e, o, i and n are exchanged for look-alikes at test time
-(`audit/extensions/countermeasures/evasion.py`). *Unaware*:
+(`benchmarks/redaction_tab_evasion.py`). *Unaware*:
 trained on ordinary text, as in the paper's table 4. *Folded back*: the same classifier, look-alikes turned back before
 anything else. *Retrained*: fitted on evaded text. By document, mask of one length; changes are paired, against no
 evasion. The paper's numbers are of balanced classes, where chance is 0.125; ours are of all values, where the prior

@@ -88,7 +88,6 @@ def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
         ("scan", "--no-model", "no-data", "--out"),
         ("scan", "--checkpoints", "no-model-*", "no-data", "--out"),
         ("defend", "dp", "no-model", "no-data", "--out"),
-        ("defend", "evasion", "no-data", "--out"),
         ("train-baseline", "no-data", "--out"),
         ("train-splits", "no-data", "--out"),
         ("demo", "--out"),

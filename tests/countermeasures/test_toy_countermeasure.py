@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import example_answers as answers
@@ -15,21 +13,13 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.corpus import manifest
 from audit.corpus.documents import (
     Corpus,
-    Document,
-    Entity,
-    Manifest,
-    Membership,
-    Redaction,
     ReferencePaths,
-    Task,
     TrainingRecipe,
-    Word,
 )
 from audit.engine.interface import Progress
-from audit.extensions.countermeasures.interface import DataDefense, EvasionCost, RetrainedModel, TrainingDefense
+from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.countermeasures.wrappers import reworded
 from audit.report.html import html
 from audit.report.recommend import recommend
@@ -74,31 +64,6 @@ class Unlearned(TrainingDefense):
         return answer == ""
 
 
-class Levelled(DataDefense):
-    """Every word but what is redacted becomes "word", and nobody can undo it."""
-
-    name = "levelled"
-    title = "Words levelled"
-    description = "in which all words are the same"
-    done = "levelled"
-    undone = "left as it is"
-    breaks = "everything"
-    nothing = ("no word", "it is for words")
-
-    def rewrite(self, document: Document) -> Document:
-        return replace(document, words=tuple(replace(word, text="word") for word in document.words))
-
-    def undo(self, document: Document) -> Document:
-        return self.rewrite(document)
-
-    def cost(self, documents: Iterable[Document]) -> EvasionCost:
-        count = sum(len(document.words) for document in documents)
-        return EvasionCost(count, count, 0, 0, count, count, 0, 0)
-
-    def write(self, corpus: Corpus, dst: Path) -> None:
-        manifest.write(dst, corpus.manifest, [self.rewrite(document) for document in corpus.documents])
-
-
 class Perfect:
     """Reads what the words say, as Tesseract does on pages larger than these."""
 
@@ -108,7 +73,7 @@ class Perfect:
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for defense in (Shouted(), Unlearned(), Levelled()):
+    for defense in (Shouted(), Unlearned()):
         monkeypatch.setitem(DEFENSES, defense.name, defense)
 
 
@@ -169,27 +134,6 @@ def test_a_scan_behind_it_says_so_under_either_spelling(place: Path, tmp_path: P
     output, code = docaudit("scan", place / "model", place / "data", "--defense", "unlearned", "--out", tmp_path / "no")
     assert code == 2
     assert "one of paraphrase, random-after, random-before, shouted" in output
-
-
-def test_one_that_rewrites_data_is_measured_against_who_knows_of_it(tmp_path: Path) -> None:
-    documents = []
-    for number in range(30):
-        first, second = ("anno", "noon") if number % 2 else ("noon", "anno")
-        words = ["They", first, "Secret", f"v{number:02}", ".", "They", second, "Secret", f"w{number:02}", "."]
-        person, location = ((2, 3), (7, 8)) if number % 2 else ((7, 8), (2, 3))
-        entities = (Entity("a", "PERSON", "person", person), Entity("b", "LOC", "location", location))
-        documents.append(Document(f"d{number}", "member", words=tuple(map(Word, words)), entities=entities))
-    settings = Manifest(1, "planted", Task("mlm"), Membership("random"), redaction=Redaction("fixed"))
-    manifest.write(tmp_path / "data", settings, documents)
-    output, code = docaudit("defend", "levelled", tmp_path / "data", "--out", tmp_path / "out")
-    assert code == 0, output
-    found = json.loads((tmp_path / "out" / "comparison.json").read_text())
-    assert found["recommended"] is True
-    assert "Levelled text breaks everything" in found["sentence"]
-    assert {word.text for d in manifest.load(tmp_path / "out" / "data").documents for word in d.words} == {"word"}
-    output, code = docaudit("defend", "levelled", tmp_path / "data", tmp_path / "data")
-    assert code == 2
-    assert "levelled takes DATA_DIR alone" in output
 
 
 def test_it_is_recommended_with_the_command_that_measures_it() -> None:

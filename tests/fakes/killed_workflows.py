@@ -170,7 +170,6 @@ WORKFLOWS = (
         _PRIVATE + " --set clients={w}/clients.toml --set local-steps=1",
         drawn=True,
     ),
-    Workflow("defend: evasion", make_letters, "defend evasion {w}/data --out out"),
     Workflow("import", make_pages, "import funsd {w}/funsd out", gate=True),
     Workflow("canary insert", make_receipts, "canary insert {w}/data out --count 8 --repeat 1"),
     Workflow("init", make_pages, "init data --task mlm --yes", copied="plain"),

@@ -20,12 +20,11 @@ from audit.cli.options import (
     show_errors,
 )
 from audit.errors import UsageError, listed
-from audit.extensions.countermeasures.interface import DataDefense, TrainingDefense
+from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
 from audit.report.remedies import DEFENSES, Defense, query_defenses
 
 if TYPE_CHECKING:
-    from audit.extensions.countermeasures.attackers import Evaluation
     from audit.extensions.countermeasures.measuring import Measured
     from audit.measurements import Measurement
     from audit.report.comparison import Comparison
@@ -50,17 +49,8 @@ def _kinds() -> str:
             f"{listed([*query_defenses()], 'and')} change the question while the model is used.",
             f"Others train a model again: {'; '.join(beside)}; each beside baselines trained the same way.",
             *(f"{one}, beside the references as they are." for one in alone),
-            *(
-                f"{name} writes a copy of a data set {defense.description}, and says what that hides from an attacker "
-                "who knows of it."
-                for name, defense in _rewriting().items()
-            ),
         ]
     )
-
-
-def _rewriting() -> dict[str, DataDefense]:
-    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, DataDefense)}
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -100,7 +90,7 @@ def defend(
         list[Path],
         typer.Argument(
             metavar="MODEL_DIR DATA_DIR",
-            help=f"DATA_DIR alone for {listed([*_rewriting()], 'and')}.",
+            help="The audited model and its data set.",
             show_default=False,
         ),
     ],
@@ -133,11 +123,6 @@ def defend(
         shown = ", ".join(f"--{name.replace('_', '-')}" if name in named else f"--set {name}" for name in settings)
         raise UsageError(f"{shown}: of differential privacy, not of {', '.join(names)}", "docaudit defend dp")
     check_folder("--out", out)
-    if len(names) == 1 and isinstance(chosen[0], DataDefense):
-        if evidence is not None or reference:
-            raise UsageError(f"--evidence, --reference: {names[0]} audits no model")
-        _rewrite(chosen[0], folders, out, seed)
-        return
     if len(folders) != 2:
         raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
     scan = ScanOptions(
@@ -168,16 +153,6 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--set {pair!r}: write NAME=VALUE")
         settings[name.replace("-", "_")] = value
     return settings
-
-
-def _rewrite(defense: DataDefense, folders: Sequence[Path], out: Path, seed: int) -> None:
-    from audit.extensions.countermeasures.attackers import rewrite_and_measure
-
-    if len(folders) != 1:
-        raise UsageError(f"{defense.name} takes DATA_DIR alone")
-    with console.Reporter() as progress:
-        evaluation = rewrite_and_measure(folders[0], out, defense=defense, seed=seed, progress=progress)
-    _show_evaluation(evaluation, out)
 
 
 def _show(measured: Measured) -> None:
@@ -217,24 +192,3 @@ def _show_effects(comparison: Comparison) -> None:
 
 def _format(item: Measurement | None) -> str:
     return console.format_estimate(item) if item is not None and item.kind == "estimate" else "-"
-
-
-def _show_evaluation(evaluation: Evaluation, out: Path) -> None:
-    from audit.extensions.countermeasures.attackers import COMPARISON, DATA
-
-    rows = [
-        (
-            one.attacker.words,
-            *map(console.format_estimate, (one.accuracy, one.lift)),
-            _format(one.change),
-            "-" if one.p is None else f"{one.p:.4f}",
-        )
-        for one in evaluation.attacked
-    ]
-    title = f"What redactions give away (mask {evaluation.mask})"
-    console.show_table(title, ("", "accuracy", "lift", "change", "p"), rows)
-    cost = evaluation.cost
-    if cost.answers:
-        console.say(f"{cost.answers_lost} of {cost.answers} answers stand on their page no more")
-    console.say(evaluation.sentence)
-    console.say(f"The evaded copy is {out / DATA}, the numbers are in {out / COMPARISON}")

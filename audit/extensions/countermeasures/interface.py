@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from audit.report.remedies import Defense
 
 if TYPE_CHECKING:
-    from audit.corpus.documents import Corpus, Document
+    from audit.corpus.documents import Corpus
     from audit.engine.interface import Progress
     from audit.workflows.options import ScanOptions
 
@@ -75,67 +74,3 @@ class TrainingDefense(Defense):
             UsageError: it has no such setting.
         """
         return self
-
-
-@dataclass(frozen=True)
-class EvasionCost:
-    """Changes and losses through evasion, counted over whole documents.
-
-    Attributes:
-        characters: of all words, without the spaces between them.
-        changed: of them, exchanged ones.
-        non_ascii_before: of them, outside ASCII before the exchange.
-        non_ascii_after: and after it.
-        searched: words that a person could look for, those with a letter or a digit; a word that occurs several times
-            in a document counts as often.
-        lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
-        answers: questions with an accepted answer among the words of their page.
-        answers_lost: of them, those with none any more.
-    """
-
-    characters: int
-    changed: int
-    non_ascii_before: int
-    non_ascii_after: int
-    searched: int
-    lost: int
-    answers: int
-    answers_lost: int
-
-
-class DataDefense(Defense):
-    """Rewrite a data set before it is shared.
-
-    Attributes:
-        description: the copy that it writes, after "a copy of a data set", for the help.
-        done: what was done to the text, as a participle ("evaded").
-        undone: what somebody does to it who knows of that ("look-alikes folded back").
-        breaks: what the copy is no good for.
-        nothing: why a data set can hold nothing to rewrite, and what the countermeasure is for.
-    """
-
-    description: ClassVar[str]
-    done: ClassVar[str]
-    undone: ClassVar[str]
-    breaks: ClassVar[str]
-    nothing: ClassVar[tuple[str, str]]
-
-    @abstractmethod
-    def rewrite(self, document: Document) -> Document:
-        """Rewrite a document: as many words, in the same places."""
-
-    @abstractmethod
-    def undo(self, document: Document) -> Document:
-        """Rewrite a document as somebody reads it who knows of the countermeasure, rewritten before or not."""
-
-    @abstractmethod
-    def cost(self, documents: Iterable[Document]) -> EvasionCost:
-        """Measure what rewriting these documents changes and breaks."""
-
-    @abstractmethod
-    def write(self, corpus: Corpus, dst: Path) -> None:
-        """Write the data set with every document rewritten; `dst` appears whole or not at all.
-
-        Raises:
-            DocauditError: `dst` is not empty, nothing is rewritten, or the files cannot be written.
-        """

@@ -31,7 +31,7 @@ from audit.record import AuditRecord
 from audit.references.recipes import key_of
 from audit.report import comparison as measured
 from audit.report.comparison import Comparison, LimitChange
-from audit.report.remedies import DEFENSES, Defense, QueryDefense
+from audit.report.remedies import DEFENSES, Defense
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import write_report
@@ -94,7 +94,9 @@ def measure_defenses(
     chosen: list[Defense] = []
     for name in names or DEFENSES:
         with _noting(name, plan):
-            defense = _ready(DEFENSES[name], settings or {}, options)
+            defense = DEFENSES[name]
+            if isinstance(defense, TrainingDefense) and defense.takes_settings:
+                defense = defense.with_settings(dict(settings or {}), options)
             check(defense, options)
             chosen.append(defense)
     _refuse_none(chosen, plan.left_out)
@@ -127,19 +129,6 @@ def _noting(name: str, plan: _Plan) -> Iterator[None]:
 def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
     if not left:
         raise UsageError([f"{name}: {reason}" for name, reason in left_out.items()], "see docaudit defend --help")
-
-
-def _ready(defense: Defense, settings: Mapping[str, Any], options: ScanOptions) -> Defense:
-    """Give the countermeasure its owner's settings.
-
-    Raises:
-        UsageError: it is none on a model.
-    """
-    if not isinstance(defense, QueryDefense | TrainingDefense):
-        raise UsageError(f"it rewrites a data set: docaudit defend {defense.name} DATA_DIR")
-    if isinstance(defense, TrainingDefense) and defense.takes_settings:
-        return defense.with_settings(dict(settings), options)
-    return defense
 
 
 def _measured_once(defense: Defense, before: ScanOfSide, plan: _Plan) -> Generator[str, None, page.Measured]:

@@ -26,7 +26,7 @@ from audit.report.tables import OUTCOME_LABELS
 
 HTML_NAME = "defences.html"
 PDF_NAME = "defences.pdf"
-KIND_WORDS = {"query": "while the model is used", "data": "rewrites the data", "training": "another training"}
+KIND_WORDS = {"query": "while the model is used", "training": "another training"}
 Measured = tuple[Comparison, AuditRecord]
 """A countermeasure, measured, and the record of the scan with it."""
 

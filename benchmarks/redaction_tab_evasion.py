@@ -9,17 +9,13 @@ again.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Literal
 
-from audit.corpus.documents import Corpus, Document
-from audit.corpus.folding import is_on_page
-from audit.corpus.publishing import check_destination, draft_of
-from audit.errors import ManifestError
-from audit.extensions.countermeasures.changed_data import write_changed
-from audit.extensions.countermeasures.interface import DataDefense, EvasionCost
+from audit.corpus.documents import Document, Mask
+from audit.corpus.redaction import RedactedSpan, redacted_spans
 
 EVASION: Mapping[str, str] = MappingProxyType(
     {"a": "\u0430", "e": "\u0435", "i": "\u0456", "n": "\u0578", "o": "\u043e"}
@@ -40,9 +36,6 @@ LOOKALIKES: Mapping[str, tuple[int, ...]] = MappingProxyType(
 """By Latin letter, the code points that look like it: Greek, Cyrillic and Armenian letters (and three Latin ones) to
 which the confusables table of Unicode Technical Standard 39 gives one Latin letter. One difference: the capital iotas
 are read as I, where that table has one prototype for I, l and 1."""
-
-SUFFIX = ", evaded"
-"""What the name of an evaded data set ends with."""
 
 _EVADE = str.maketrans(dict(EVASION))
 _FOLD = {code: letter for letter, codes in LOOKALIKES.items() for code in codes}
@@ -66,9 +59,31 @@ def fold_confusables(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", text).translate(_FOLD))
 
 
+@dataclass(frozen=True)
+class EvasionCost:
+    """Changes and losses through evasion, counted over whole documents.
+
+    Attributes:
+        characters: of all words, without the spaces between them.
+        changed: of them, exchanged ones.
+        non_ascii_before: of them, outside ASCII before the exchange.
+        non_ascii_after: and after it.
+        searched: words that a person could look for, those with a letter or a digit; a word that occurs several times
+            in a document counts as often.
+        lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
+    """
+
+    characters: int
+    changed: int
+    non_ascii_before: int
+    non_ascii_after: int
+    searched: int
+    lost: int
+
+
 def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
     """Count what evading these documents changes and breaks."""
-    characters = changed = before = after = searched = lost = answers = answers_lost = 0
+    characters = changed = before = after = searched = lost = 0
     for document in documents:
         words = [word.text for word in document.words]
         text, evaded_text = "".join(words), "".join(map(evade, words))
@@ -81,61 +96,7 @@ def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
         missing = {word for word in set(wanted) if word not in page}
         searched += len(wanted)
         lost += sum(word in missing for word in wanted)
-        standing = [question for question in document.questions if is_on_page(question, document.words)]
-        copy = _respelt(document, evade)
-        answers += len(standing)
-        answers_lost += sum(not is_on_page(question, copy.words) for question in standing)
-    return EvasionCost(characters, changed, before, after, searched, lost, answers, answers_lost)
-
-
-class Evasion(DataDefense):
-    """Exchange letters, so that what was redacted is harder to tell for whoever does not know of it."""
-
-    name = "evasion"
-    title = "Character evasion"
-    description = "whose letters look the same and are others"
-    done = "evaded"
-    undone = "look-alikes folded back"
-    breaks = "search and screen readers"
-    nothing = (
-        f"no word of the data set holds any of {', '.join(EVASION)}: there is nothing to exchange",
-        "evasion is for text in small Latin letters",
-    )
-
-    def rewrite(self, document: Document) -> Document:
-        """Exchange the letters of all words.
-
-        Also those under redactions, which nobody sees: the copy then has one alphabet, and a mask as long as before.
-        Boxes, entities, paragraphs, tags, intent and image stay: the page looks the same. Questions and answers stay as
-        well, for they are what people type and expect in ordinary letters; that an answer is no longer on its page is a
-        cost (`EvasionCost.answers_lost`), not to be hidden by exchanging its letters too.
-        """
-        return _respelt(document, evade)
-
-    def undo(self, document: Document) -> Document:
-        """Turn back the look-alikes of all words, all else as it was."""
-        return _respelt(document, fold_confusables)
-
-    def cost(self, documents: Iterable[Document]) -> EvasionCost:
-        """See `DataDefense.cost`."""
-        return evasion_cost(documents)
-
-    def write(self, corpus: Corpus, dst: Path) -> None:
-        """See `DataDefense.write`; page images are copied as they are, references and canaries left out.
-
-        Their paths lead into the data set as it was, and canaries were inserted into its own letters.
-
-        Raises:
-            UsageError: `dst` is not empty.
-            ManifestError: no word holds a letter of `EVASION`.
-            EngineError: the files cannot be written.
-        """
-        check_destination(dst)
-        documents = [self.rewrite(document) for document in corpus.documents]
-        if documents == [*corpus.documents]:
-            raise ManifestError(*self.nothing)
-        with draft_of(dst, "evasion") as draft:
-            write_changed(corpus, documents, draft, suffix=SUFFIX)
+    return EvasionCost(characters, changed, before, after, searched, lost)
 
 
 def _respelt(document: Document, respell: Callable[[str], str]) -> Document:
@@ -146,4 +107,28 @@ def _non_ascii(text: str) -> int:
     return sum(not character.isascii() for character in text)
 
 
-EVASION_DEFENSE = Evasion()
+Text = Literal["clean", "evaded", "folded"]
+"""How text reads: as it was, evaded, or as somebody reads it who folds the letters back."""
+
+
+def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[RedactedSpan, ...]]:
+    """Return the redacted spans of the same values as they are, evaded, and folded back, in the same order.
+
+    Whoever folds does so before sentences are divided. The mask stays the one that is seen: what is under it cannot be
+    folded.
+
+    Args:
+        documents: as they are.
+        mask: how values are hidden.
+    """
+    shared = [_respelt(document, evade) for document in documents]
+    seen = redacted_spans(shared, mask)
+    back = redacted_spans((_respelt(document, fold_confusables) for document in shared), mask)
+    return {
+        "clean": redacted_spans(documents, mask),
+        "evaded": seen,
+        "folded": tuple(
+            replace(span, mask=other.mask, n_characters=other.n_characters, layout=other.layout, bar=other.bar)
+            for span, other in zip(back, seen, strict=True)
+        ),
+    }
