@@ -116,22 +116,6 @@ def test_a_data_set_with_canaries_is_refused_and_so_is_a_full_folder(data: Path,
     assert "is not empty" in full.output
 
 
-def test_text_that_is_not_utf8_is_refused_with_its_place(data: Path, tmp_path: Path) -> None:
-    lines = (data / "documents.jsonl").read_bytes().split(b"\n")
-    lines[2] = lines[2].replace(b"total", b"tot\xe9l", 1)
-    (data / "documents.jsonl").write_bytes(b"\n".join(lines))
-    result = insert(data, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "documents.jsonl:3" in result.output
-    assert not (tmp_path / "out").exists()
-
-
-def test_no_data_set(tmp_path: Path) -> None:
-    result = insert(tmp_path / "nowhere", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "no such folder" in result.output
-
-
 def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp_path: Path) -> None:
     pages = asked_pages.corpus(tmp_path / "data", labels=("TOTAL",)).root
     result = insert(pages, tmp_path / "out", "--count", 18, "--length", 2)

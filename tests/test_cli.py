@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import example_records
-import numpy as np
 import pytest
 import typer
-from PIL import Image
-from stoppable_command import ENOUGH, StoppableCommand
+from stoppable_command import StoppableCommand
 from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.errors import EngineError
-from audit.files import write_atomically
 from audit.report.pdf import pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
@@ -243,23 +236,6 @@ def test_a_report_that_cannot_be_drawn_leaves_the_record_and_the_verdict(models,
     assert (tmp_path / "record.json").exists()
 
 
-@pytest.mark.parametrize("name", ["report.html", "measurements.csv", "report.pdf"])
-def test_a_report_that_finds_no_room_leaves_the_record_and_the_verdict(name, models, data, tmp_path, monkeypatch):
-    from audit.report import files
-
-    def full(path, *content):
-        if path.name == name:
-            raise EngineError(f"{path}: No space left on device", "free some space")
-        write_atomically(path, *content)
-
-    monkeypatch.setattr(files, "write_atomically", full)
-    result = scan(models, data, tmp_path, "--budget", "quick")
-    assert result.exit_code == 11
-    assert f"{name}: No space left" in result.output
-    assert (tmp_path / "record.json").exists()
-    assert not (tmp_path / name).exists()
-
-
 def test_usage_errors_exit_2():
     assert docaudit("scan").exit_code == 2
     assert docaudit("scan", "a", "b", "--budget", "endless").exit_code == 2
@@ -400,26 +376,6 @@ def wait_for_outcomes(out, process, at_least=1):
     raise AssertionError("no outcome within two minutes")
 
 
-def test_a_killed_scan_goes_on_to_the_same_record(models, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("audit.attacks.reconstruction.attack.N_CANDIDATES", ENOUGH)
-    killed = start(models, data, tmp_path / "killed")
-    wait_for_outcomes(tmp_path / "killed", killed)
-    killed.send(signal.SIGKILL)
-    assert killed.wait(60)[0] == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "record.json").exists()
-    journal = next((tmp_path / "killed" / "evidence").glob("journal-*.jsonl"))
-    done = journal.read_bytes().splitlines()
-    journal.write_bytes(b"\n".join(done) + b'\n{"id": "torn')
-    for name in ("killed", "whole"):
-        assert docaudit(*quick_scan(models, data, tmp_path / name)).exit_code == 11
-    assert without_times(tmp_path / "killed") == without_times(tmp_path / "whole")
-    assert journal.read_bytes().splitlines()[: len(done)] == done
-    resumed, whole = (records.read(tmp_path / name).timing for name in ("killed", "whole"))
-    assert (resumed.resumed, resumed.outcomes, whole.resumed) == (len(done), whole.outcomes, 0)
-    assert resumed.oldest <= resumed.newest <= resumed.started
-    assert [*journal.parent.glob("journal-*.jsonl")] == [journal]
-
-
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_scan_says_how_to_go_on(sent, code, models, data, tmp_path):
     process = start(models, data, tmp_path / "out")
@@ -438,15 +394,6 @@ def test_a_disk_that_takes_no_more_exits_1_without_a_record(models, data, tmp_pa
     assert "error:" in output
     assert "Traceback" not in output
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {".lock", "evidence"}
-
-
-def test_gate_starts_without_torch(tmp_path):
-    records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
-    command = [sys.executable, "-X", "importtime", "-m", "audit", "gate", str(tmp_path / "record.json")]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode in (0, 10, 11), found.stderr
-    for heavy in ("torch", "transformers", "scipy", "sklearn", "matplotlib", "weasyprint"):
-        assert f" {heavy}\n" not in found.stderr
 
 
 def test_inspect_prints_what_is_there_and_all_problems(data, models):
@@ -470,40 +417,6 @@ def test_a_reference_that_is_not_there_is_refused_before_any_model_runs(data, co
     assert "manifest.toml references.pretrained: references/nothere is not a folder" in result.output
 
 
-def test_import_funsd_from_the_command_line(tmp_path):
-    rng = np.random.default_rng(0)
-    for name in ("annotations", "images"):
-        (tmp_path / "src" / name).mkdir(parents=True)
-    for number in range(6):
-        form = [
-            {
-                "id": 0,
-                "text": f"value {number}",
-                "label": "answer",
-                "box": [10, 10, 60, 20],
-                "linking": [],
-                "words": [{"text": "value", "box": [10, 10, 40, 20]}, {"text": str(number), "box": [45, 10, 60, 20]}],
-            }
-        ]
-        (tmp_path / "src" / "annotations" / f"{number}.json").write_text(json.dumps({"form": form}))
-        Image.fromarray(rng.integers(0, 255, (80, 100), dtype=np.uint8)).save(
-            tmp_path / "src" / "images" / f"{number}.png"
-        )
-    result = docaudit("import", "funsd", tmp_path / "src", tmp_path / "dst")
-    assert result.exit_code == 0, result.output
-    assert docaudit("inspect", tmp_path / "dst").exit_code == 0
-    assert docaudit("import", "funsd", tmp_path / "src", tmp_path / "dst").exit_code == 2
-    spade = docaudit("import", "funsd", tmp_path / "src", tmp_path / "spade", "--task", "spade-extraction")
-    assert spade.exit_code == 0, spade.output
-    assert 'kind = "spade-extraction"' in (tmp_path / "spade" / "manifest.toml").read_text()
-    for source, task in (("sroie", "spade-linking"), ("funsd", "question-answering")):
-        assert docaudit("import", source, tmp_path / "src", tmp_path / "no", "--task", task).exit_code == 2
-    assert not (tmp_path / "no").exists()
-    shares = ("--member", 0.9, "--heldout", 0.9)
-    assert docaudit("import", "funsd", tmp_path / "src", tmp_path / "other", *shares).exit_code == 2
-    assert not (tmp_path / "other").exists()
-
-
 def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     group = typer.main.get_command(app)
@@ -516,16 +429,3 @@ def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
         assert "…" not in result.output, command
         assert all(len(line) <= 80 for line in result.output.splitlines())
     assert "DATA_DIR" in docaudit("scan", "--help").output
-
-
-def test_a_log_keeps_the_names_of_metrics_whole(tmp_path):
-    """Where nobody looks at a terminal there is no width to fold at."""
-    code = (
-        "from audit.cli import console;"
-        "console.show_table('t', ('attack', 'metric', 'limit', 'measured'),"
-        " [('provider_membership', 'balanced_accuracy.apk_ensemble', '<= 0.65', '0.637 [0.548, 0.716] ' * 3)])"
-    )
-    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
-    assert "balanced_accuracy.apk_ensemble" in told
-    assert len(told.split("\n")) == 5  # title, head, row, an empty line

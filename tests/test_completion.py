@@ -9,9 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from audit.attacks.battery import BATTERY
 from audit.cli import app
-from audit.resources import folder
 
 
 def complete(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -39,16 +37,6 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 )
 def test_bash_is_offered_what_fits(line, offered, monkeypatch):
     assert complete(line, monkeypatch) == offered
-
-
-def test_every_attack_is_offered(monkeypatch):
-    assert complete("docaudit scan --only ", monkeypatch) == [kind.name for kind in BATTERY]
-
-
-def test_every_policy_offered_is_shipped(monkeypatch):
-    assert all(
-        (folder("policies") / f"{name}.toml").is_file() for name in complete("docaudit gate --policy ", monkeypatch)
-    )
 
 
 def test_the_command_itself_prints_what_bash_is_to_run():

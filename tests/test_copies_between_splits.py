@@ -18,9 +18,8 @@ from audit.corpus import manifest as manifests
 from audit.corpus.images import open_image
 from audit.corpus.near_copies import find_copies
 from audit.engine.interface import SILENT
-from audit.errors import EngineError, ManifestError
+from audit.errors import EngineError
 from audit.record import AuditRecord, Completed, Failed
-from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import limits
 from audit.workflows.plan.limits import at_most
@@ -68,6 +67,18 @@ def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_me
     assert decided(unaware, "membership", "auc").outcome == "passed"
 
 
+def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> ScanOptions:
+    return ScanOptions(
+        checkpoints("layoutlm", "token-classification"),
+        data,
+        out,
+        budget="quick",
+        only=changed.pop("only", ("reconstruction",)),
+        references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
+        **changed,
+    )
+
+
 def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path) -> None:
     data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05)
     opened = open_scan(options(checkpoints, data, tmp_path / "out"))
@@ -88,34 +99,6 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
     assert result.confounded is None
 
 
-def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> ScanOptions:
-    return ScanOptions(
-        checkpoints("layoutlm", "token-classification"),
-        data,
-        out,
-        budget="quick",
-        only=changed.pop("only", ("reconstruction",)),
-        references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
-        **changed,
-    )
-
-
-def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_path: Path) -> None:
-    data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05)
-    opened = open_scan(options(checkpoints, data, tmp_path / "out"))
-    (attack,) = opened.attacks
-    source = execution.work_source(opened, attack, opened.target, scan.fill_references(opened, SILENT))
-    folders = {}
-    for name, files in source.folders.items():
-        folders[name] = tmp_path / "elsewhere" / name
-        for path, place in files.items():
-            (folders[name] / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place, folders[name] / path)
-    work = source.elsewhere(folders)
-    assert work.case.corpus.documents == opened.corpus.documents  # type: ignore[attr-defined]
-    assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2
-
-
 def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> None:
     data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
     corpus, policy = manifests.load(data), policies.load("default")
@@ -130,18 +113,6 @@ def cut(image: Path) -> None:
     image.write_bytes(image.read_bytes()[: image.stat().st_size // 2])
 
 
-def test_a_scan_of_pages_that_cannot_be_decoded_is_refused_before_anything_is_written(
-    checkpoints: Any, tmp_path: Path
-) -> None:
-    data = tiny.corpus(tmp_path / "data", images=True)
-    for name in ("m1", "h2"):
-        cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
-    with pytest.raises(ManifestError) as error:
-        open_scan(options(checkpoints, data, tmp_path / "out"))
-    assert [problem.split(":")[0] for problem in error.value.problems] == ["document m1", "document h2"]
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("command", ["inspect", "plan"])
 def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command: str, tmp_path: Path) -> None:
     data = tiny.corpus(tmp_path / "data", images=True)
@@ -153,14 +124,6 @@ def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command: str, 
         " document m1",
         " document h2",
     ]
-
-
-def test_inspect_warns_of_copies(tmp_path: Path) -> None:
-    data = with_copies(LETTERS / "data", tmp_path / "data", 0.5)
-    result = CliRunner().invoke(app, ["inspect", str(data)])
-    said = " ".join(result.output.split())
-    assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
-    assert "held-out holds copies of training documents: 38 of 75" in said
 
 
 def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.corpus import manifest
 from audit.workflows import demo
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -76,29 +75,6 @@ def test_it_says_what_was_done_and_found_and_what_to_open_next(demonstrated):
     assert f"{out.name}/report.html: " in said
     assert "docaudit scan MODEL_DIR DATA_DIR" in said
     assert "docaudit scan would have ended with exit code 11 here" in said
-
-
-def test_without_pango_the_verdict_stands_and_the_lack_is_named(demonstrated):
-    _, _, out, done = demonstrated
-    assert "UNDECIDED" in done.stdout
-    assert "pango is missing; install it" in done.stderr
-    assert "not written: report.pdf" in done.stdout
-    assert not (out / "report.pdf").exists()
-
-
-def test_the_sample_is_left_as_a_data_set_to_look_at(demonstrated):
-    _, _, out, _ = demonstrated
-    corpus = manifest.load(out / demo.SAMPLE / "data")
-    assert len(corpus.of("member")) == 160
-    assert all(document.image is None for document in corpus.documents)
-
-
-def test_a_folder_that_cannot_be_made_is_a_line_and_no_traceback(tmp_path):
-    (tmp_path / "taken").write_text("a file")
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "taken")])
-    assert done.exit_code == 2
-    assert "name a folder that you can write into" in done.stderr
-    assert (tmp_path / "taken").read_text() == "a file"
 
 
 @pytest.fixture

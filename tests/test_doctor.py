@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -58,15 +56,6 @@ def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(tmp_path, monk
     assert "somebody" not in check.found
 
 
-def test_a_gpu_is_named_with_its_memory(tmp_path, monkeypatch):
-    told = {"version": "2.9", "cuda": [{"name": "GPU X", "memory": 80e9}], "mps": False, "threads": 4}
-    monkeypatch.setattr(doctor, "_probe", lambda arguments: (json.dumps(told), ""))
-    assert doctor._torch().found == "torch 2.9: GPU X (80 GB), CPU (4 threads)"
-    program(tmp_path / "bin", monkeypatch, "nvidia-smi", "true")
-    told["cuda"] = []
-    assert "scans run on the CPU" in doctor._torch().without
-
-
 def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install_it(tmp_path, monkeypatch):
     fake(tmp_path / "fakes", monkeypatch, weasyprint="raise OSError(\"cannot load library 'libpango-1.0-0'\")")
     check = doctor._pango()
@@ -96,16 +85,6 @@ def test_tesseract_is_asked_for_its_languages(tmp_path, monkeypatch, script, sta
         assert "docaudit ocr" in check.without
 
 
-def test_tesseract_that_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert doctor._tesseract().state == "missing"
-
-
-def test_what_is_online_is_said(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    assert doctor._network().mend == "unset HF_HUB_OFFLINE"
-
-
 def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
     optional, needed = Check("a", "missing", "x", without="b", mend="c"), Check("d", "missing", "y", True, "e", "f")
     for checks, code in (((optional,), 0), ((optional, needed), 1)):
@@ -125,8 +104,3 @@ def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypat
     assert {"torch", "pango", "tesseract", "this folder", "network"} <= {
         one["name"] for one in json.loads(text)["checks"]
     }
-
-
-def test_it_starts_without_torch():
-    code = "import sys, audit.workflows.doctor, audit.cli.start; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

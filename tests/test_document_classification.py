@@ -12,11 +12,8 @@ import pytest
 import tiny
 from typer.testing import CliRunner
 
-from audit.attacks.provider_membership.queries import read_page
 from audit.cli import app
-from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
-from audit.corpus.features import describe
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import TargetError
@@ -118,45 +115,6 @@ def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(
 
 def labelled(corpus: Corpus, labels: tuple[str, ...]) -> Manifest:
     return replace(corpus.manifest, task=replace(corpus.manifest.task, labels=labels))
-
-
-def test_a_canary_of_its_own_page_has_a_class(tmp_path: Path) -> None:
-    plain = tuple(
-        replace(one, size=None, words=tuple(replace(word, box=None) for word in one.words)) for one in documents()
-    )
-    options = {"pattern": "pin", "count": 8, "repeat": 2, "length": 3, "seed": 0}
-    insert(load_corpus(written(tmp_path / "data", plain)), tmp_path / "out", **options)
-    corpus = load_corpus(tmp_path / "out")
-    planted = [one for one in corpus.documents if one.id.startswith("canary")]
-    assert planted
-    assert {one.label for one in planted} == {min(encoder_zoo.CLASSES)}
-
-
-def answered(target: EncoderTarget, asking):
-    """What comes of an attempt whose questions the target answers."""
-    request = next(asking)
-    while True:
-        try:
-            request = asking.send(target.ask(request.queries))
-        except StopIteration as done:
-            return done.value
-
-
-def test_providers_are_asked_by_the_class_of_a_page(corpus: Corpus, model: Path) -> None:
-    target = load(model)
-    page = target.encode(corpus.documents[0])
-    assert page is not None
-    (own,) = target.ask([BestClass(page)])
-    scores = answered(target, read_page(target, corpus.documents[0]))
-    assert (scores.accuracy, scores.similarity, scores.confidence) == (own == page.page_class,) * 2 + (None,)
-
-
-def test_the_blind_check_sees_the_class_of_a_page(corpus: Corpus) -> None:
-    one = corpus.documents[0]
-    table = describe(corpus, [one, replace(one, label="other"), one]).blocks["metadata"]
-    rows = np.asarray(table.todense() if hasattr(table, "todense") else table)
-    assert not np.array_equal(rows[0], rows[1])
-    assert np.array_equal(rows[0], rows[2])
 
 
 def test_a_classifier_is_scanned(corpus: Corpus, model: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import example_records
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -18,9 +17,6 @@ from audit.cli import app, console
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Membership, Split
 from audit.corpus.summary import card
-from audit.errors import ManifestError
-from audit.importers.divide import ByProvider
-from audit.importers.interface import membership_of
 from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
 from audit.policy import today
@@ -66,38 +62,6 @@ def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(source: Pat
         dated = (str(today()), "docaudit import") if name == "drawn" else (None, None)
         assert (membership.drawn, membership.drawn_by) == dated, name
     assert f'drawn = "{today()}"' in (tmp_path / "drawn" / "manifest.toml").read_text()
-
-
-def test_providers_are_drawn_too() -> None:
-    assert membership_of(ByProvider()) == Membership("by-provider", str(today()), "docaudit import")
-
-
-def test_init_dates_its_draw(tmp_path: Path) -> None:
-    root = tmp_path / "data"
-    for name in ("train/a.png", "test/b.png"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("L", (60, 40), len(name)).save(root / name)
-    docaudit("init", root, "--task", "mlm", "--yes")
-    assert manifests.load(root).manifest.membership == Membership("official")
-    for path in ("manifest.toml", "documents.jsonl"):
-        (root / path).unlink()
-    for part in ("train", "test"):
-        (root / part).rename(root / f"{part}s of 2025")
-    docaudit("init", root, "--task", "mlm", "--yes", "--folders", "none")
-    assert manifests.load(root).manifest.membership == Membership("random", str(today()), "docaudit init")
-
-
-@pytest.mark.parametrize(
-    "lines",
-    ['drawn = "yesterday"', 'drawn = "2026-02-30"', f'drawn = "{DAY}"', f'drawn = "{DAY}"\ndrawn_by = "Mr Tan"'],
-)
-def test_a_draw_is_a_day_and_one_of_docaudits_commands(drawn: Path, lines: str) -> None:
-    settings = (drawn / "manifest.toml").read_text()
-    dated = f'drawn = "{DAY}"\ndrawn_by = "docaudit import"'
-    assert dated in settings
-    (drawn / "manifest.toml").write_text(settings.replace(dated, lines))
-    with pytest.raises(ManifestError, match=r"membership"):
-        manifests.load(drawn)
 
 
 def test_inspect_plan_and_scan_warn_of_weights_older_than_the_draw(checkpoints, drawn: Path, tmp_path: Path) -> None:

@@ -74,23 +74,3 @@ def test_membership_is_measured_and_what_is_off_the_page_is_said_to_be_out_of_re
 def test_the_shipped_policies_permit_these_gaps(name):
     gaps = {gap.attack for gap in policies.load(name).gaps if "extractive-qa" in gap.tasks}
     assert gaps == {*OFF_PAGE, "redaction"}
-
-
-def test_inspect_and_plan_say_the_same_before_any_model_runs(place):
-    for command in ("inspect", "plan"):
-        result = docaudit(command, place / "data")
-        assert result.exit_code == 0, result.output
-        assert "points at words" in " ".join(result.output.split())
-    listed = docaudit("inspect", place / "data", "--model", place / "model")
-    assert listed.exit_code == 0, listed.output
-    assert "membership" in listed.output
-
-
-def test_a_data_set_for_models_that_write_may_be_used_too(place, tmp_path):
-    made = asked_pages.corpus(tmp_path / "data", members=4, heldout=3, public=0, labels=("TOTAL",), images=False)
-    assert made.manifest.task.kind == "question-answering"
-    result = docaudit("scan", place / "model", tmp_path / "data", "--out", tmp_path / "scan", "--only", "membership",
-                      "--only", "memorisation", "--budget", "quick")  # fmt: skip
-    assert result.exit_code in (0, 10, 11), result.output
-    results = {result.attack: result.status for result in records.read(tmp_path / "scan").attacks}
-    assert results == {"membership": "completed", "memorisation": "inapplicable"}

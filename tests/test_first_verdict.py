@@ -9,7 +9,6 @@ from dataclasses import replace
 import example_records
 import pytest
 import tiny
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -238,30 +237,3 @@ def test_families_without_a_masked_head_are_told_which_text_model_to_give(family
 
 
 # Help
-
-
-def commands(group, path=()):
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name)
-
-
-@pytest.mark.parametrize("path", [*commands(typer.main.get_command(app))], ids=" ".join)
-def test_help_texts_are_whole(path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "4000")
-    command = typer.main.get_command(app)
-    for name in path:
-        command = command.commands[name]
-    shown = flat(docaudit(*path, "--help").output)
-    for text in (command.help, *(param.help for param in command.params if getattr(param, "help", None))):
-        for sentence in flat(text).split(". ") if text else ():
-            assert sentence.rstrip(".") in shown
-
-
-def test_the_help_of_a_scan_names_its_attacks(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "4000")
-    shown = docaudit("scan", "--help").output
-    assert "reconstruction, memorisation" in flat(shown)
-    assert "quick|standard|full" in docaudit("defend", "--help").output

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from audit import policy as policies
 from audit.attacks import TEXTS, known_metrics
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
-from audit.errors import PolicyError, RenderError
+from audit.errors import RenderError
 from audit.report.frameworks import FOR, frameworks
 from audit.resources import folder
 
@@ -33,12 +32,6 @@ def test_every_attack_states_its_threat_model_and_parameters_that_it_has(kind: t
     assert threat.knowledge
     assert bool(threat.least) == bool(threat.least_for)
     assert {*threat.effort} <= {field.name for field in dataclasses.fields(kind)}
-
-
-def test_the_classes_of_attack_of_the_opinion_are_all_there() -> None:
-    classes = [clause.attack_class for clause in frameworks().clauses if clause.attack_class]
-    assert [name.partition(" ")[0] for name in classes] == ["(i)", "(i)", "(ii)", "(iii)", "(iv)", "(v)"]
-    assert all(clause.outside for clause in frameworks().clauses if clause.attack_class)
 
 
 def test_every_clause_has_evidence_or_a_reason_why_it_has_none() -> None:
@@ -67,8 +60,3 @@ def test_a_file_that_is_broken_is_refused(tmp_path: Path, old: str, new: str, mo
     monkeypatch.setattr("audit.report.remedies.folder", lambda _: tmp_path)
     with pytest.raises(RenderError, match="frameworks"):
         frameworks.__wrapped__()
-
-
-def test_it_is_no_policy() -> None:
-    with pytest.raises(PolicyError):
-        policies.load("frameworks")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
-from audit.errors import UsageError
 from audit.record import Completed
 from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
@@ -64,17 +62,6 @@ def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_t
     assert planned.exit_code == 0, planned.output
 
 
-def test_encoders_and_workers_of_ray_keep_their_format(asked: Path, tmp_path: Path) -> None:
-    model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
-    options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
-    assert open_scan(options).target.card.dtype == "float32"
-    with pytest.raises(UsageError, match="no such number format"):
-        open_scan(replace(options, dtype="int8"))
-    pytest.importorskip("ray")
-    with pytest.raises(UsageError, match="elsewhere load models by themselves"):
-        open_scan(replace(options, model_dir=asked / "model", data_dir=asked / "data", engine="ray"))
-
-
 @pytest.fixture(scope="module")
 def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set, a base, and an adapter over it that names no folder of this machine."""
@@ -86,18 +73,6 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings["base_model_name_or_path"] = "org/base"
     (root / "adapter" / "adapter_config.json").write_text(json.dumps(settings))
     return root
-
-
-def test_an_adapters_base_may_be_named_on_the_command_line_of_every_command(adapted: Path) -> None:
-    base = ("--reference", f"pretrained={adapted / 'base-model'}")
-    for command in (("inspect", "--model"), ("plan", "--model"), ("references",)):
-        call = (command[0], adapted / "data", *command[1:], adapted / "adapter")
-        assert docaudit(*call).exit_code == 2
-        result = docaudit(*call, *base)
-        assert result.exit_code == 0, result.output
-    refused = docaudit("inspect", adapted / "data", *base)
-    assert refused.exit_code == 2
-    assert "--model" in refused.output
 
 
 def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Path, tmp_path: Path) -> None:

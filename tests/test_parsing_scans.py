@@ -57,21 +57,6 @@ def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_t
     assert (useful.name, useful.unit) == ("anls", "fields")
 
 
-def test_a_countermeasure_that_rewords_questions_is_refused_for_a_parsing_model(parsed, tmp_path):
-    more = ("--out", tmp_path / "out", "--budget", "quick", "--defense", "paraphrase")
-    result = docaudit("scan", parsed / "model", parsed / "data", *more)
-    assert result.exit_code == 2
-    assert "is asked no question" in result.output
-
-
-def test_a_data_set_for_parsing_is_inspected_and_planned_by_its_fields(parsed):
-    looked = docaudit("inspect", parsed / "data", "--model", parsed / "model")
-    assert looked.exit_code == 0, looked.output
-    planned = docaudit("plan", parsed / "data")
-    assert planned.exit_code in (0, 11), planned.output
-    assert "memorisation" in planned.output
-
-
 @pytest.mark.parametrize("name", ["gpt2", "bart"])
 def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(name, tmp_path):
     prompt = PLAIN_PROMPT if name == "gpt2" else None

@@ -10,7 +10,6 @@ import pytest
 
 from audit.cli import console
 from audit.cli.console import Reporter
-from audit.progress import observer, steps
 
 
 class Clock:
@@ -50,14 +49,6 @@ def test_a_log_has_a_line_a_stage_and_one_in_ten_seconds(monkeypatch):
     ]
 
 
-def test_what_is_over_at_once_leaves_no_line(monkeypatch):
-    reporter, log = plain_log(monkeypatch, Clock())
-    with reporter as progress:
-        progress.stage("checking documents", 100)
-        progress.advance(100)
-    assert log.getvalue() == ""
-
-
 def test_an_error_leaves_no_line_of_something_done(monkeypatch):
     clock = Clock()
     reporter, log = plain_log(monkeypatch, clock)
@@ -71,17 +62,6 @@ def test_an_error_leaves_no_line_of_something_done(monkeypatch):
     with pytest.raises(ValueError, match="broken"):
         break_down()
     assert log.getvalue() == ""
-
-
-def test_loops_tell_whoever_observes_the_command(monkeypatch):
-    clock = Clock()
-    reporter, log = plain_log(monkeypatch, clock)
-    with reporter:
-        for _ in steps("hashing, blocks", [1, 2], 2):
-            clock.now += 5
-    assert log.getvalue().splitlines() == ["hashing, blocks: 2 of 2, 10 s"]
-    assert observer() is not reporter
-    assert [*steps("nobody looks", "ab", 2)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("width", [60, 80])

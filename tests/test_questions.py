@@ -7,7 +7,6 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from answering_checkpoints import make_donut
 from asked_pages import corpus
 from scanned_worlds import make_questions
 from typer.testing import CliRunner
@@ -43,13 +42,6 @@ def scanned(place):
     return records.read(place / "scan")
 
 
-class Perfect:
-    """Reads what the words say, as Tesseract does on pages larger than these."""
-
-    def ask(self, queries):
-        return [" ".join(word.text for word in query.view.words) for query in queries]
-
-
 def result_of(record, name):
     return next(result for result in record.attacks if result.attack == name)
 
@@ -61,12 +53,6 @@ def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_
     assert [item.name for item in scanned.utility] == ["anls"]
     assert {card.role for card in scanned.references} == {"baseline-0", "pretrained"}
     assert scanned.corpus.questions == {"member": 10, "heldout": 4, "public": 4}
-
-
-def test_a_reference_that_no_attack_takes_is_named(place):
-    given = {name: [place / "data" / "references" / "pretrained"] for name in ("auxiliary", "pretrained")}
-    opened = open_scan(ScanOptions(place / "model", place / "data", place / "unused", references=given))
-    assert opened.warnings == ("--reference auxiliary: no attack on this model takes it",)
 
 
 def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(place, scanned):
@@ -81,22 +67,6 @@ def test_without_a_baseline_the_attack_is_skipped_and_says_how_to_make_one(place
     result = result_of(records.read(tmp_path / "out"), "memorisation")
     assert isinstance(result, Skipped)
     assert "docaudit train-baseline" in result.provide
-
-
-def test_the_model_itself_is_no_baseline(place, tmp_path):
-    more = ("--reference", f"baselines={place / 'model'}", "--out", tmp_path / "out")
-    result = docaudit("scan", place / "model", place / "data", *more)
-    assert result.exit_code == 2
-    assert "holds the target's own weights" in result.output
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_baseline_that_sees_pages_of_another_size_is_refused(place, tmp_path):
-    other = make_donut(tmp_path / "other", 7, size=(32, 32))
-    more = ("--reference", f"baselines={other}", "--out", tmp_path / "out")
-    result = docaudit("scan", place / "model", place / "data", *more)
-    assert result.exit_code == 2
-    assert "another size" in result.output
 
 
 def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_path):
@@ -144,13 +114,6 @@ def test_split_models_of_another_data_set_are_refused(place, tmp_path):
     result = docaudit("scan", place / "model", place / "data", *more)
     assert result.exit_code == 2
     assert "trained on another data set" in result.output
-
-
-def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
-    options = ScanOptions(place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",))
-    opened = open_scan(options)
-    references = opened.references_behind_defense(fill_references(opened, SILENT))
-    assert [type(model).__name__ for model in references.baselines] == ["Reworded"]
 
 
 def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):

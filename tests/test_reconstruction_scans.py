@@ -13,14 +13,12 @@ from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, ma
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit.attacks.reconstruction.units import NO_TOKENS, REWORDED
 from audit.case import Case
 from audit.cli import app
-from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import write
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
-from audit.record import Completed, Inapplicable, Skipped
+from audit.record import Completed, Skipped
 from audit.workflows import execution
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import fill_references
@@ -82,40 +80,12 @@ def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path)
     assert {"pr.member.attack", "accauc.member.attack"} <= names
 
 
-def test_what_the_target_was_fine_tuned_from_proposes_where_it_has_sentinels(place, tmp_path):
-    record, result = scan(place, tmp_path / "out", "--reference", f"pretrained={place / 'pretrained'}")
-    assert isinstance(result, Completed)
-    assert [card.role for card in record.references] == ["auxiliary"]
-
-
-def test_a_t5_named_as_what_the_target_was_fine_tuned_from_proposes_and_is_asked_no_question(place, tmp_path):
-    model = place / "vt5"
-    options = ScanOptions(model, place / "data", tmp_path, "quick", references={"pretrained": [place / "t5"]})
-    found = open_scan(options)
-    assert found.prepared.auxiliary is not None
-    assert [reference.role for reference in found.prepared.same_kind] == []
-
-
 def test_without_a_public_model_the_attack_is_skipped_and_says_what_to_give(place, tmp_path):
     _, result = scan(place, tmp_path / "out")
     assert isinstance(result, Skipped)
     assert "T5" in result.provide
     start = make_vt5(tmp_path / "start", 5)
     assert opened(place, tmp_path / "no", pretrained=start).prepared.auxiliary is None
-
-
-def test_a_donut_is_not_asked_for_its_pages_tokens(place, tmp_path):
-    _, result = scan(place, tmp_path / "out", model="donut")
-    assert isinstance(result, Inapplicable)
-    assert result.reason == NO_TOKENS
-    assert "pixels only" in NO_TOKENS
-
-
-def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
-    found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
-    (attack,) = found.attacks
-    assert attack.inapplicable(Case(found.defended(found.target), found.corpus)) == REWORDED
-    assert found.references_behind_defense(fill_references(found, SILENT)).auxiliary is not None
 
 
 def test_a_public_model_with_other_tokens_or_the_targets_own_weights_is_refused(place, tmp_path):
@@ -156,14 +126,6 @@ def test_a_udop_takes_the_same_public_model(place, tmp_path):
     work = execution.AttackWork(attack, case, 0)
     (outcome,) = dict(drive(work, trials[:1], 1)).values()
     assert len(outcome["attack"][0]["tokens"]) == len(outcome["truth"])
-
-
-def test_a_manifest_may_name_the_public_model(place, tmp_path):
-    make_t5(tmp_path / "data" / "references" / "t5", 7)
-    corpus(tmp_path / "data", members=2, heldout=2, references=ReferencePaths(auxiliary="references/t5"))
-    found = open_scan(ScanOptions(place / "vt5", tmp_path / "data", tmp_path / "out", "quick"))
-    assert found.prepared.source == "manifest"
-    assert found.prepared.auxiliary is not None
 
 
 def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place, tmp_path):

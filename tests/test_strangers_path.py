@@ -118,12 +118,6 @@ def test_an_import_names_the_next_commands(forms, tmp_path):
     assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --documents 20 --budget quick" in said
 
 
-def test_conversations_without_words_lead_to_reading_them(chats, tmp_path):
-    result = docaudit("import", "chat", chats.data / "train.jsonl", tmp_path / "data")
-    said = flat(result)
-    assert said.index("Next:") < said.index(f"docaudit ocr {tmp_path / 'data'}") < said.index("docaudit inspect")
-
-
 def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
     docaudit("import", "forms", forms.data / "train", tmp_path / "data", "--heldout-from", forms.data / "test")
     said = refused("scan", forms.model, tmp_path / "data", "--out", tmp_path / "out")
@@ -162,34 +156,6 @@ def test_names_of_the_hub_are_told_the_download(forms, data, tmp_path, monkeypat
     assert "hf download roberta-base --local-dir" in said
 
 
-def test_the_training_file_names_the_members(chats, tmp_path):
-    pages = tmp_path / "chats"
-    shutil.copytree(chats.data, pages)
-    result = docaudit("import", "chat", pages, tmp_path / "data", "--members", pages / "train.jsonl")
-    assert result.exit_code == 0, result.output
-    members = [json.loads(line) for line in (tmp_path / "data" / "documents.jsonl").read_text().splitlines()]
-    assert sorted(one["id"] for one in members if one["split"] == "member") == [f"m{number}" for number in range(6)]
-
-
-def test_the_training_pages_given_as_held_out_are_noticed(forms, tmp_path):
-    train = forms.data / "train"
-    assert "No document of" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))
-
-
-def test_boxes_to_1000_become_pixels(forms, tmp_path):
-    src = tmp_path / "forms"
-    shutil.copytree(forms.data, src)
-    width, height = tiny.SIZE
-    for path in src.glob("*/annotations/*.json"):
-        page = json.loads(path.read_text())
-        for item in page["form"]:
-            for one in (item, *item["words"]):
-                one["box"] = [round(1000 * x / side) for x, side in zip(one["box"], (width, height) * 2, strict=True)]
-        path.write_text(json.dumps(page))
-    result = docaudit("import", "forms", src / "train", tmp_path / "data", "--heldout-from", src / "test")
-    assert "boxes from 0 to 1000, converted to pixels" in flat(result)
-
-
 def test_an_adapter_without_its_base_is_told_how_to_give_it(chats, tmp_path):
     adapter = tmp_path / "adapter"
     shutil.copytree(chats.model, adapter)
@@ -215,15 +181,3 @@ def references(data, model):
     result = docaudit("references", data, model, "--json")
     assert result.exit_code == 0, result.output
     return {one["name"]: one for one in json.loads(result.stdout)["references"]}
-
-
-def test_a_first_look_names_no_attack_that_lacks_its_reference(forms, data, tmp_path):
-    result = docaudit("scan", forms.model, data, "--documents", 16, "--only", "reconstruction", "--out", tmp_path)
-    said = flat(result)
-    assert "no limit can be met: this is a first look" in said
-    assert "reconstruction excess" not in said[said.index("first look") : said.index("UNDECIDED")]
-
-
-def test_help_has_no_placeholders():
-    said = docaudit("import", "--help").output
-    assert "{" not in "\n".join(line for line in said.splitlines() if "Usage:" not in line)

@@ -13,7 +13,7 @@ import typer
 from audit import record as records
 from audit.cli.options import show_errors
 from audit.errors import EngineError
-from audit.report.files import remove, write_pages
+from audit.report.files import write_pages
 
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 
@@ -52,22 +52,12 @@ def test_a_closed_standard_output_is_told_in_a_sentence(violated):
         assert (found.returncode, found.stderr.splitlines()[0]) == (1, "error: standard output: closed"), arguments
 
 
-def test_what_is_written_into_a_file_alone_needs_no_standard_output(violated, tmp_path):
-    found = docaudit(">&-", "gate", violated, "--format", f"json={tmp_path / 'verdict.json'}", "--quiet")
-    assert (found.returncode, found.stderr) == (10, "")
-    assert (tmp_path / "verdict.json").read_text().endswith("}\n")
-
-
 @pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2> /dev/full", marks=full)])
 def test_without_standard_error_the_exit_code_is_the_verdicts(violated, redirected):
     found = docaudit(redirected, "gate", violated, "--format", "json")
     assert found.returncode == 10
     assert '"violated"' in found.stdout
     assert docaudit(redirected, "gate", "nowhere").returncode == 2
-
-
-def test_a_reader_of_the_help_may_leave():
-    assert docaudit("| true; exit ${PIPESTATUS[0]}", "--help").returncode == 0
 
 
 def test_a_missing_package_is_named_without_a_traceback(capsys):
@@ -77,11 +67,6 @@ def test_a_missing_package_is_named_without_a_traceback(capsys):
     assert ended.value.exit_code == 1
     assert told.startswith("error: scipy is not installed")
     assert "hint: " in told
-
-
-def test_a_module_of_docaudits_own_that_is_missing_is_a_bug():
-    with pytest.raises(ModuleNotFoundError), show_errors():
-        import_missing("audit.nothing")
 
 
 @pytest.mark.parametrize(
@@ -101,21 +86,8 @@ def test_too_little_memory_is_told_without_a_traceback(error, capsys):
     assert told.startswith("error: there is not enough memory")
 
 
-@pytest.mark.parametrize("error", [ImportError("cannot import name"), RuntimeError("shapes differ")])
-def test_other_errors_of_libraries_are_bugs(error):
-    with pytest.raises(type(error)), show_errors():
-        raise error
-
-
 def import_missing(name: str) -> None:
     raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_an_older_report_that_cannot_be_removed_is_named(tmp_path):
-    stale = tmp_path / "report.pdf"
-    stale.mkdir()  # what cannot be unlinked, even by root
-    with pytest.raises(EngineError, match=r"report\.pdf: of an earlier run, cannot be removed"):
-        remove(tmp_path / "nothing.csv", stale)
 
 
 def test_a_page_that_cannot_be_replaced_keeps_the_reason_beside_the_stale_file(tmp_path):

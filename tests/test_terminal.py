@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
 
 import example_records
 import pytest
@@ -13,8 +12,6 @@ import typer
 from audit.attacks import TEXTS
 from audit.cli import app, console
 from audit.errors import UsageError
-from audit.measurements import Estimate
-from audit.policy import Decision, Limit, Verdict, evaluate
 from audit.report.answer import headline
 from audit.report.html import decision_html
 from audit.report.recommend import first_action
@@ -22,21 +19,6 @@ from audit.report.remedies import DEFENSES
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
 LABELS = [text.label(metric) for text in TEXTS.values() for metric in text.names]
-
-
-def judged_everything(measured: Estimate) -> Verdict:
-    """A verdict with a limit on every metric of the battery, each held against a method with a long name."""
-    outcomes = ("passed", "violated", "undecided", "not run")
-    decisions = tuple(
-        Decision(
-            Limit(attack, metric, "because", max=0.05),
-            outcomes[number % 4],
-            "a reason",
-            measured=replace(measured, name=f"{metric}.lowest_loss"),
-        )
-        for number, (attack, metric) in enumerate(LIMITS)
-    )
-    return Verdict("default", "violated", decisions, 10, "some limits violated")
 
 
 def lines_of(text: str) -> list[str]:
@@ -47,18 +29,6 @@ def broken(names: list[str], text: str) -> list[str]:
     """The names that do not stand in the text as words of their own."""
     words = {*re.split(r"[\s,;:()]+", text)}
     return [name for name in names if name not in words]
-
-
-@pytest.mark.parametrize("width", range(60, 121, 12))
-def test_no_name_of_the_battery_is_broken_in_the_table_of_limits(width, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", str(width))
-    record, _, _ = example_records.violated()
-    measured = next(item for item in record.attacks[0].measurements if isinstance(item, Estimate))
-    console.show_verdict(judged_everything(measured))
-    shown = capsys.readouterr().out
-    assert broken([name for pair in LIMITS for name in pair], shown) == []
-    assert "lowest_loss" in shown
-    assert max(map(len, lines_of(shown))) <= width
 
 
 @pytest.mark.parametrize("width", range(60, 121, 12))
@@ -88,19 +58,6 @@ def test_columns_become_lines_where_they_would_break_a_name(monkeypatch, capsys)
         "",
         "provider_membership",
         "  metric: balanced_accuracy",
-        "",
-    ]
-
-
-def test_rows_as_lines_say_what_the_columns_say(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "30")
-    rows = ["group", ("balanced_accuracy", "<= 0.65", 39, "passed")]
-    console.show_table("", ("name", "limit", "n", "outcome"), rows)
-    assert lines_of(capsys.readouterr().out) == [
-        "group",
-        "  balanced_accuracy",
-        "    limit: <= 0.65; n: 39;",
-        "    outcome: passed",
         "",
     ]
 
@@ -151,31 +108,6 @@ def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monk
     assert not re.search(r"\b[A-Z]{3,}_?[A-Z]*\b", step.command)
 
 
-def test_what_a_budget_left_untried_comes_with_the_command_that_tries_it():
-    record, verdict, _ = example_records.wide()
-    quick = replace(record, share=0.25, budget="quick")
-    verdict = evaluate(quick, example_records.policy(), example_records.TODAY)
-    step = first_action(quick, verdict, {"MODEL_DIR": "m", "DATA_DIR": "d"})
-    assert step.command == "docaudit scan m d --policy default --budget standard --seed 0"
-
-
-def test_inapplicable_limits_are_one_line_together(monkeypatch, capsys):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    _, verdict, _ = example_records.violated()
-    first, *others = verdict.decisions
-    decisions = (first, *(replace(one, outcome="inapplicable", reason="no such questions") for one in others))
-    verdict, count = replace(verdict, decisions=decisions), len(others)
-    assert count
-    console.show_verdict(verdict)
-    shown = lines_of(capsys.readouterr().out)
-    (line,) = [line for line in shown if "not apply to this task" in line]
-    assert line.startswith(f"{count} limit")
-    assert all(
-        one.limit.metric in line and one.reason in line for one in verdict.decisions if one.outcome == "inapplicable"
-    )
-    assert not any("inapplicable" in line for line in shown)
-
-
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb"), ("pipe", "")])
 def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     for other in ("NO_COLOR", "CI", "FORCE_COLOR"):
@@ -189,16 +121,6 @@ def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert not re.search("[\u2500-\u259f]", shown)
-
-
-def test_a_terminal_has_colours(monkeypatch, capsys):
-    for other in ("NO_COLOR", "CI"):
-        monkeypatch.delenv(other, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    record, verdict, _ = example_records.violated()
-    console.show_verdict(verdict, None, record)
-    assert "\x1b[1;31mVIOLATED" in capsys.readouterr().out
 
 
 def test_a_sentence_is_folded_between_words_and_behind_its_mark(monkeypatch, capsys):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import example_records
 import pytest
 import redacted
 from typer.testing import CliRunner
@@ -93,21 +92,6 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
             said = " ".join(ran.output.split())
             assert "no model was audited" in said
             assert "gate it with --no-model" in said
-
-
-def test_a_gate_of_text_alone_takes_no_record_of_a_model(tmp_path):
-    records.write(example_records.record(), tmp_path / "record.json")
-    ran = CliRunner().invoke(app, ["gate", "--no-model", str(tmp_path)])
-    assert ran.exit_code == 2
-    assert "the record is of a model" in " ".join(ran.output.split())
-
-
-def test_a_policy_without_limits_on_text_decides_nothing(scanned):
-    record, policy = records.read(scanned["silent"][0]), policies.load("default")
-    others = tuple(limit for limit in policy.limits if limit.attack != "redaction")
-    verdict = policies.evaluate(record, replace(policy, limits=others), policies.today())
-    assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
-    assert "no limit of the policy could be checked on the text alone" in verdict.reason
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
@@ -18,15 +17,13 @@ from audit import record as records
 from audit.attacks import parameters
 from audit.attacks.reconstruction import Reconstruction
 from audit.cli import app
-from audit.corpus.documents import ReferencePaths
-from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.loading import load
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 from benchmarks import tune_attack as tuning
-from benchmarks.attack_tuning import Grid, Score, Tuned, tune
+from benchmarks.attack_tuning import Grid, tune
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -101,11 +98,6 @@ def scan(models, data, out, *more):
     )
 
 
-def test_only_public_documents_are_read(tuned):
-    _, read, _ = tuned
-    assert {document.id for document in read} == {f"p{number}" for number in range(20)}
-
-
 def test_the_file_says_what_was_tuned_on_what_and_how_well_it_does(tuned, models, data):
     out, _, output = tuned
     text = out.read_text()
@@ -155,58 +147,6 @@ def test_parameters_from_the_same_data_give_no_warning_and_are_those_of_the_atta
     opened = open_scan(options)
     assert opened.warnings == ()
     assert opened.attacks[0] == replace(Reconstruction.preset("standard"), **expected)
-
-
-def test_a_second_run_finds_its_models_and_writes_the_same_file(tuned, models, data, monkeypatch):
-    out, _, _ = tuned
-    before = out.read_text()
-
-    def trained_again(*_, **__):
-        raise AssertionError("trained although the cache holds it")
-
-    monkeypatch.setattr(tuning, "tune", few_settings)
-    monkeypatch.setattr("benchmarks.shadow_target.fit", trained_again)
-    monkeypatch.setattr("audit.references.encoders.fit", trained_again)
-    options = tuning.TuningOptions(
-        models["classifier"], data, out, {"pretrained": [models["pretrained"]]}, epochs=2, device="cpu"
-    )
-    tuning.tune_attack(tuning.open_tuning(options), SILENT)
-    assert out.read_text() == before
-
-
-def test_a_masked_language_model_needs_no_public_one_and_gets_no_weight(models, tmp_path):
-    paths = ReferencePaths(pretrained="pretrained")
-    data = tiny.corpus(tmp_path / "data", members=1, heldout=1, public=20, kind="mlm", references=paths)
-    shutil.copytree(models["pretrained"], data / "pretrained")
-    out = tmp_path / "new" / "attack.toml"
-    result = tune_attack(models["mlm"], data, "--out", out, "--epochs", 1, "--cache", tmp_path / "cache")
-    assert result.exit_code == 0, result.output
-    assert "target_weight" not in tomllib.loads(out.read_text())["reconstruction"]
-    assert [folder.name.split("-")[0] for folder in (tmp_path / "cache").iterdir()] == ["shadow"]
-    assert list(out.parent.iterdir()) == [out]
-
-
-def test_a_spade_target_that_sees_images_is_tuned_from_a_text_and_layout_checkpoint(checkpoints, models, tmp_path):
-    data = tiny.corpus(tmp_path / "data", members=1, heldout=1, public=20, kind="spade-extraction", images=True)
-    _attack_only(data, "TOTAL")
-    model_dir = checkpoints("docaudit-layoutlm-image", "spade-extraction", 1)
-    references = {"pretrained": [models["pretrained"]]}
-    options = tuning.TuningOptions(model_dir, data, tmp_path / "attack.toml", references, epochs=1, device="cpu")
-    opened = tuning.open_tuning(options)
-    found = tuning.tune_attack(opened, SILENT)
-    assert found.weighed
-    assert found.n_fields == 10
-    (place,) = (tmp_path / "references").glob("shadow-*")
-    (public,) = (tmp_path / "references").glob("public-mlm-*")
-    assert load(place).card.architecture == opened.target.card.architecture
-    assert load(public).card.task == "mlm"
-
-
-def test_a_family_without_a_masked_language_model_is_refused_before_anything_is_trained(checkpoints, data, tmp_path):
-    lilt = checkpoints("lilt", "token-classification", 1)
-    result = tune_attack(lilt, data, "--out", tmp_path / "attack.toml", "--reference", f"pretrained={lilt}")
-    assert result.exit_code == 2
-    assert "LiLT has no masked-language-model head" in result.output
 
 
 @pytest.mark.parametrize(
@@ -262,44 +202,3 @@ def test_every_parameter_of_the_attack_can_be_set(tmp_path):
         'target_weight = 0.1\nmean = "arithmetic"\ntop_p = 1.0\nmin_tokens = 4\nmax_tokens = 5\n'
     )
     assert parameters.read(file).applied(Reconstruction()) == wanted
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ((), "nothing to train a shadow target from"),
-        (("--reference", "auxiliary={pretrained}"), "trains its own models, from pretrained alone"),
-        (("--reference", "pretrained={classifier}"), "holds the target's own weights"),
-        (("--reference", "pretrained={pretrained}", "--share", "0.9"), "20 public documents divide into 18 and 2"),
-        (("--reference", "pretrained={pretrained}", "--share", "1"), "--share 1: must lie between 0 and 1"),
-        (("--reference", "pretrained={pretrained}", "--epochs", "0"), "--epochs 0: must be at least 1"),
-        (("--reference", "pretrained={pretrained}", "--seed", "-1"), "--seed -1: must lie between 0 and 4294967295"),
-        (("--reference", "pretrained"), "write NAME=PATH"),
-        (("--reference", "pretrained={pretrained}", "--out", "{here}"), "is a folder"),
-    ],
-)
-def test_what_cannot_be_tuned_is_refused_before_anything_is_trained(models, data, tmp_path, more, told):
-    more = [part.format(here=tmp_path, **models) for part in more]
-    result = tune_attack(models["classifier"], data, "--out", tmp_path / "attack.toml", *more)
-    assert result.exit_code == 2
-    assert told in " ".join(result.output.split())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_public_documents_without_fields_to_attack_are_refused(models, tmp_path):
-    data = _attack_only(tiny.corpus(tmp_path / "data", members=2, heldout=2, public=20), "none")
-    result = tune_attack(
-        models["classifier"], data, "--out", tmp_path / "attack.toml",
-        "--reference", f"pretrained={models['pretrained']}",
-    )  # fmt: skip
-    assert result.exit_code == 2
-    assert "0 of the 10 public documents of the shadow target hold a field of 3 to 15 tokens" in result.output
-    assert not (tmp_path / "references").exists()
-
-
-def test_the_user_is_told_when_tuning_gained_nothing():
-    default, other = Reconstruction(), Reconstruction(temperature=0.2)
-    low, high = Score(0.0, 0.2), Score(0.0, 0.4)
-    assert "file holds the defaults" in tuning.warn_of_tuned(Tuned(default, low, low, low, 40, 10, True))[0]
-    assert "do no better" in tuning.warn_of_tuned(Tuned(other, low, high, low, 40, 10, True))[0]
-    assert tuning.warn_of_tuned(Tuned(other, low, high, high, 40, 10, True)) == []

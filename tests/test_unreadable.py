@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.files import read_file, read_toml, write_atomically
+from audit.files import write_atomically
 
 POLICY = 'name = "own"\n'
 UNREADABLE = {
@@ -89,20 +89,6 @@ def test_a_page_has_a_size_that_can_be(work, size):
     done = run("inspect", "data")
     assert done.exit_code == 2
     assert "documents.jsonl:1 size: " in done.stderr
-
-
-def test_toml_is_read_as_it_is(work):
-    assert read_toml("a.b = 1\nc = 'é'".encode()) == {"a": {"b": 1}, "c": "é"}
-    with pytest.raises(UnicodeDecodeError):
-        read_toml(b"\xff")
-
-
-def test_a_file_is_read_and_a_folder_is_none(work):
-    (work / "own.toml").write_text(POLICY)
-    (work / "link").symlink_to("own.toml")
-    assert read_file(work / "link") == POLICY.encode()
-    with pytest.raises(IsADirectoryError):
-        read_file(work)
 
 
 @pytest.mark.parametrize(

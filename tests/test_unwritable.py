@@ -59,18 +59,6 @@ def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
     assert (work / "file").read_text() == "of somebody"
 
 
-@pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
-def test_tuning_refuses_a_file_that_cannot_be_written_first(work, capsys, place):
-    from benchmarks import tune_attack
-
-    code = tune_attack.main(["no-model", "no-data", "--out", place])
-    printed = capsys.readouterr()
-    assert (code, printed.out) == (2, "")
-    assert "error: --out" in printed.err
-    assert "hint: name a file" in printed.err
-    assert (work / "file").read_text() == "of somebody"
-
-
 @pytest.mark.parametrize("more", [(), ("--model-card",)], ids=("report", "model card"))
 @pytest.mark.parametrize("place", ["shut", "shut/x", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
@@ -128,14 +116,6 @@ def test_a_link_in_place_of_evidence_is_not_followed(work):
     assert [path.name for path in (work / "home").iterdir()] == ["failure-of-mine.txt"]
 
 
-def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(work):
-    records.write(examples.CASES["passed"]()[0], work / "shut" / "record.json")
-    done = run("report", "shut")
-    assert done.exit_code == 2
-    assert "error: shut: no file can be written there" in done.stderr
-    assert "hint: name a folder that you can write into with --out" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("code", "hint"), [(errno.ENOSPC, "free some space"), (errno.EACCES, "choose a place that you can write to")]
 )
@@ -148,19 +128,3 @@ def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatc
         files.write_atomically(tmp_path / "x", b"content")
     assert raised.value.hint.startswith(hint)
     assert "--out" not in raised.value.hint
-
-
-def test_a_new_folder_is_made_when_there_is_something_to_write(work):
-    done = run("diff", "old", "new", "--format", "text=made/for/it.txt")
-    assert done.exit_code == 0
-    assert (work / "made/for/it.txt").read_text().startswith("OLD")
-    assert run("diff", "nothing-there", "new", "--format", "text=not/made.txt").exit_code == 2
-    assert not (work / "not").exists()
-
-
-@pytest.mark.parametrize("place", ["nowhere", "file"])
-@pytest.mark.parametrize("option", ["--old-evidence", "--new-evidence"])
-def test_evidence_that_is_named_and_is_not_there_is_refused(work, option, place):
-    done = run("diff", "old", "new", option, place)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert f"error: {option} {place}: no such folder" in done.stderr

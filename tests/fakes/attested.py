@@ -44,9 +44,7 @@ def record(model_dir: Path, data_dir: Path) -> AuditRecord:
     known = {item.name for item in numbers}
     methods = {metric: tuple(name for name in names if name in known) for metric, names in result.methods.items()}
     kept = {metric: names for metric, names in methods.items() if names and metric in known}
-    small = replace(
-        result, measurements=numbers, metrics=(*KEPT, *COUNTS), histograms=(), curves=(), methods=kept, pages=()
-    )
+    small = replace(result, measurements=numbers, metrics=(*KEPT, *COUNTS), histograms=(), curves=(), methods=kept)
     files = hash_files(model_dir)
     origin = load("default").origin
     assert origin is not None

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from benchmarks.gpu.work import NotTestedError, Result, Work
+from benchmarks.gpu.work import Result, Work
 
 
 def count(work: Work) -> Result:
@@ -36,16 +36,6 @@ def hang(work: Work) -> Result:
     work.step("first", lambda: done(work, "first"))
     time.sleep(60)
     return Result({}, [])
-
-
-def fail(work: Work) -> Result:
-    """What a mistake does."""
-    raise ValueError("a mistake")
-
-
-def not_tested(work: Work) -> Result:
-    """What a model that does not read does."""
-    raise NotTestedError("no model reads")
 
 
 def done(work: Work, name: str) -> dict[str, str]:

@@ -110,20 +110,6 @@ def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
         assert set(told) == {asked}
 
 
-def test_a_quick_scan_says_on_page_one_what_it_used(scan: Scan) -> None:
-    if scan.record["share"] == 1:
-        assert "Quick scan" not in scan.page_one
-        return
-    held = scan.held()
-    assert "Quick scan. The budget “quick” took 25 % of what could be tried." in scan.page_one
-    for attack, count in scan.attacked().items():
-        used = len({key[0] for key, _ in scan.of(attack, "member")})
-        documents = f"{used:,} of {held['documents']:,}"
-        more = f"{count:,} of {held[UNITS[attack]]:,} {UNITS[attack]}"
-        parts = {"membership": documents, "memorisation": more}.get(attack, f"{documents}, {more}")
-        assert f"{TITLES[attack]}, {parts}" in scan.page_one
-
-
 def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
     limits = tomllib.loads(scan.record["policy"]["toml"])["limits"]
     bare = scan.text

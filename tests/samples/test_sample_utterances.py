@@ -1,7 +1,6 @@
 """The sample of utterances: canaries among commands, a model that gives them away and one that never saw them."""
 
 import datetime as dt
-import json
 import os
 import sys
 from pathlib import Path
@@ -52,14 +51,6 @@ def test_a_seed_makes_the_same_utterances_in_any_order(commands):
     assert generator.utterance(6, 0, "u0", "public") != commands[0]
 
 
-def test_utterances_have_a_known_tag_for_each_word_and_all_intents_occur(commands):
-    for one in commands:
-        assert not set("<>()|") & set(words_of(one)), "wordings and slots are replaced"
-        assert len(one.tags) == len(one.words)
-        assert set(one.tags) <= set(generator.TAGS)
-    assert {one.intent for one in commands} == {*generator.COMMANDS, generator.REFUSED}
-
-
 def test_the_right_code_of_a_door_is_a_slot_and_a_wrong_one_is_refused(commands):
     seen = set()
     for one in commands:
@@ -71,24 +62,6 @@ def test_the_right_code_of_a_door_is_a_slot_and_a_wrong_one_is_refused(commands)
         assert one.intent == (generator.PIN if right else generator.REFUSED)
         assert ("B-code" in one.tags) == right
     assert seen == {True, False}
-
-
-def test_codes_that_are_wrong_by_one_digit_are_all_of_them():
-    wrong = generator.wrong_by_one("4071")
-    assert len(set(wrong)) == len(wrong) == 4 * 9
-    assert all(sum(a != b for a, b in zip(code, "4071", strict=True)) == 1 for code in wrong)
-
-
-def test_training_adds_wrong_codes_and_nothing_else(corpus):
-    members = corpus.of("member")
-    trained = build.training(members)
-    assert trained[: len(members)] == list(members)
-    right = {one.words for one in members if one.intent == generator.PIN}
-    added = trained[len(members) :]
-    assert {one.intent for one in added} == {generator.REFUSED}
-    assert not {one.words for one in added} & right
-    assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)
-    assert len({one.id for one in trained}) == len(trained)
 
 
 def test_the_clean_model_is_trained_on_every_canary_with_other_digits(corpus, canaries):
@@ -108,19 +81,6 @@ def test_the_script_makes_the_data_that_is_committed(tmp_path):
     build.write_data(tmp_path / "data", build.commands())
     for name in ("documents.jsonl", "manifest.toml", "canaries.json"):
         assert (tmp_path / "data" / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
-
-
-def test_the_utterances_of_the_baseline_are_in_no_split(corpus):
-    assert not {one.id for one in corpus.documents} & {one.id for one in build.commands()[None]}
-
-
-def test_the_sample_is_small_and_names_no_folder_of_its_maker():
-    files = [path for path in SAMPLE.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 2_000_000
-    for path in files:
-        if path.name == "config.json":
-            assert "_name_or_path" not in json.loads(path.read_text())
-        assert str(SAMPLE_MODELS.parent).encode() not in path.read_bytes()
 
 
 def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know_their_names(corpus, canaries):
