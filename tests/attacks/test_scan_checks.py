@@ -15,9 +15,14 @@ from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.membership.heldout import AskedDocument, check_heldout, comparable
-from audit.attacks.membership.scan_checks import check_scan
-from audit.attacks.membership.spellings import check_spellings, respelled, transformations
+from audit.attacks.membership.scan_checks import (
+    check_heldout,
+    check_scan,
+    check_writing,
+    comparable,
+    rewrite,
+    ways_of_writing,
+)
 from audit.case import Case, References
 from audit.cli import app
 from audit.corpus.documents import Corpus, Document, Membership, Word
@@ -135,41 +140,37 @@ def test_without_public_documents_it_is_said_that_this_was_not_tested(world: Wor
     assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing"), {}).parts
 
 
-def _asked(seed: int, shift: float, reference_shift: float, words: tuple[str, str] = ("a", "a")) -> list[AskedDocument]:
-    """Held-out and public documents whose loss is lower by `shift` on held-out ones, beside a reference's."""
+def _checked(
+    seed: int, shift: float, reference_shift: float | None, words: tuple[str, str] = ("a", "a"), role: str = "baselines"
+) -> Check | str:
+    """Check documents whose loss is lower by `shift` on held-out ones, beside a reference's."""
     rng = np.random.default_rng(seed)
-    found = []
+    documents, losses = [], {}
     for side, split in enumerate(("heldout", "public")):
         for number in range(100):
             text = tuple(Word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
             hard, own, other = rng.normal(size=3)
-            document = Document(f"{split}{number}", split, text)  # type: ignore[arg-type]
-            found.append(
-                AskedDocument(document, 2 * hard + own + shift * side, 2 * hard + other + reference_shift * side)
-            )
-    return found
+            documents.append(Document(f"{split}{number}", split, text))  # type: ignore[arg-type]
+            reference = np.nan if reference_shift is None else 2 * hard + other + reference_shift * side
+            losses[f"{split}{number}"] = (2 * hard + own + shift * side, reference)
+    return check_heldout(corpus(2, 2), documents, losses, role)
 
 
 def test_public_documents_of_another_kind_are_no_sign() -> None:
     """They are harder for both models; without a baseline that shows it, nothing is said."""
-    world = corpus(2, 2)
-    made = [check_heldout(world, _asked(seed, 3.0, 3.0, ("a", "b")), "baselines") for seed in range(60)]
+    made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(60)]
     assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7  # 3 are expected
-    harder = _asked(1, 3.0, 3.0, ("a", "b"))
-    alone = [dataclasses.replace(one, reference=np.nan) for one in harder]
-    assert "can be told from held-out ones without the model" in str(check_heldout(world, alone, ""))
-    contaminated = _asked(1, 3.0, -3.0, ("a", "b"))
-    assert "no baseline shows what that does" in str(check_heldout(world, contaminated, "baselines"))
-    alike = check_heldout(world, _asked(1, 3.0, -3.0), "baselines")
+    assert "can be told from held-out ones without the model" in str(_checked(1, 3.0, None, ("a", "b"), ""))
+    assert "no baseline shows what that does" in str(_checked(1, 3.0, -3.0, ("a", "b")))
+    alike = _checked(1, 3.0, -3.0)
     assert isinstance(alike, Check)
     assert alike.p_value <= 0.001
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
     """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
-    world = corpus(2, 2)
     for reference_shift in (0.0, -3.0):
-        made = [check_heldout(world, _asked(seed, 0.0, reference_shift), "baselines") for seed in range(200)]
+        made = [_checked(seed, 0.0, reference_shift) for seed in range(200)]
         assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 17  # 10 are expected
 
 
@@ -187,7 +188,7 @@ def test_documents_of_companies_of_training_are_not_compared_with_others() -> No
 
 def test_a_model_that_gives_no_loss_is_not_tested() -> None:
     target = Knowing()
-    target.answers = frozenset()  # type: ignore[misc]
+    target.answers = frozenset()
     found = check_scan(Case(target, corpus(30, 30, 30)), 8, SILENT)
     assert found.checks == ()
     assert all("gives no loss" in reason for reason in found.untested)
@@ -199,9 +200,9 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
     folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
     world = noisy.manifest.load(folder)
     target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world)
-    pairs = respelled(Case(target, world), world.of("member")).pairs
-    assert pairs["in capitals"] == pairs["in lower case"] == ()
-    assert pairs["without punctuation"]
+    changed = rewrite(Case(target, world), world.of("member"))
+    assert changed["in capitals"] == changed["in lower case"] == {}
+    assert changed["without punctuation"]
 
 
 def test_every_transformation_changes_what_it_says() -> None:
@@ -217,7 +218,7 @@ def test_every_transformation_changes_what_it_says() -> None:
             corpus(1, 1).manifest, task=noisy.Task("token-classification", noisy.TAGS), membership=Membership("random")
         ),
     )
-    ways = {way: transform(page) for way, transform in transformations(world).items()}
+    ways = {way: transform(page) for way, transform in ways_of_writing(world).items()}
     assert [word.text for word in ways["in capitals"].words] == ["TOTAL:", "9"]
     assert [word.text for word in ways["in lower case"].words] == ["total:", "9"]
     assert [word.text for word in ways["without punctuation"].words] == ["Total", "9"]
@@ -226,13 +227,15 @@ def test_every_transformation_changes_what_it_says() -> None:
 
 
 def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign() -> None:
-    members = [f"m{number}" for number in range(20)]
-    pairs = {"in capitals": tuple((name, f"C/{name}") for name in members)}
-    changed = dataclasses.replace(respelled(Case(Knowing(), corpus(1, 1)), ()), pairs=pairs)
+    members = {f"m{number}": Document(f"m{number}", "member") for number in range(20)}
     rng = np.random.default_rng(3)
     losses = {name: (2.0 + rng.normal(0, 0.1), 2.0) for name in members}
-    losses |= {f"C/{name}": (1.0 + rng.normal(0, 0.1), 1.0) for name in members}
-    assert check_spellings(changed, losses).p_value > 0.05  # type: ignore[union-attr]
+    losses |= {f"in capitals/{name}": (1.0 + rng.normal(0, 0.1), 1.0) for name in members}
     alone = {name: (own, np.nan) for name, (own, _) in losses.items()}
-    assert check_spellings(changed, alone).p_value <= 0.001  # type: ignore[union-attr]
-    assert "beside a reference only" in str(check_spellings(dataclasses.replace(changed, needs_reference=True), alone))
+
+    def check(found: dict[str, tuple[float, float]], needs_reference: bool = False) -> Check | str:
+        return check_writing({"in capitals": members}, found, needs_reference=needs_reference)
+
+    assert check(losses).p_value > 0.05  # type: ignore[union-attr]
+    assert check(alone).p_value <= 0.001  # type: ignore[union-attr]
+    assert "beside a reference only" in str(check(alone, needs_reference=True))
