@@ -18,7 +18,7 @@ from scipy.stats import norm
 from audit.attacks import TEXTS
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import first_by_name
-from audit.attacks.membership.scores import SCORES, cluster
+from audit.attacks.membership.scores import RATIO, SCORES, cluster
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
 from audit.corpus.documents import Membership as Assignment
@@ -190,7 +190,7 @@ def test_every_metric_is_measured_and_fits_the_record(audit):
     )
     assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
     assert confounded_of(findings) is None
-    for score in SCORES:
+    for score in {*SCORES} - {RATIO}:
         found = measured(findings, f"auc.{score}")
         assert isinstance(found, Estimate)
         assert (found.null, found.null_kind, found.unit, found.n) == (0.5, "chance", "documents", 300)
@@ -251,7 +251,7 @@ def test_a_target_without_leak_is_covered_by_chance():
     members = whole.of("member")
     references = References(baselines=(Knowing(seed=1),), splits=split_models(members, 6, 0.0))
     _, _, findings = run(MembershipInference(n_adapted=100), Case(Knowing(), whole, references))
-    for score in SCORES:
+    for score in {*SCORES} - {RATIO}:
         found = measured(findings, f"auc.{score}")
         assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) < 0.5 < found.high + 0.03, score
 
@@ -271,7 +271,7 @@ def test_scores_without_their_references_say_what_they_need():
         for item in findings.measurements
         if isinstance(item, Unresolved) and item.name.startswith("auc")
     }
-    assert set(reasons) == {"auc.calibrated", "auc.ratio", "auc.lira", "auc.rmia", "auc.docmia"}
+    assert set(reasons) == {"auc.calibrated", "auc.lira", "auc.rmia", "auc.docmia"}
     assert "train-baseline" in reasons["auc.calibrated"]
     assert "train-splits" in reasons["auc.lira"]
     assert "quick" in reasons["auc.docmia"]
@@ -299,8 +299,6 @@ def test_held_out_documents_in_the_split_models_make_lira_online():
     splits = split_models(whole.of("member", "heldout"), 8, 1.5)
     target = Knowing([document.id for document in whole.of("member")], 1.5)
     _, _, findings = run(MembershipInference(n_adapted=0), Case(target, whole, References(splits=splits)))
-    values = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
-    assert (values["models trained on it"], values["models not trained on it"]) == (4, 4)
     assert measured(findings, "auc.lira").low > 0.5
     assert "public documents" in measured(findings, "auc.rmia").reason
 

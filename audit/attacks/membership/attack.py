@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ from audit.attacks.membership.measures import (
 from audit.attacks.membership.scores import (
     LIMITED,
     PRIMARIES,
+    RATIO,
     SCORES,
     counted_scores,
     enough,
@@ -50,7 +51,6 @@ from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
-from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage
 from audit.stats.paired import UnitScores
@@ -58,7 +58,7 @@ from audit.stats.power import MetricKind
 from audit.targets.interface import AdaptationRule, Target
 
 N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
-"""Documents of each split that the target is adapted to, by budget (ours): it costs up to 200 training steps for each
+"""Documents of each split that the target is adapted to, by budget: it costs up to 200 training steps for each
 of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
 ADAPTED: tuple[TaskKind, ...] = (
     "token-classification",
@@ -71,7 +71,7 @@ ADAPTED: tuple[TaskKind, ...] = (
 )
 """Tasks whose models can be adapted to a document."""
 MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}
-"""Masks of a page, by budget, for masked language models (ours)."""
+"""Masks of a page, by budget, for masked language models."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class MembershipInference(Attack):
     fixed masks, the same for every model (Mireshghallah et al. 2022; see `attacks.masking`).
 
     Attributes:
-        n_public: public documents that RMIA compares with, at most (ours).
+        n_public: public documents that RMIA compares with, at most.
         n_adapted: documents of each split that DocMIA adapts the target to, at most; 0: none.
-        n_questions: questions of a document that it is adapted to, at most (ours).
+        n_questions: questions of a document that it is adapted to, at most.
         max_steps: of Adam for one question.
-        threshold: the change of the loss, in nats, at which adapting ends (tau; ours).
-        learning_rate: of Adam (ours).
+        threshold: the change of the loss, in nats, at which adapting ends (tau).
+        learning_rate: of Adam.
         n_masks: of a page, for masked language models.
     """
 
@@ -146,7 +146,7 @@ class MembershipInference(Attack):
         answering = corpus.manifest.task.asks
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        of_score = dict.fromkeys(("", *SCORES), sides)
+        of_score = {score: sides for score in ("", *SCORES) if score != RATIO}
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
         adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"])
         if adapted:
@@ -239,7 +239,6 @@ class MembershipInference(Attack):
         """See `Attack.measure`; the metrics are described in `measures` and `blindness`."""
         scored = score_documents(case, trials, outcomes)
         documents = [case.corpus.document(name) for name in scored.ids]
-        scored = replace(scored, first_copy=_first_copies(case.corpus))
         measured = measure_scores(scored, rng, progress)
         blind = blind_baseline.by_split(case.corpus, documents, progress)
         missing = count_left_out(case)
@@ -276,7 +275,7 @@ class MembershipInference(Attack):
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: every score of every document, for areas."""
         scored = score_documents(case, trials, outcomes)
-        names = {f"auc.{score}": column for score, column in scored.columns.items()}
+        names = {f"auc.{score}": column for score, column in scored.columns.items() if score != RATIO}
         if scored.primary in scored.columns:
             names["auc"] = scored.columns[scored.primary]
         return {
@@ -298,11 +297,6 @@ class MembershipInference(Attack):
                 "scores": {name: values[name] for name in known},
                 "ranks": {name: int(ranks[name][index]) for name in known},
             }
-
-
-def _first_copies(corpus: Corpus) -> dict[str, str]:
-    """Name each audited document by the first one of its copies in its split."""
-    return {name: first for split in AUDITED for name, first in group_copies(corpus, corpus.of(split)).items()}
 
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:

@@ -35,7 +35,7 @@ from audit.targets.interface import (
 )
 
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
-"""References, best first (ours): baselines know what the target's recipe makes of documents like these, the pretrained
+"""References, best first: baselines know what the target's recipe makes of documents like these, the pretrained
 model what it began as; the public model serves a masked language model for which neither was given."""
 NO_REFERENCE = (
     "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
@@ -104,7 +104,7 @@ def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     """The member and held-out documents that are laid side by side, in file order, whether or not a model reads them.
 
     All of them; but where the data set was assigned by provider, of every provider (names folded) as many members as
-    held-out documents, the others left out (ours). Which documents of a provider trained on were kept aside was drawn;
+    held-out documents, the others left out. Which documents of a provider trained on were kept aside was drawn;
     which provider has many was not, and a provider with more members than held-out documents would make its looks and
     its low loss a sign of membership. Documents that hold a canary are left out, and those whose pages these are.
     """

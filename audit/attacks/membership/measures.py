@@ -16,7 +16,7 @@ from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import Findings
 from audit.attacks.measuring import DOCUMENTS, Streams
 from audit.attacks.membership.documents import first_by_name, reference_of
-from audit.attacks.membership.scores import LIMITED, POWER, PRIMARIES, RATIO, SCORES, ScoredDocuments
+from audit.attacks.membership.scores import LIMITED, POWER, RATIO, SCORES, ScoredDocuments
 from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.engine.interface import Progress
@@ -32,7 +32,7 @@ MAX_GAP = 0.10
 """A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
 value that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
 MOST_READ = 100
-"""Held-out documents that both are compared on, at most (ours)."""
+"""Held-out documents that both are compared on, at most."""
 BETTER = "give a reference that was trained as the model was, on other documents (docaudit references), and scan again"
 _READING = frozenset({Answer, BestClass, BestLinks, BestTokens, TagProbabilities})
 """Queries that show how well a model does its task."""
@@ -96,7 +96,7 @@ def _gaps(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[fl
 NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few documents"."""
 REPEATED_AUC = 0.65
-"""The area over which repeated documents raise an alarm (ours): what `default.toml` allows of all documents."""
+"""The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
 DEDUPLICATE = "train again with one copy of each document (docaudit defend), and scan again"
 _DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
 QUANTITIES = {
@@ -107,27 +107,26 @@ QUANTITIES = {
 
 
 def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Findings:
-    """All measurements, the histogram and the ROC curve of the primary score."""
+    """Measure every score; draw the histogram and the ROC curve of the primary one."""
     progress.stage("membership: intervals", len(SCORES))
     streams = Streams(rng)
     found: dict[str, Measurement] = {}
     rates: dict[str, float | None] = {}
     for score in SCORES:
-        found[f"auc.{score}"] = _auc(f"auc.{score}", scored, score)
-        found[f"{LOW}.{score}"], rates[score] = _low(f"{LOW}.{score}", scored, score)
-        found[f"{DOCUMENTS}.{score}"] = _certain(f"{DOCUMENTS}.{score}", scored, score)
+        name = f"{DOCUMENTS}.{score}"
+        found[name] = _unresolved(name, scored, score) or _DOCUMENTS.count_certain(name, scored.single(score))
+        if score != RATIO:
+            found[f"auc.{score}"] = _auc(f"auc.{score}", scored, score)
+            found[f"{LOW}.{score}"], rates[score] = _low(f"{LOW}.{score}", scored, score)
         progress.advance()
     primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
-    missing = _unresolved(TPR, scored, scored.primary)
-    tpr = missing or _DOCUMENTS.measure_tpr(scored.split(scored.primary), streams[f"{TPR}.{scored.primary}"])
-    calibrated = Diagnostic(
-        "calibrated",
-        float(scored.primary == "calibrated"),
-        f"1: the primary score is the {PRIMARIES['calibrated']}; 0: without such a model, the {PRIMARIES['loss']}",
-    )
+    gap = _unresolved(TPR, scored, scored.primary)
+    tpr = gap or _DOCUMENTS.measure_tpr(scored.split(scored.primary), streams[f"{TPR}.{scored.primary}"])
+    rate = rates[scored.primary]
+    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
     return Findings(
         (*primary, tpr, reference_power(scored), *found.values()),
-        diagnostics=(calibrated, *_low_rates(rates, scored.primary), *scored.diagnostics),
+        diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
         histograms=_histogram(scored),
         curves=_curves(scored),
     )
@@ -149,10 +148,6 @@ def _auc(name: str, scored: ScoredDocuments, score: str) -> Measurement:
 def _low(name: str, scored: ScoredDocuments, score: str) -> tuple[Measurement, float | None]:
     missing = _unresolved(name, scored, score)
     return (missing, None) if missing is not None else _DOCUMENTS.measure_advantage(name, scored.split(score))
-
-
-def _certain(name: str, scored: ScoredDocuments, score: str) -> Measurement:
-    return _unresolved(name, scored, score) or _DOCUMENTS.count_certain(name, scored.single(score))
 
 
 def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Sequence[Measurement]) -> tuple[Check, ...]:
@@ -194,19 +189,6 @@ def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
         f"AUC {area_value:.3f}"
     )
     return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
-
-
-def _low_rates(rates: Mapping[str, float | None], primary: str) -> tuple[Diagnostic, ...]:
-    """The false-positive rate of the advantage, and of scores at another one theirs."""
-    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
-    own = rates.get(primary)
-    if own is None:
-        return ()
-    others = {score: rate for score, rate in rates.items() if rate not in (None, own)}
-    return (
-        Diagnostic("low_fpr", own, meaning),
-        *(Diagnostic(f"low_fpr.{score}", rate, meaning) for score, rate in others.items() if rate is not None),
-    )
 
 
 def _histogram(scored: ScoredDocuments) -> tuple[Histogram, ...]:

@@ -15,8 +15,9 @@ from audit.attacks.score_figures import LOW
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
+from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Trial
-from audit.measurements import Diagnostic
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
 
 SCORES = ("loss", "calibrated", "ratio", "min_k", "lira", "rmia", "docmia")
@@ -29,16 +30,18 @@ PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the doc
 """What the primary score is, in words; the first one that this audit has."""
 RATIO = "ratio"
 FLOOR = 1e-7
-"""Nats (ours): smaller losses are rounding errors of single precision."""
+"""Nats: smaller losses are rounding errors of single precision."""
 MIN_PUBLIC = 20
-"""RMIA's score is a share of the public documents: with fewer it takes too few values (ours)."""
+"""RMIA's score is a share of the public documents: with fewer it takes too few values."""
 RESOLVING = 150
-"""Documents of a split with which a score that knows nothing mostly passes the default policy's limits (ours; how often
+"""Documents of a split with which a score that knows nothing mostly passes the default policy's limits ( how often
 is in `benchmarks/membership_calibration.json`)."""
 CLUSTERING_SEED = 0
 """Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
 _UNCALIBRATED = "needs a baseline (docaudit train-baseline), or the pretrained model with a head for the task"
 _NOT_TRAINED = "the model's parameters cannot be trained through this target"
+Score = Floats | str
+"""Shape (n_documents,), NaN where a document has none; or why no document has it."""
 _SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit train-splits)"
 
 
@@ -53,7 +56,6 @@ class ScoredDocuments:
         missing: by score, why no document has it.
         unusable: documents that were tried and have no finite loss.
         documents: how many documents have a loss, by split in words.
-        diagnostics: how the scores came about.
         first_copy: by document, the first one of its copies in its split, itself where it has none; a document that is
             missing has none.
     """
@@ -64,7 +66,6 @@ class ScoredDocuments:
     missing: Mapping[str, str]
     unusable: int
     documents: tuple[tuple[str, int], ...]
-    diagnostics: tuple[Diagnostic, ...] = ()
     first_copy: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -100,22 +101,6 @@ class ScoredDocuments:
         column = self.columns[name]
         known = np.isfinite(column) & taken
         return column[known & self.member], column[known & ~self.member]
-
-
-@dataclass
-class _Table:
-    """Scores as they are made."""
-
-    columns: dict[str, Floats] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-
-    def put(self, name: str, column: Floats, reason: str) -> None:
-        """Keep a score; `reason` says why when no document has it."""
-        if np.isfinite(column).any():
-            self.columns[name] = column
-        else:
-            self.missing[name] = reason
 
 
 def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[str, ...]:
@@ -167,76 +152,75 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
     public = [(trial, outcome) for trial, outcome in pairs if trial.stratum == "public" and outcome["target"]]
     rows = [(trial, outcome) for trial, outcome in tried if outcome["target"]]
     member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
-    names = [trial.unit for trial, _ in rows]
-    table = _Table()
+    found: dict[str, Score] = {}
     if rows:
-        _losses([outcome for _, outcome in rows], table, name_uncounted(case, _UNCALIBRATED))
-        _likelihood_ratios(case, rows, public, table)
-        _docmia(case, [outcome["adapted"] for _, outcome in rows], table)
-    counted = (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public)))
+        found = _losses([outcome for _, outcome in rows], name_uncounted(case, _UNCALIBRATED))
+        found |= dict(zip(("lira", "rmia"), _likelihood_ratios(case, rows, public), strict=True))
+        found["docmia"] = _docmia(case, [outcome["adapted"] for _, outcome in rows])
+    missing = {name: column for name, column in found.items() if isinstance(column, str)}
     return ScoredDocuments(
-        tuple(names),
+        tuple(trial.unit for trial, _ in rows),
         member,
-        table.columns,
-        table.missing,
+        {name: column for name, column in found.items() if not isinstance(column, str)},
+        missing,
         len(tried) - len(rows),
-        counted,
-        tuple(table.diagnostics),
+        (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public))),
+        _first_copies(case.corpus),
     )
 
 
-def _losses(outcomes: Sequence[Json], table: _Table, uncalibrated: str) -> None:
+def _first_copies(corpus: Corpus) -> dict[str, str]:
+    """Name each audited document by the first one of its copies in its split."""
+    return {name: first for split in AUDITED for name, first in group_copies(corpus, corpus.of(split)).items()}
+
+
+def _losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
     """Score by the loss, by its difference from and its ratio to a reference's, and by Min-K%.
 
     The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
     0, however hard the reference finds it. The difference is largest where both losses are.
     """
     losses = _numbers([outcome["target"] for outcome in outcomes], "loss")
-    table.put("loss", -losses, "no finite loss")
-    reference = np.array([_mean(outcome["reference"]) for outcome in outcomes])
-    table.put("calibrated", reference - losses, uncalibrated)
+    reference = np.array(
+        [_numbers(own, "loss").mean() if (own := outcome["reference"]) else np.nan for outcome in outcomes]
+    )
     shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
-    table.put(RATIO, shares, uncalibrated)
-    smallest = _numbers([outcome["target"] for outcome in outcomes], "min_k")
-    table.put("min_k", smallest, "for models that generate an answer only")
+    return {
+        "loss": _known(-losses, "no finite loss"),
+        "calibrated": _known(reference - losses, uncalibrated),
+        RATIO: _known(shares, uncalibrated),
+        "min_k": _known(
+            _numbers([outcome["target"] for outcome in outcomes], "min_k"), "for models that generate answers only"
+        ),
+    }
 
 
 def _likelihood_ratios(
-    case: Case, rows: Sequence[tuple[Trial, Json]], public: Sequence[tuple[Trial, Json]], table: _Table
-) -> None:
-    """LiRA and RMIA, online where every document has models trained on it, else offline."""
+    case: Case, rows: Sequence[tuple[Trial, Json]], public: Sequence[tuple[Trial, Json]]
+) -> tuple[Score, Score]:
+    """Score by LiRA and RMIA, online where every document has models trained on it, else offline."""
     logits, trained = _by_split_models(case, rows, "logit")
     usable = _complete(logits)
     if not usable.any():
-        table.missing.update({"lira": _SPLITS, "rmia": _SPLITS})
-        return
+        return _SPLITS, _SPLITS
     inside, outside = sides(logits[usable], trained[usable])
     if outside is None:
-        table.missing.update(dict.fromkeys(("lira", "rmia"), "a document was in all split models but one"))
-        return
-    n_inside = 0 if inside is None else inside.shape[1]
-    table.diagnostics += [
-        Diagnostic("models trained on it", n_inside, "split models that judge a document they know; 0: offline LiRA"),
-        Diagnostic("models not trained on it", outside.shape[1], "split models that judge a document they do not know"),
-    ]
+        return ("a document was in all split models but one",) * 2
     observed = _numbers([outcome["target"] for _, outcome in rows], "logit")[usable]
     scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
-    table.put("lira", _spread(scores, usable), _SPLITS)
-    select_compared = _public_ratios(case, public)
-    if select_compared is None:
-        table.missing["rmia"] = f"needs {MIN_PUBLIC} public documents that neither model was trained on"
-        return
+    lira = _spread(scores, usable, _SPLITS)
+    compared = _public_ratios(case, public)
+    if compared is None:
+        return lira, f"needs {MIN_PUBLIC} public documents that neither model was trained on"
     probabilities = np.exp(-_by_split_models(case, rows, "loss")[0][usable])
     within, without = sides(probabilities, trained[usable])
     assert without is not None
     own = np.exp(-_numbers([outcome["target"] for _, outcome in rows], "loss"))[usable]
-    table.put("rmia", _spread(rmia(own, marginal(within, without), *select_compared), usable), _SPLITS)
+    return lira, _spread(rmia(own, marginal(within, without), *compared), usable, _SPLITS)
 
 
 def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Floats] | None:
-    """What the target and models not trained on them say of public documents; None when there are too few."""
-    if not public:
-        return None
+    """Return what the target and models not trained on them say of public documents; None when there are too few."""
     losses, trained = _by_split_models(case, public, "loss")
     usable = _complete(losses)
     if usable.sum() < MIN_PUBLIC:
@@ -249,39 +233,34 @@ def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Fl
 
 
 def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Bools]:
-    """What every split model says of every document, and whether it was trained on it: (n_documents, n_models) each."""
+    """Return what every split model says, and whether it was trained on the document: (n_documents, n_models) each."""
     models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
-    values = np.full((len(rows), len(models)), np.nan)
-    for index, (_, outcome) in enumerate(rows):
-        values[index] = _numbers(outcome["splits"], key)
-    trained = [[trial.unit in split.members for split in models] for trial, _ in rows]
-    if not models:
-        values = np.full((len(rows), 1), np.nan)
-    return values, np.array(trained, bool)
+    values = np.full((len(rows), max(1, len(models))), np.nan)
+    if models:
+        for index, (_, outcome) in enumerate(rows):
+            values[index] = _numbers(outcome["splits"], key)
+    return values, np.array([[trial.unit in split.members for split in models] for trial, _ in rows], bool)
 
 
-def _docmia(case: Case, adapted: Sequence[Json], table: _Table) -> None:
-    """K-means on how the target took to each document.
+def _docmia(case: Case, adapted: Sequence[Json]) -> Score:
+    """Score by K-means on how the target took to each document.
 
     Features: L2 norm of the update, steps, and similarity of the answer on the way (mean of before and after),
-    standardised (ours: their units differ). Two clusters; that of fewer steps and the shorter update, in standard
+    standardised, as their units differ. Two clusters; that of fewer steps and the shorter update, in standard
     deviations together, is "member", whatever the data say. The score is how much nearer a document is to it.
     """
-    features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
-    known = _complete(features)
     if not can_adapt(case.target):
         masked = loss_kind(case.target) == "masks"
-        table.missing["docmia"] = "for models that answer or tag only" if masked else _NOT_TRAINED
-    elif known.sum() < 2:
-        table.missing["docmia"] = "no document was adapted to (n_adapted, by budget: none in quick)"
-    else:
-        table.put("docmia", _spread(cluster(features[known]), known), "no document was adapted to")
-        mean = float(features[known, 1].mean())
-        table.diagnostics.append(Diagnostic("steps", mean, "mean number of training steps of an adaptation (DocMIA)"))
+        return "for models that answer or tag only" if masked else _NOT_TRAINED
+    features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
+    known = _complete(features)
+    if known.sum() < 2:
+        return "no document was adapted to (n_adapted, by budget: none in quick)"
+    return _spread(cluster(features[known]), known, "no document was adapted to")
 
 
 def cluster(features: Floats) -> Floats:
-    """DocMIA's score from its features, see `_docmia`: (n_documents,).
+    """Compute DocMIA's score from its features, see `_docmia`: (n_documents,).
 
     Args:
         features: (n_documents, 4): distance, steps, similarity before and after; two documents at least.
@@ -300,7 +279,7 @@ def cluster(features: Floats) -> Floats:
 
 
 def _complete(rows: Floats) -> Bools:
-    """Which rows have no number missing: shape (n_rows,)."""
+    """Mark the rows in which no number is missing: shape (n_rows,)."""
     return np.asarray(np.isfinite(rows).all(axis=1), bool)
 
 
@@ -308,13 +287,13 @@ def _numbers(measured: Sequence[Json], key: str) -> Floats:
     return np.array([np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64)
 
 
-def _mean(measured: Sequence[Json]) -> float:
-    """The mean loss over some models; NaN when there are none, or one has none."""
-    return float(_numbers(measured, "loss").mean()) if measured else np.nan
+def _known(column: Floats, reason: str) -> Score:
+    """Return the column, or the reason where no document has a score."""
+    return column if np.isfinite(column).any() else reason
 
 
-def _spread(values: Floats, known: Bools) -> Floats:
-    """`values` at the places that are `known`, NaN elsewhere."""
+def _spread(values: Floats, known: Bools, reason: str) -> Score:
+    """Put `values` at the places that are `known`, NaN elsewhere."""
     column = np.full(len(known), np.nan)
     column[known] = values
-    return column
+    return _known(column, reason)
