@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -41,20 +41,40 @@ from audit.measurements import (
     Measurement,
 )
 
+Status = Literal["completed", "inapplicable", "skipped", "failed", "left out"]
+
 
 @dataclass(frozen=True, config=STRICT)
-class Completed:
-    """An attack that ran to its end.
+class Reason:
+    """Why an attack did not run, or does not count in full.
 
     Attributes:
-        metrics: every metric name a policy may ask for.
-        power: the name of the measurement that says how strong the attacker was, when the attack has one.
+        kind: "model": this kind of target cannot be attacked this way; "data": the data set does not hold what the
+            attack is about, which excuses a limit that is not required; "missing": the owner can provide it; "weak":
+            the attacker lacks something, so that no limit is passed; "left out": nobody asked for the attack; "error":
+            it broke down.
+        why: one clause; of an error its type and the place in docaudit's code, never its message.
+        fix: what would help; empty where nothing does.
+    """
+
+    kind: Literal["model", "data", "missing", "weak", "left out", "error"]
+    why: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Result:
+    """What an attack found, or why it found nothing.
+
+    Attributes:
+        status: "completed": it ran to its end; "inapplicable": this kind of target cannot be attacked this way;
+            "skipped": it lacked something; "failed": it broke down; "left out": `--only` named others.
+        reason: why it did not run to its end; None where it did.
         parameters: the attack's parameters, by name.
-        categories: the field categories that were attacked.
+        power: the name of the measurement that says how strong the attacker was, when the attack has one.
         dtype: what the target's encoder computed in; heads and losses are float32 always.
         ablations: how the attacker was weakened, on purpose or for want of a reference; with any, no limit is passed.
         parameters_file: sha256 of the file that set parameters, when one did.
-        pages: a few of the attacked pages.
         confounded: what else can explain these numbers; a leak is confirmed over `controls` alone. None: nothing.
         controls: bounds on what such an explanation can amount to; empty where there are none.
         methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
@@ -65,14 +85,14 @@ class Completed:
     """
 
     attack: str
-    metrics: tuple[str, ...]
-    parameters: dict[str, Any]
-    measurements: tuple[Measurement, ...]
+    status: Status = "completed"
+    reason: Reason | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
     counts: tuple[Count, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     curves: tuple[Curve, ...] = ()
-    categories: tuple[str, ...] = ()
     power: str | None = None
     dtype: str = "float32"
     ablations: tuple[str, ...] = ()
@@ -83,63 +103,13 @@ class Completed:
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     controls: tuple[Control, ...] = ()
-    status: Literal["completed"] = "completed"
 
-
-@dataclass(frozen=True, config=STRICT)
-class Inapplicable:
-    """This kind of target or corpus cannot be attacked this way."""
-
-    attack: str
-    metrics: tuple[str, ...]
-    reason: str
-    status: Literal["inapplicable"] = "inapplicable"
-
-
-@dataclass(frozen=True, config=STRICT)
-class Skipped:
-    """The attack lacked something that the owner can provide.
-
-    Attributes:
-        by_data: whether the data set itself does not hold what the attack is about (no canaries, no providers): only
-            that excuses a limit that is not required.
-    """
-
-    attack: str
-    metrics: tuple[str, ...]
-    reason: str
-    provide: str
-    by_data: bool = False
-    status: Literal["skipped"] = "skipped"
-
-
-@dataclass(frozen=True, config=STRICT)
-class Failed:
-    """The attack broke down: the type of the error and the place in docaudit's code, never its message."""
-
-    attack: str
-    metrics: tuple[str, ...]
-    type: str
-    place: str
-    status: Literal["failed"] = "failed"
-
-
-@dataclass(frozen=True, config=STRICT)
-class LeftOut:
-    """An attack of the battery that was not asked for (`--only`).
-
-    Attributes:
-        lacks: what the data set does not hold for it, whatever the model; None: it could have been fed.
-        inapplicable: why this kind of target cannot be attacked this way; None: it could have been.
-    """
-
-    attack: str
-    metrics: tuple[str, ...]
-    lacks: str | None = None
-    inapplicable: str | None = None
-
-
-AttackResult = Annotated[Completed | Inapplicable | Skipped | Failed, Field(discriminator="status")]
+    @property
+    def why(self) -> str:
+        """Why it did not run to its end; empty where it did."""
+        if self.reason is None:
+            return ""
+        return f"it broke down ({self.reason.why})" if self.status == "failed" else self.reason.why
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -151,7 +121,7 @@ class AuditRecord:
         share: of the trials that could be tried, the part that the budget took.
         attacks: exactly one result for every attack asked for.
         derived_by: the commands that made the target out of another one (a countermeasure), oldest first.
-        left_out: the attacks of the battery that were not asked for.
+        left_out: the attacks of the battery that were not asked for; the reason says whether they could have been run.
         dp: the guarantee that the target's training claims, when its checkpoint states one.
         bounds: what bounded the trials beside the budget, when something did.
         policy: declared before the first trial; None in records of older versions.
@@ -160,7 +130,7 @@ class AuditRecord:
         untested: what such tests could not be made of and why, in sentences without a full stop.
     """
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     target: TargetCard
     corpus: CorpusCard
     references: tuple[ReferenceCard, ...]
@@ -168,18 +138,28 @@ class AuditRecord:
     share: float
     seed: int
     battery: tuple[str, ...]
-    attacks: tuple[AttackResult, ...]
+    attacks: tuple[Result, ...]
     utility: tuple[Measurement, ...]
     environment: Environment
     timing: Timing
     derived_by: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Result, ...] = ()
     dp: PrivacyCard | None = None
     bounds: Bounds | None = None
     policy: DeclaredPolicy | None = None
     audit: AuditSheet = AuditSheet()
     checks: tuple[Check, ...] = ()
     untested: tuple[str, ...] = ()
+
+    @property
+    def completed(self) -> dict[str, Result]:
+        """The results of the attacks that ran to their end, by attack."""
+        return {result.attack: result for result in self.attacks if result.status == "completed"}
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """Every result, those of attacks that were not asked for among them, by attack."""
+        return {result.attack: result for result in (*self.left_out, *self.attacks)}
 
     @property
     def subject(self) -> str:
@@ -207,12 +187,14 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
     """Read a record.
 
     Raises:
-        RecordError: every place where the text is not what the schema asks for.
+        RecordError: it has another version of the schema, or every place where it is not what the schema asks for.
     """
     try:
         return _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
         problems = [f"{source}{_place_and_message(item)}" for item in error.errors()]
+        if any(item["loc"] == ("schema_version",) for item in error.errors()):
+            problems = [f"{source} schema_version: docaudit {__version__} reads records of schema 2 only"]
         raise RecordError(problems, _hint_for(text)) from None
 
 

@@ -205,7 +205,7 @@ def asked(attack: Attack, case: Case, names: Sequence[str]) -> dict[str, Any]:
         if isinstance(item := measured.get(name), Estimate)
     }
     seconds = round(time.process_time() - began, 1)
-    return {"cpu_seconds": seconds, "measured": numbers, "weaknesses": found.weaknesses}
+    return {"cpu_seconds": seconds, "measured": numbers, "weaknesses": found.ablations}
 
 
 def memaudit(python: str, model: Path, begun: Path, made: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cdmi_numbers import Number, read_numbers
 
 from audit import record as records
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 
 MIN_POWER = 0.5
 """The candidate recall under which the default policy passes nothing."""
@@ -256,10 +256,10 @@ def noise(folder: Path, rows: list[Row]) -> list[str]:
     return lines or ["No bimodal masked language model was audited."]
 
 
-def completed(record: AuditRecord) -> Completed:
+def completed(record: AuditRecord) -> Result:
     """The reconstruction attack's result."""
     (result,) = record.attacks
-    assert isinstance(result, Completed), result
+    assert result.status == "completed", result
     return result
 
 

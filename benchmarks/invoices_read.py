@@ -37,7 +37,7 @@ from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Task, TaskKind, TrainingRecipe, Word
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.references.answering import fit_extractive, pointed_samples, save_answering
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.extractive.target import load_extractive
@@ -195,7 +195,7 @@ def page(folder: Path, machine: str) -> Iterator[str]:
 def measured(record: AuditRecord, attack: str) -> dict[str, Estimate]:
     """An attack's estimates by name."""
     result: Any = next(one for one in record.attacks if one.attack == attack)
-    assert isinstance(result, Completed), result
+    assert result.status == "completed", result
     return {one.name: one for one in result.measurements if isinstance(one, Estimate)}
 
 

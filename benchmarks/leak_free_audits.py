@@ -28,8 +28,9 @@ import simulated_attacks as attacks
 from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Units
 from audit.policy import Decision, Limit, Policy, load
+from audit.record import Result
 from audit.stats.advantage import lowest_resolved
 from audit.workflows.plan.limits import resolve
 from audit.workflows.plan.summary import joint_chance
@@ -56,7 +57,7 @@ def simulate(kind: str, audit: Audit, seed: int, policy: Policy) -> dict[str, De
     """The decisions of one audit."""
     rng = np.random.default_rng([seed, audit.documents, round(10 * audit.correlation)])
     wanted = [limit.metric for limit in policy.limits if limit.attack == "reconstruction"]
-    found: dict[str, Findings] = {}
+    found: dict[str, Result] = {}
     for name in KINDS[kind]:
         if name == "reconstruction":
             found[name] = attacks.reconstruction(audit, rng, wanted)

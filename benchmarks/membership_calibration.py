@@ -38,7 +38,7 @@ from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import ALPHAS, Estimate, Measurement
 from audit.policy import Limit, Policy, evaluate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.stats.advantage import low_advantage
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
 from audit.stats.outranking import count_outranking
@@ -190,7 +190,7 @@ def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[st
     return {name: dict(sorted(found.items())) for name, found in counts.items()}
 
 
-def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -> Completed:
+def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -> Result:
     """An audit's result; the primary score is the calibrated loss."""
     measurements: list[Measurement] = []
     advantages: list[Measurement] = []
@@ -209,16 +209,15 @@ def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -
         if item.name.endswith(".calibrated")
     ]
     methods = {name: tuple(f"{name}.{score}" for score in (counted if name == COUNT else scores)) for name in LIMITED}
-    metrics = tuple(item.name for item in measurements)
-    return Completed("membership", metrics, {}, tuple(measurements), methods=methods, checks=checks)
+    return Result("membership", measurements=tuple(measurements), methods=methods, checks=checks)
 
 
-def _record(result: Completed) -> AuditRecord:
+def _record(result: Result) -> AuditRecord:
     """A record around it, of a model that does its task."""
     card = TargetCard("simulated", "", "mlm", "", 0, 0, 512, "0" * 64, "cpu", "float32")
     useful = Estimate("masked_tokens", 0.6, 0.5, 0.7, 100, "pages", 100, "simulated", 0.1, "chance")
     return AuditRecord(
-        schema_version=1,
+        schema_version=2,
         target=card,
         corpus=CorpusCard("simulated", "0" * 64, "mlm", "random", {"member": 1}, {}, 0, 0),
         references=(),

@@ -35,13 +35,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from audit.attacks.interface import Findings
 from audit.attacks.provider_membership.measures import STRONGEST, measure_table
 from audit.attacks.provider_membership.methods import SHARE, Inference, measure_accuracy, zero_knowledge
 from audit.attacks.provider_membership.providers import ProviderTable
 from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
+from audit.record import Result
 from audit.stats.intervals import Interval
 from audit.stats.power import power
 from audit.stats.roc import auc_interval
@@ -60,13 +60,13 @@ def allowed(audits: int) -> int:
     return int(binom.ppf(0.975, audits, ALPHA))
 
 
-def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEEDS) -> Findings:
+def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEEDS) -> Result:
     """What a scan measures; providers with many questions are not looked at apart, which no limit hangs on."""
     few = replace(table, n_questions=np.minimum(table.n_questions, 4))
     return measure_table(few, rng, SILENT, n_seeds=seeds, share=SHARE)
 
 
-def estimates(found: Findings) -> dict[str, Estimate]:
+def estimates(found: Result) -> dict[str, Estimate]:
     """The methods that limits are held against, as far as they are resolved."""
     return {item.name: item for item in found.measurements if item.name in METHODS and _resolved(item)}
 
@@ -81,7 +81,7 @@ def bound_at(item: Estimate, alpha: float) -> tuple[float, float]:
     return found.lower, found.upper
 
 
-def audited(setting: Setting, audits: int) -> Iterator[tuple[ProviderTable, Findings, np.random.Generator]]:
+def audited(setting: Setting, audits: int) -> Iterator[tuple[ProviderTable, Result, np.random.Generator]]:
     """Audits of one kind, one after the other."""
     for seed in range(audits):
         documents = map(round, setting.documents)

@@ -37,7 +37,7 @@ from audit.corpus.documents import Corpus
 from audit.extensions.private.options import DpOptions
 from audit.extensions.private.train import train_private
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.targets.checkpoint.folder import privacy_card
 
 HERE = Path(__file__).parent
@@ -232,7 +232,7 @@ def row(run: Run) -> str:
 def found(record: AuditRecord, name: str) -> Estimate | None:
     """One number of the attack."""
     (result,) = (one for one in record.attacks if one.attack == ATTACK)
-    assert isinstance(result, Completed)
+    assert result.status == "completed"
     return next((item for item in result.measurements if item.name == name and isinstance(item, Estimate)), None)
 
 

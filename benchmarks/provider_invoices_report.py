@@ -13,7 +13,7 @@ import torch
 
 from audit import record as records
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 
 METHODS = {"azk": "AZK", "apk": "APK", "azk_ensemble": "AZK++", "apk_ensemble": "APK++"}
 SUFFIXES = {"s = 0": "", "s = 5": ".s5", "s = 10": ".s10"}
@@ -69,10 +69,10 @@ class Scanned:
         return cls(name, records.read(folder / f"{name}.json"), training)
 
     @property
-    def result(self) -> Completed:
+    def result(self) -> Result:
         """What the attack found."""
         (found,) = self.record.attacks
-        assert isinstance(found, Completed), found
+        assert found.status == "completed", found
         return found
 
     def words(self, metric: str, scale: float = 1, digits: int = 3) -> str:

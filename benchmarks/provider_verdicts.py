@@ -5,14 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 
-from audit.attacks import TEXTS
-from audit.attacks.interface import Findings
 from audit.attacks.provider_membership import ProviderMembership
 from audit.attacks.provider_membership.measures import POWER
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate
 from audit.policy import Outcome, Overall, evaluate, load
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 
 DEFAULT = load("default")
 POLICY = replace(
@@ -27,13 +25,12 @@ _CORPUS = CorpusCard("simulated", _SHA256, "question-answering", "by-provider", 
 _USEFUL = Estimate("anls", 0.9, 0.8, 1.0, 100, "documents", 100, "simulated", 0.1, "public model")
 
 
-def decided(found: Findings) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
+def decided(found: Result) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
     """The verdict, and of each limit what became of it and the name of the method that decides."""
-    result = Completed(
+    result = Result(
         "provider_membership",
-        TEXTS["provider_membership"].names,
-        {},
-        found.measurements,
+        parameters={},
+        measurements=found.measurements,
         power=POWER,
         methods={**found.methods},
         checks=found.checks,

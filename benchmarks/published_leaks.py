@@ -20,9 +20,9 @@ import simulated_attacks as attacks
 from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
-from audit.attacks.interface import Findings
 from audit.measurements import ALPHAS, Estimate
 from audit.policy import Limit, Policy, load
+from audit.record import Result
 from audit.stats.advantage import balanced_accuracy
 from audit.stats.rates import excess_rate
 from audit.targets.utility import estimate
@@ -69,21 +69,21 @@ class Leak:
     source: str
     kind: str
     attack: str
-    make: Callable[[np.random.Generator], Findings]
+    make: Callable[[np.random.Generator], Result]
     feeds: tuple[str, ...]
 
 
-def memorised(gained: int, lost: int) -> Callable[[np.random.Generator], Findings]:
+def memorised(gained: int, lost: int) -> Callable[[np.random.Generator], Result]:
     """A question answering model with these counts |E - G| and |G - E|; a held-out split of the same size."""
     rows = round(QUESTIONS / PAGES)
     audit = Audit(round(QUESTIONS / rows), rows, contexts=("exact",))
     return lambda rng: attacks.memorisation(audit, rng, (gained, lost))
 
 
-def rebuilt(forms: int) -> Callable[[np.random.Generator], Findings]:
+def rebuilt(forms: int) -> Callable[[np.random.Generator], Result]:
     """CDMI's best row: 4.1 % of members' fields exact, the public model 0.77 %, both 0.77 % of held-out fields."""
 
-    def make(rng: np.random.Generator) -> Findings:
+    def make(rng: np.random.Generator) -> Result:
         fields = round(forms * 3_108 / 300)
         documents = rng.integers(0, forms, fields)
         columns: list[np.ndarray] = []
@@ -102,10 +102,10 @@ def rebuilt(forms: int) -> Callable[[np.random.Generator], Findings]:
     return make
 
 
-def companies(right: Mapping[str, float], n_in: int, n_out: int) -> Callable[[np.random.Generator], Findings]:
+def companies(right: Mapping[str, float], n_in: int, n_out: int) -> Callable[[np.random.Generator], Result]:
     """Methods that call so many companies rightly; the first is the one that a limit names; nothing else is known."""
 
-    def make(rng: np.random.Generator) -> Findings:
+    def make(rng: np.random.Generator) -> Result:
         found = []
         for method, share in right.items():
             sides = [(np.arange(n) < round(share * n)).astype(float) for n in (n_in, n_out)]
@@ -114,24 +114,28 @@ def companies(right: Mapping[str, float], n_in: int, n_out: int) -> Callable[[np
         primary = replace(found[0], name="balanced_accuracy")
         # Over half of the paper's companies have five questions or more (466 of 660).
         power = Estimate("questions_a_provider", 5.0, 5.0, 5.0, n_in + n_out, "providers", n_in + n_out, "of the paper")
-        return Findings((primary, *found, power), methods={"balanced_accuracy": tuple(item.name for item in found)})
+        return Result(
+            "provider_membership",
+            measurements=(primary, *found, power),
+            methods={"balanced_accuracy": tuple(item.name for item in found)},
+        )
 
     return make
 
 
-def known_for_certain(documents: int, share: float = 0.2) -> Callable[[np.random.Generator], Findings]:
+def known_for_certain(documents: int, share: float = 0.2) -> Callable[[np.random.Generator], Result]:
     """Documents of which so many members are told without a false alarm, and nothing of the others."""
     member = np.arange(2 * documents) < documents
     sure = np.arange(2 * documents) < round(share * documents)
 
-    def make(rng: np.random.Generator) -> Findings:
+    def make(rng: np.random.Generator) -> Result:
         score = np.where(sure, 10 + rng.random(sure.size), rng.normal(0, 1, sure.size))
         return attacks.scored({"calibrated": score, "loss": score + rng.normal(0, 1, sure.size)}, member, rng)
 
     return make
 
 
-def second(n: int) -> Callable[[np.random.Generator], Findings]:
+def second(n: int) -> Callable[[np.random.Generator], Result]:
     """Canaries that are planted rank second among 10,000, always."""
     return lambda rng: attacks.canaries(Audit(n), rng, np.full(n, 2))
 
@@ -178,19 +182,19 @@ def published() -> Iterator[Leak]:
         yield Leak(name, source, "utterances", "canaries", second(n), ("excess",))
 
 
-def old_verdict(leak: Leak, found: Findings, policy: str) -> str:
+def old_verdict(leak: Leak, found: Result, policy: str) -> str:
     """What the policy said when each limit was held against one measurement, and nothing else was looked at."""
     limits = tuple(
         Limit(name.split()[0], name.split()[1], "as it was", max=top)
         for name, top in OLD[policy].items()
         if name.startswith(leak.attack)
     )
-    bare = replace(found, methods={}, checks=(), weaknesses=(), confounded=None, coverage=())
+    bare = replace(found, methods={}, checks=(), ablations=(), confounded=None, coverage=())
     decisions = decisions_of(leak.kind, {leak.attack: bare}, Policy(1, policy, limits))
     return worst([decision.outcome for decision in decisions.values()])
 
 
-def new_verdict(leak: Leak, found: Findings, policy: Policy) -> str:
+def new_verdict(leak: Leak, found: Result, policy: Policy) -> str:
     """What became of each limit that the number feeds, worst first."""
     decisions = decisions_of(leak.kind, {leak.attack: found}, policy)
     told = [
@@ -204,7 +208,7 @@ def new_verdict(leak: Leak, found: Findings, policy: Policy) -> str:
     return f"**{overall}**: {', '.join(words for _, words in told)}"
 
 
-def measured(found: Findings, leak: Leak) -> str:
+def measured(found: Result, leak: Leak) -> str:
     """The numbers that limits are held against."""
     names = {name for metric, names in found.methods.items() if metric.startswith(leak.feeds) for name in names}
     told = [

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from audit.attacks.interface import Findings
 from audit.attacks.measuring import DOCUMENTS, VALUES
 from audit.measurements import Estimate
 from audit.policy import Policy, load
+from audit.record import Result
 from benchmarks.simulated_attacks import Audit, reconstruction
 from benchmarks.simulated_audits import decisions_of, fewer_resamples
 
@@ -75,7 +75,7 @@ COUNTED = {
 """Counts in truth; size alone never violates them, so that as many as the limit may pass."""
 
 
-def audited(setting: Audit, audits: int) -> Iterator[Findings]:
+def audited(setting: Audit, audits: int) -> Iterator[Result]:
     """What the attack measures in audits of one kind, one after the other."""
     for seed in range(audits):
         rng = np.random.default_rng([seed, setting.documents, round(100 * setting.correlation)])
@@ -112,7 +112,7 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
     }
 
 
-def bounds_of(found: Findings) -> Iterator[tuple[str, str, float]]:
+def bounds_of(found: Result) -> Iterator[tuple[str, str, float]]:
     """Limited metric, measurement and lower bound at 0.05 of every method."""
     measured = {item.name: item for item in found.measurements if isinstance(item, Estimate)}
     for metric in LIMITS:

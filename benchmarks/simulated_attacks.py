@@ -1,7 +1,7 @@
 """What each attack would measure on an audit whose outcomes are drawn instead of asked of a model.
 
 One function an attack: it draws a table of outcomes with a planted leak and lets the attack's own code measure it. The
-functions know no policy; what a limit is held against comes from the attacks (`Findings.methods`).
+functions know no policy; what a limit is held against comes from the attacks (`Result.methods`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from audit.attacks.canaries import Canaries, summary
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
 from audit.attacks.given_away import KindsCheck
-from audit.attacks.interface import Findings
 from audit.attacks.measuring import DOCUMENTS, VALUES, Streams
 from audit.attacks.membership import measures as membership_measures
 from audit.attacks.membership.scores import ScoredDocuments
@@ -40,6 +39,7 @@ from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Measurement
+from audit.record import Result
 from audit.stats.advantage import lowest_resolved
 
 METHODS = (DEFAULT, LOWEST_LOSS)
@@ -107,7 +107,7 @@ def occurs(share: float, cluster: Ints, correlation: float, rng: np.random.Gener
     return np.asarray(rng.random(cluster.size) < chance[cluster])
 
 
-def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]) -> Findings:
+def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]) -> Result:
     """Fields of which some are given away whole, or token by token; one in five stands in several documents.
 
     The lowest loss finds all that leaks, the published attack half of it.
@@ -157,15 +157,16 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     measured: list[Measurement] = [job() for job in jobs if job.args[0] in needed]
     reconstruction_measures.test_kinds({}, table, METHODS, streams, kinds)
     n = int(member.sum())
-    return Findings(
-        tuple(measured),
+    return Result(
+        "reconstruction",
+        measurements=tuple(measured),
         methods=held,
         coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
         checks=(*reconstruction_measures.check_heldout(measured), *kinds.check()),
     )
 
 
-def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int] | None = None) -> Findings:
+def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int] | None = None) -> Result:
     """Questions of which some are answered without the page; a third have personal answers of their own.
 
     Args:
@@ -200,13 +201,14 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
     measured = measure_questions(table, np.zeros(n), rng, SILENT)
     blind: Any = SimpleNamespace(confounded=None, checks=())
     total = int(member.sum())
-    return Findings(
-        measured,
+    return Result(
+        "memorisation",
+        measurements=measured,
         confounded=fairness.confounded(measured),
         checks=fairness.checks(measured, blind),
-        weaknesses=fairness.weaknesses(measured, blind),
         methods={"net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts)},
         coverage=tuple(Coverage(name, total, total, "questions") for name in ("all", "person")),
+        ablations=fairness.weaknesses(measured, blind),
     )
 
 
@@ -215,7 +217,7 @@ def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[
     return order < gained, (order >= gained) & (order < gained + lost)
 
 
-def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
+def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     """Values on lists of 16: target and public model share what is likely anyway, and the target remembers some.
 
     One value in five stands in several documents. With a correlation the true values of a document are likely, or
@@ -248,8 +250,9 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Findings:
     streams = Streams(rng)
     jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams) if _limited(job, limited)]
     total = int(member.sum())
-    return Findings(
-        tuple(job() for job in jobs),
+    return Result(
+        "attribute_inference",
+        measurements=tuple(job() for job in jobs),
         methods=held,
         coverage=(Coverage("all", total, total, "values"),),
         checks=attribute_measures.check_kinds(table, streams),
@@ -260,7 +263,7 @@ def _limited(job: Any, names: Iterable[str]) -> bool:
     return job.func is attribute_measures._power or job.args[0] in names
 
 
-def membership(audit: Audit, rng: np.random.Generator) -> Findings:
+def membership(audit: Audit, rng: np.random.Generator) -> Result:
     """Documents whose loss is Gaussian: members' moved for a leak of area, or some of them known for certain.
 
     The calibrated score is the better one; the plain loss has as much difficulty of documents on top.
@@ -277,7 +280,7 @@ def membership(audit: Audit, rng: np.random.Generator) -> Findings:
     return scored(columns, member, rng)
 
 
-def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator) -> Findings:
+def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator) -> Result:
     """What membership measures on scores, each of which a limit is held against."""
     names = tuple(f"document {row}" for row in range(member.size))
     missing = {score: "not simulated" for score in membership_measures.SCORES if score not in columns}
@@ -295,7 +298,7 @@ def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generato
     return replace(found, methods=methods, coverage=(Coverage("all", total, total, "documents"),), checks=checks)
 
 
-def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Findings:
+def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Result:
     """Four-digit secrets behind their prefixes, half of them planted: ranks by chance, or early where they leak.
 
     Args:
@@ -331,10 +334,10 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     delta = Canaries().delta
     privacy = summary.measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
     everything = (*measured, privacy.epsilon)
-    return Findings(everything, checks=summary.checks_of(everything, privacy.p_value, 10, delta))
+    return Result("canaries", measurements=everything, checks=summary.checks_of(everything, privacy.p_value, 10, delta))
 
 
-def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Findings:
+def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Result:
     """Companies whose accuracy and change of the loss are Gaussian, members' moved by a leak."""
     n = 2 * audit.documents
     member = rng.permutation(np.arange(n) < audit.documents)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
-from audit.attacks.interface import Findings
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Bound, Check, Estimate
 from audit.policy import Decision, Policy, evaluate
 from audit.policy.checks import LEVEL
-from audit.record import AttackResult, AuditRecord, Completed, Inapplicable, Skipped
+from audit.record import AuditRecord, Reason, Result
 from audit.stats import rates, resampling
 from audit.stats.multiplicity import holm
 
@@ -42,49 +42,35 @@ def fired(checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if adjusted[check.name] <= LEVEL]
 
 
-def confounded_of(found: Findings) -> str | None:
+def confounded_of(found: Result) -> str | None:
     """Return why nothing can be decided on an attack's numbers; None when they can."""
     reasons = [check.reason for check in fired(found.checks) if check.cause == "confounded"]
     return next(iter(reasons), found.confounded)
 
 
-def completed(attack: str, found: Findings) -> Completed:
+def completed(attack: str, found: Result) -> Result:
     """An attack that measured this."""
-    kind = next(one for one in BATTERY if one.name == attack)
-    # A number without bounds, as epsilon, is no metric that a limit could name.
-    bounded = (item.name for item in found.measurements if not isinstance(item, Estimate) or item.bounds)
-    return Completed(
-        attack,
-        tuple(dict.fromkeys((*text_of(kind.name).names, *bounded))),
-        {},
-        found.measurements,
-        power=text_of(kind.name).power,
-        ablations=found.weaknesses,
-        confounded=found.confounded,
-        methods=dict(found.methods),
-        coverage=found.coverage,
-        about_text=found.about_text,
-        checks=found.checks,
-        controls=found.controls,
-    )
+    return replace(found, power=text_of(attack).power)
 
 
-def record_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> AuditRecord:
+def record_of(kind: str, found: Mapping[str, Result], policy: Policy) -> AuditRecord:
     """The record of an audit of this kind of model; what was not simulated is a permitted gap, or not in the data."""
     task = TASKS[kind]
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
-    attacks: list[AttackResult] = []
+    attacks: list[Result] = []
     for one in BATTERY:
         if one.name in found:
             attacks.append(completed(one.name, found[one.name]))
         elif one.name in gaps:
-            attacks.append(Inapplicable(one.name, tuple(text_of(one.name).names), "no such question can be asked"))
+            attacks.append(
+                Result(one.name, status="inapplicable", reason=Reason("model", "no such question can be asked"))
+            )
         else:
-            attacks.append(Skipped(one.name, tuple(text_of(one.name).names), "not simulated", "nothing", by_data=True))
+            attacks.append(Result(one.name, status="skipped", reason=Reason("data", "not simulated", "nothing")))
     bounds = tuple(Bound(alpha, 0.5, 0.7) for alpha in (0.25, 0.05))
     useful = Estimate(USEFUL[kind], 0.6, 0.5, 0.7, 500, "rows", 100, "simulated", 0.05, "chance", bounds=bounds)
     return AuditRecord(
-        schema_version=1,
+        schema_version=2,
         target=TargetCard("simulated", "simulated", task, "simulated", 1, 1, 512, "0" * 64, "cpu", "float32"),
         corpus=CorpusCard("simulated", "0" * 64, task, "random", {"member": 1, "heldout": 1}, {}, 0, 0),
         references=(),
@@ -99,7 +85,7 @@ def record_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> Audit
     )
 
 
-def decisions_of(kind: str, found: Mapping[str, Findings], policy: Policy) -> dict[str, Decision]:
+def decisions_of(kind: str, found: Mapping[str, Result], policy: Policy) -> dict[str, Decision]:
     """What became of each limit that could be held against these findings, by "attack metric".
 
     A limit that is not required and whose attack was not simulated is left out.

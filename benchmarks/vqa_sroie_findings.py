@@ -15,7 +15,7 @@ from paired_extraction import Change, Extraction, extraction_changes
 from audit import record as records
 from audit.attacks.measuring import Streams, estimate_without_null
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.stats.rates import net, rate
 
 QUESTION_CHANGED = ("paraphrased", "shuffled")
@@ -59,10 +59,10 @@ class Audited:
         return height * width
 
     @property
-    def result(self) -> Completed:
+    def result(self) -> Result:
         """The memorisation attack's."""
         (result,) = self.record.attacks
-        assert isinstance(result, Completed), result
+        assert result.status == "completed", result
         return result
 
     @property

@@ -138,7 +138,7 @@ def test_without_any_reference_the_attack_is_skipped_and_says_what_to_provide(mo
     assert result.exit_code == 11
     skipped, *_ = records.read(tmp_path).attacks
     assert skipped.status == "skipped"
-    assert "--reference pretrained=PATH" in skipped.provide
+    assert "--reference pretrained=PATH" in skipped.reason.fix
 
 
 def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data, tmp_path, monkeypatch):
@@ -148,8 +148,8 @@ def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data
     monkeypatch.setattr("audit.attacks.reconstruction.methods.nucleus", broken)
     assert scan(models, data, tmp_path).exit_code == 11
     failed, *_ = records.read(tmp_path).attacks
-    assert (failed.status, failed.type) == ("failed", "ZeroDivisionError")
-    assert failed.place.startswith("audit/attacks/reconstruction/methods.py:")
+    assert (failed.status, failed.reason.kind) == ("failed", "error")
+    assert failed.reason.why.startswith("ZeroDivisionError at audit/attacks/reconstruction/methods.py:")
     assert "Gardenia" not in (tmp_path / "record.json").read_text()
     assert "Gardenia" in (tmp_path / "evidence" / "failure-reconstruction.txt").read_text()
 

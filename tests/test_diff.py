@@ -17,11 +17,12 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from audit import record as records
+from audit.attacks import TEXTS
 from audit.cards import Bounds
 from audit.cli import app
 from audit.errors import RecordError
 from audit.measurements import Check, Estimate, Unresolved
-from audit.record import Completed, LeftOut, Skipped
+from audit.record import Reason, Result
 from audit.report.scan_diff import render, schema
 from audit.stats.paired import UnitScores
 from audit.workflows.against_baseline import gate_against_baseline
@@ -62,14 +63,13 @@ def auc(value: float, error: float = 0.02, name: str = "auc") -> Estimate:
     return replace(mean(name, value, error, N, 0.5, "chance"), unit="documents")
 
 
-def membership(*measurements, **more) -> Completed:
-    names = tuple(item.name for item in measurements)
-    return Completed("membership", names, {"n_masks": 7}, measurements, **more)
+def membership(*measurements, **more) -> Result:
+    return Result("membership", parameters={"n_masks": 7}, measurements=measurements, **more)
 
 
-def reconstruction(value: float, error: float = 0.02, **more) -> Completed:
+def reconstruction(value: float, error: float = 0.02, **more) -> Result:
     items = (mean("excess_pr.unique", value, error, N, 0.0, "held-out"),)
-    return Completed("reconstruction", ("excess_pr.unique",), {"n_attempts": 8}, items, **more)
+    return Result("reconstruction", parameters={"n_attempts": 8}, measurements=items, **more)
 
 
 def scan(*attacks, **more):
@@ -82,7 +82,7 @@ def saved(folder: Path, audited, scores=None) -> Path:
     (folder / "evidence").mkdir(parents=True)
     records.write(audited, folder / "record.json")
     for result in audited.attacks:
-        if scores is not None and isinstance(result, Completed):
+        if scores is not None and result.status == "completed":
             write_scores(folder / "evidence", result, scores.get(result.attack, {}))
     return folder
 
@@ -188,8 +188,17 @@ def test_a_scan_beside_itself_tells_nothing(tmp_path):
 @pytest.mark.parametrize(
     "gone",
     [
-        {"attacks": (Skipped("membership", ("auc",), "no baseline", "give one"),)},
-        {"attacks": (), "left_out": (LeftOut("membership", ("auc",)),)},
+        {"attacks": (Result("membership", status="skipped", reason=Reason("missing", "no baseline", "give one")),)},
+        {
+            "attacks": (),
+            "left_out": (
+                Result(
+                    "membership",
+                    status="left out",
+                    reason=Reason("left out", "this attack was not run", "scan without --only"),
+                ),
+            ),
+        },
         {"attacks": (membership(Unresolved("auc", "too few documents", 3, 20)),)},
     ],
     ids=("skipped", "left out", "unresolved"),
@@ -354,7 +363,9 @@ def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
         for side in "ab":
             columns = {name: rng.random(24) < 0.3 for name in names}
             items = tuple(mean(name, float(own.mean()), 0.05, 24, 0.0, "held-out") for name, own in columns.items())
-            result = Completed("reconstruction", names, {}, items, methods={"excess_pr.unique": names[:2]})
+            result = Result(
+                "reconstruction", parameters={}, measurements=items, methods={"excess_pr.unique": names[:2]}
+            )
             scores = {
                 name: UnitScores(labels, labels, np.ones(24, bool), own.astype(float)) for name, own in columns.items()
             }
@@ -393,7 +404,7 @@ def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
     assert docaudit("gate", tmp_path / "b", "--policy", policy).exit_code == 0
 
 
-LEFT = LeftOut("membership", ("auc",), lacks="documents")
+LEFT = Result("membership", status="left out", reason=Reason("data", "documents", "scan without --only"))
 WARNS = 'name = "own"\nundecided = "warn"'
 
 
@@ -439,8 +450,26 @@ expires = {}
 
 def test_a_baseline_that_shares_no_limit_decides_nothing(tmp_path, policy):
     old, new = scan(membership(auc(0.5))), scan(reconstruction(0.1))
-    new = replace(new, left_out=(LeftOut("membership", ("auc",), lacks="documents"),))
-    old = replace(old, attacks=(), left_out=(LeftOut("membership", ("auc",)), LeftOut("reconstruction", ())))
+    new = replace(
+        new,
+        left_out=(Result("membership", status="left out", reason=Reason("data", "documents", "scan without --only")),),
+    )
+    old = replace(
+        old,
+        attacks=(),
+        left_out=(
+            Result(
+                "membership",
+                status="left out",
+                reason=Reason("left out", "this attack was not run", "scan without --only"),
+            ),
+            Result(
+                "reconstruction",
+                status="left out",
+                reason=Reason("left out", "this attack was not run", "scan without --only"),
+            ),
+        ),
+    )
     verdict = gated(tmp_path, policy, old, new)
     assert verdict.exit_code == 11
     assert verdict.reason.startswith("no limit could be compared with the baseline; by the policy alone: passed")
@@ -583,13 +612,13 @@ def test_a_record_is_no_baseline_of_itself(tmp_path, policy):
 
 
 def test_many_regressions_leave_the_headline_short(tmp_path, policy):
-    names = tuple(f"auc.{place}" for place in range(6))
+    names = TEXTS["membership"].names[2:8]
     limit = '[[limits]]\nattack = "membership"\nmetric = "{}"\nmax = 0.97\nrequired = false\nrationale = "r"\n'
     policy.write_text('schema = 1\nname = "own"\n' + "".join(map(limit.format, names)))
     old, new = (scan(membership(*(auc(value, name=name) for name in names))) for value in (0.55, 0.95))
     verdict = gated(tmp_path, policy, old, new)
     assert len(verdict.reason) < 220
     assert (
-        "6 limits are worse than in the baseline: membership auc.0, auc.1, auc.2 and 3 more; by the" in verdict.reason
+        f"6 limits are worse than in the baseline: membership {', '.join(names[:3])} and 3 more; by" in verdict.reason
     )
     assert len(verdict.baseline.limits) == 6

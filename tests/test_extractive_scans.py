@@ -14,7 +14,6 @@ from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import ReferencePaths, Task, TrainingRecipe
 from audit.corpus.manifest import write
-from audit.record import Completed, Inapplicable
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 OFF_PAGE = ("memorisation", "attribute_inference", "canaries", "reconstruction")
@@ -62,10 +61,10 @@ def scanned(place):
 
 def test_membership_is_measured_and_what_is_off_the_page_is_said_to_be_out_of_reach(scanned):
     results = {result.attack: result for result in scanned.attacks}
-    assert isinstance(results["membership"], Completed)
+    assert results["membership"].status == "completed"
     for name in OFF_PAGE:
-        assert isinstance(results[name], Inapplicable), name
-        assert "points at words of the page" in results[name].reason
+        assert results[name].status == "inapplicable", name
+        assert "points at words of the page" in results[name].why
     assert scanned.target.task == "extractive-qa"
     assert [one.name for one in scanned.utility] == ["anls"]
 

@@ -9,14 +9,14 @@ import example_records
 
 from audit.measurements import ALPHAS, Bound, Estimate
 from audit.policy.guarantee import contradiction
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 
 
 def told(low: float, assigned: str = "random", confounded: str | None = None) -> AuditRecord:
     record = example_records.one_shot()[0]
     bounds = tuple(Bound(alpha, low, 1.0) for alpha in ALPHAS)
     auc = Estimate("auc.loss", 0.99, low, 1.0, 400, "documents", 400, "x", 0.5, "chance", bounds=bounds)
-    result = Completed("membership", ("auc",), {}, (auc,), confounded=confounded)
+    result = Result("membership", measurements=(auc,), confounded=confounded)
     return replace(
         record, attacks=(result,), dp=example_private.card(1.0, 1e-6), corpus=replace(record.corpus, assigned=assigned)
     )

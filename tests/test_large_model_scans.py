@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
-from audit.record import Completed
 from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
 from audit.workflows.setup import ScanOptions, open_scan
@@ -54,7 +53,7 @@ def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_t
 ) -> None:
     record, _ = scan(asked, tmp_path / "out", "--dtype", "bfloat16")
     # Every attack runs to its end, training on a page included.
-    completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
+    completed = {*record.completed}
     assert completed == {"memorisation", "membership"}
     assert record.target.dtype == "bfloat16"
     assert {card.card.dtype for card in record.references} == {"bfloat16"}

@@ -9,7 +9,7 @@ import tiny
 
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.interface import SILENT
-from audit.record import Completed
+from audit.record import Result
 from audit.workflows import execution
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
@@ -23,7 +23,7 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Scans the same tagger and corpus with an option changed; gives the attack's result."""
     data = tiny.corpus(tmp_path_factory.mktemp("corpus"))
 
-    def scan(**changed: Any) -> Completed:
+    def scan(**changed: Any) -> Result:
         out = tmp_path_factory.mktemp("out")
         options = ScanOptions(
             checkpoints("layoutlm", "token-classification"),
@@ -36,13 +36,13 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
         )
         with claim_folder(out):
             (result,) = run_scan(open_scan(options), SILENT).attacks
-        assert isinstance(result, Completed), result
+        assert result.status == "completed", result
         return result
 
     return scan
 
 
-def agreement(result: Completed) -> float | None:
+def agreement(result: Result) -> float | None:
     return next((item.value for item in result.diagnostics if item.name == "bfloat16 agreement"), None)
 
 

@@ -22,7 +22,7 @@ from audit.attacks import known_metrics
 from audit.errors import PolicyError
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.policy import EXIT_CODES, Gap, Limit, Policy, Verdict, Waiver, check_names, check_ranges, evaluate, load
-from audit.record import AttackResult, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import Reason, Result
 from audit.resources import folder
 from audit.stats.multiplicity import holm
 
@@ -69,8 +69,8 @@ def power(value: float) -> Estimate:
     return measured("power", value, value - 0.05, value + 0.05, 100, "fields", 50, "made up")
 
 
-def completed(*measurements: Measurement, attack: str = "reconstruction", strength: str | None = "power") -> Completed:
-    return Completed(attack, METRICS, {}, measurements, power=strength)
+def completed(*measurements: Measurement, attack: str = "reconstruction", strength: str | None = "power") -> Result:
+    return Result(attack, measurements=measurements, power=strength)
 
 
 def limit(metric: str = "leak", attack: str = "reconstruction", **settings: Any) -> Limit:
@@ -83,11 +83,11 @@ GAPS = (Gap("reconstruction", ("mlm",), "made up"),)
 
 
 def judge(
-    results: Sequence[AttackResult],
+    results: Sequence[Result],
     *limits: Limit,
     battery: tuple[str, ...] = ("reconstruction",),
     utility: tuple[Measurement, ...] = (tiny.USEFUL,),
-    left_out: tuple[LeftOut, ...] = (),
+    left_out: tuple[Result, ...] = (),
     **settings: Any,
 ) -> Verdict:
     policy = Policy(schema=1, name="test", limits=limits or (limit(),), **{"gaps": GAPS, **settings})
@@ -101,15 +101,17 @@ STRONG, WEAK = power(0.5), power(0.49)
 NONE = Unresolved("leak", "fewer than two documents", 1, 20)
 NO_POWER = Unresolved("power", "no such field", 0)
 ASKS_POWER = limit(min_power=0.5)
-INAPPLICABLE = Inapplicable("reconstruction", METRICS, "no such head")
-SKIPPED = Skipped("reconstruction", METRICS, "it needs a reference", "--reference auxiliary=PATH")
-NO_DATA = Skipped("reconstruction", METRICS, "no canaries", "plant some", by_data=True)
-FAILED = Failed("reconstruction", METRICS, "IndexError", "audit/x.py:3")
+INAPPLICABLE = Result("reconstruction", status="inapplicable", reason=Reason("model", "no such head"))
+SKIPPED = Result(
+    "reconstruction", status="skipped", reason=Reason("missing", "it needs a reference", "--reference auxiliary=PATH")
+)
+NO_DATA = Result("reconstruction", status="skipped", reason=Reason("data", "no canaries", "plant some"))
+FAILED = Result("reconstruction", status="failed", reason=Reason("error", "IndexError at audit/x.py:3"))
 ACCURATE = limit("accuracy", min=0.7)
 ACCURACY = estimate("accuracy", 0.7, 0.9, edge=0.7)
 BARELY, ALMOST = (estimate("leak", 0.04, 0.3, lower_p=p) for p in (0.05, 0.1))
 
-ENDINGS: dict[str, tuple[list[AttackResult], Limit, str, str, str]] = {
+ENDINGS: dict[str, tuple[list[Result], Limit, str, str, str]] = {
     # what the attack gave, the limit, its outcome, the overall verdict, a part of the reason
     "within": ([completed(SAFE)], limit(), "passed", "passed", "whole interval is within"),
     "within, strong": ([completed(SAFE, STRONG)], ASKS_POWER, "passed", "passed", "whole interval is within"),
@@ -221,7 +223,7 @@ SECOND = limit(attack="membership")
         ([INAPPLICABLE, OTHER_NO_DATA], replace(SECOND, required=False), "undecided", "no limit of the policy could"),
     ],
 )
-def test_the_worst_limit_wins(results: list[AttackResult], second: Limit, overall: str, reason: str) -> None:
+def test_the_worst_limit_wins(results: list[Result], second: Limit, overall: str, reason: str) -> None:
     for limits in ((limit(), second), (second, limit())):
         verdict = judge(results, *limits, battery=("reconstruction", "membership"))
         assert verdict.overall == overall
@@ -290,7 +292,7 @@ def verdict_of(chosen: Sequence[tuple[Estimate, float, str]]) -> Verdict:
     found = tuple(replace(number, name=name) for name, (number, _, _) in zip(metrics, chosen, strict=True))
     limits = tuple(limit(name, **{kind: edge}) for name, (_, edge, kind) in zip(metrics, chosen, strict=True))
     policy = Policy(schema=1, name="test", limits=limits)
-    return evaluate(tiny.record(Completed("reconstruction", metrics, {}, found)), policy, TODAY)
+    return evaluate(tiny.record(Result("reconstruction", measurements=found)), policy, TODAY)
 
 
 @given(gated)
@@ -390,8 +392,9 @@ def test_only_a_violation_can_be_waived_not_ignorance() -> None:
 )
 def test_a_misspelt_name_is_an_error(asked: Limit, problem: str) -> None:
     for results in ([completed(SAFE)], [SKIPPED], [FAILED], [INAPPLICABLE]):
+        known = {result.attack: ("leak",) for result in results}
         with pytest.raises(PolicyError) as raised:
-            judge(results, asked, limit())
+            check_names(Policy(schema=1, name="test", limits=(asked, limit())), known, complete=False)
         assert raised.value.problems == (f"policy test: {problem}",)
         assert "reconstruction" in raised.value.hint
         assert raised.value.exit_code == 2

@@ -10,7 +10,7 @@ from test_policy import TODAY, completed, limit
 from audit.measurements import Count, Unresolved
 from audit.policy import Decision, Policy, evaluate
 from audit.policy.reasons import MORE
-from audit.record import Completed
+from audit.record import Result
 from audit.report.answer import decides_most
 
 HELD_OUT = Unresolved("leak", "fewer than two held-out documents with such fields", 0, 72)
@@ -18,7 +18,7 @@ ANY = Unresolved("leak", "too few documents trained on with such values", 0, 72)
 FEW = Count("left out: few plausible values", 240, "questions with fewer than 3 public answers of their `category`")
 
 
-def decided(result: Completed, documents: dict[str, int]) -> tuple[Decision, str]:
+def decided(result: Result, documents: dict[str, int]) -> tuple[Decision, str]:
     record = tiny.record(result)
     record = replace(record, corpus=replace(record.corpus, documents=documents))
     verdict = evaluate(record, Policy(1, "mine", (limit(required=True),)), TODAY)

@@ -15,7 +15,7 @@ from test_policy import SAFE, completed, judge, limit, normal
 from audit.measurements import Check
 from audit.policy.checks import LEVEL, settle
 from audit.policy.limits import Limit
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.stats.multiplicity import holm
 
 BOTH = ("reconstruction", "membership")
@@ -61,7 +61,7 @@ def test_the_same_blind_check_of_several_attacks_is_one_test() -> None:
     results = [replace(completed(QUIET, attack=name), checks=(blind,)) for name in BOTH]
     settled = settle(tiny.record(*results, battery=BOTH), ())
     assert [one.p_adjusted for one in _checks(settled)] == [0.03, 0.03]
-    assert {one.confounded for one in settled.attacks if isinstance(one, Completed)} == {blind.reason}
+    assert {one.confounded for one in settled.completed.values()} == {blind.reason}
 
 
 def test_confounding_keeps_a_violation_from_being_confirmed_and_an_alarm_does_not() -> None:
@@ -75,7 +75,7 @@ def test_a_confounding_check_of_the_whole_scan_leaves_every_attack_undecided() -
     results = [completed(QUIET, attack=name) for name in BOTH]
     record = replace(tiny.record(*results, battery=BOTH), checks=(check("held-out fit", 0.001, "confounded"),))
     attacks = settle(record, ()).attacks
-    assert {one.confounded for one in attacks if isinstance(one, Completed)} == {"held-out fit speaks against it"}
+    assert {one.confounded for one in attacks if one.status == "completed"} == {"held-out fit speaks against it"}
 
 
 def test_a_check_bears_on_the_limits_that_it_names() -> None:
@@ -128,4 +128,4 @@ def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty() 
 
 
 def _checks(record: AuditRecord) -> list[Check]:
-    return [one for result in record.attacks if isinstance(result, Completed) for one in result.checks]
+    return [one for result in record.completed.values() for one in result.checks]

@@ -13,7 +13,7 @@ from test_policy_passes import area
 from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
 from audit.measurements import ALPHAS, Check, Control, Estimate, Unresolved
 from audit.policy import Decision
-from audit.record import Completed
+from audit.record import Result
 from audit.stats.roc import auc_interval
 from audit.targets.utility import estimate
 
@@ -123,6 +123,6 @@ def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty() 
 
 
 def test_a_least_value_of_a_confounded_attack_is_not_violated() -> None:
-    found: Completed = replace(completed(normal("leak", 0.1, 0.02)), confounded=WHY)
+    found: Result = replace(completed(normal("leak", 0.1, 0.02)), confounded=WHY)
     (decision,) = judge([found], limit(min=0.5)).decisions
     assert decision.outcome == "undecided"

@@ -12,7 +12,6 @@ from test_policy import (
     FAILED,
     INAPPLICABLE,
     LEAKY,
-    METRICS,
     NO_DATA,
     NONE,
     OTHER_LEAKY,
@@ -33,7 +32,7 @@ from audit.cards import NO_MODEL
 from audit.errors import PolicyError
 from audit.measurements import Check, Coverage, Estimate
 from audit.policy import Demand, Gap, Policy, evaluate, load
-from audit.record import Completed, Inapplicable, LeftOut, Skipped
+from audit.record import Reason, Result
 
 EXTRACTS = Demand("what the model gives back", ("reconstruction", "memorisation", "canaries"), "why")
 RECOGNISES = Demand("whom it was trained on", ("membership",), "why")
@@ -46,8 +45,8 @@ LIMITS = (
     limit("other", attack="canaries", required=False),
 )
 GAPS = (Gap("reconstruction", ("mlm",), "no such head"), Gap("memorisation", ("mlm",), "no answers"))
-NO_ANSWERS = Inapplicable("memorisation", METRICS, "the model answers nothing")
-NO_CANARIES = Skipped("canaries", METRICS, "no canaries", "docaudit canary insert", by_data=True)
+NO_ANSWERS = Result("memorisation", status="inapplicable", reason=Reason("model", "the model answers nothing"))
+NO_CANARIES = Result("canaries", status="skipped", reason=Reason("data", "no canaries", "docaudit canary insert"))
 CANARIES = completed(estimate("leak", -0.01, 0.05), estimate("other", -0.01, 0.05), attack="canaries")
 CANARIES_LEAK = completed(estimate("leak", 0.2, 0.3, lower_p=0.001), estimate("other", -0.01, 0.05), attack="canaries")
 
@@ -75,7 +74,9 @@ def test_without_demands_the_same_record_passes() -> None:
 
 
 def test_extraction_alone_is_no_pass_either() -> None:
-    absent = Skipped("membership", METRICS, "no public documents", "add public documents", by_data=True)
+    absent = Result(
+        "membership", status="skipped", reason=Reason("data", "no public documents", "add public documents")
+    )
     limits = (*LIMITS[:2], replace(SECOND, required=False), *LIMITS[3:])
     verdict = judge(
         [INAPPLICABLE, NO_ANSWERS, absent, CANARIES],
@@ -90,14 +91,14 @@ def test_extraction_alone_is_no_pass_either() -> None:
 
 
 @pytest.mark.parametrize("canaries", [CANARIES, CANARIES_LEAK])
-def test_a_decided_limit_answers_a_demand_whatever_became_of_it(canaries: Completed) -> None:
+def test_a_decided_limit_answers_a_demand_whatever_became_of_it(canaries: Result) -> None:
     verdict = demand(OTHER_SAFE, canaries)
     assert not [one for one in verdict.decisions if one.outcome == "undecided"]
     assert verdict.overall == ("passed" if canaries is CANARIES else "violated")
 
 
 def test_a_number_of_too_few_units_answers_no_demand() -> None:
-    few = Completed("canaries", METRICS, {}, (NONE, replace(NONE, name="other")))
+    few = Result("canaries", measurements=(NONE, replace(NONE, name="other")))
     assert demand(OTHER_SAFE, few).exit_code == 11
 
 
@@ -107,7 +108,7 @@ def test_a_violation_stays_one() -> None:
 
 def test_what_no_attack_can_ask_is_no_demand_and_the_headline_says_so() -> None:
     gaps = (*GAPS, Gap("canaries", ("mlm",), "ranks nothing"))
-    absent = Inapplicable("canaries", METRICS, "ranks nothing")
+    absent = Result("canaries", status="inapplicable", reason=Reason("model", "ranks nothing"))
     for canaries in (absent, NO_CANARIES):
         verdict = demand(OTHER_SAFE, canaries, gaps=gaps)
         assert verdict.exit_code == 0
@@ -117,14 +118,16 @@ def test_what_no_attack_can_ask_is_no_demand_and_the_headline_says_so() -> None:
 
 
 def test_every_missing_attack_has_to_be_a_gap_of_its_own() -> None:
-    absent = Inapplicable("canaries", METRICS, "ranks nothing")
+    absent = Result("canaries", status="inapplicable", reason=Reason("model", "ranks nothing"))
     verdict = demand(OTHER_SAFE, absent)
     assert verdict.exit_code == 11
     assert {one.cause for one in verdict.decisions if one.outcome == "undecided"} == {"gap"}
 
 
 def test_the_first_attack_that_can_be_asked_names_the_remedy() -> None:
-    answers = Skipped("memorisation", METRICS, "no questions", "give documents questions", by_data=True)
+    answers = Result(
+        "memorisation", status="skipped", reason=Reason("data", "no questions", "give documents questions")
+    )
     limits = (LIMITS[0], replace(LIMITS[1], required=False), *LIMITS[2:])
     verdict = judge(
         [INAPPLICABLE, answers, OTHER_SAFE, NO_CANARIES],
@@ -138,8 +141,8 @@ def test_the_first_attack_that_can_be_asked_names_the_remedy() -> None:
 
 def test_a_text_alone_is_asked_for_no_model() -> None:
     policy = Policy(1, "mine", (limit("told", attack="redaction"), *LIMITS), demands=(EXTRACTS,))
-    told = replace(completed(replace(SAFE, name="told"), attack="redaction"), metrics=("told",), about_text=("told",))
-    absent = [Inapplicable(name, METRICS, "no model was audited") for name in BATTERY]
+    told = replace(completed(replace(SAFE, name="told"), attack="redaction"), about_text=("told",))
+    absent = [Result(name, status="inapplicable", reason=Reason("model", "no model was audited")) for name in BATTERY]
     record = tiny.record(told, *absent, battery=("redaction", *BATTERY), utility=())
     verdict = evaluate(replace(record, target=replace(record.target, family=NO_MODEL)), policy, TODAY)
     assert (verdict.overall, verdict.exit_code) == ("passed", 0)
@@ -157,7 +160,7 @@ def test_the_headline_names_what_was_not_examined() -> None:
 
 
 def test_an_attack_that_was_left_out_names_what_the_data_lacks() -> None:
-    left_out = LeftOut("canaries", METRICS, lacks="no canaries")
+    left_out = Result("canaries", status="left out", reason=Reason("data", "no canaries", "scan without --only"))
     verdict = demand(OTHER_SAFE, left_out=(left_out,))
     assert (verdict.exit_code, verdict.overall) == (11, "undecided")
 
@@ -234,7 +237,7 @@ def test_a_useless_model_is_not_let_through() -> None:
 
 
 @pytest.mark.parametrize("result", [completed(WIDE), completed(NONE)])
-def test_a_policy_that_warns_lets_width_through(result: Completed) -> None:
+def test_a_policy_that_warns_lets_width_through(result: Result) -> None:
     verdict = judge([result], undecided="warn")
     assert (verdict.overall, verdict.exit_code) == ("undecided", 0)
     assert "warn" not in verdict.reason
@@ -269,7 +272,7 @@ def test_violations_stay_violations_under_a_policy_that_warns() -> None:
 # counts
 
 
-def counted(n: int) -> Completed:
+def counted(n: int) -> Result:
     return completed(replace(estimate("leak", 0.0, 3.0, edge=10.0), n=n, clusters=n, unit="values"))
 
 

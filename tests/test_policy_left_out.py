@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
 
 from audit import policy as policies
-from audit.attacks import TEXTS
 from audit.attacks.battery import BATTERY
 from audit.attacks.canaries.attack import Canaries
 from audit.cards import Bounds
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
-from audit.record import AuditRecord, Inapplicable
+from audit.record import AuditRecord, Reason, Result
 from audit.report.answer import decides_most
 
 FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)
@@ -91,7 +90,7 @@ def test_what_a_bound_left_untried_is_no_lack_of_the_data_set(
 ) -> None:
     """A policy does without what a data set cannot give, and not without what nobody looked at."""
     made = record_of(completed(SAFE, FEW), corpus={"documents": documents}, **changes)
-    made = replace(made, attacks=(replace(made.attacks[0], metrics=("leak", "rare")),))
+    made = replace(made, attacks=(replace(made.attacks[0]),))
     first, second = judged(made, limit(), limit("rare", required=False)).decisions
     assert first.outcome == "passed"
     assert second.outcome == outcome
@@ -110,7 +109,7 @@ def test_the_step_that_decides_most_counts_the_attacks_own_units(
     attack: str, ablations: tuple[str, ...], said: str
 ) -> None:
     """More units decide nothing for an attacker that was weakened."""
-    result = replace(completed(FEW, attack=attack), metrics=("rare",), ablations=ablations)
+    result = replace(completed(FEW, attack=attack), ablations=ablations)
     made = replace(tiny.record(result), battery=(attack,))
     assert decides_most(made, judged(made, limit("rare", attack=attack))).startswith(said)
 
@@ -129,7 +128,7 @@ def test_the_step_that_decides_most_counts_the_attacks_own_units(
 def test_what_the_scan_left_untried_comes_before_more_documents(changes: dict[str, Any], tries: str) -> None:
     """A quick scan tries a quarter: neither an action nor a reason sends for documents before the rest was tried."""
     wide = completed(estimate("leak", 0.03, 0.09), FEW)
-    made = record_of(replace(wide, metrics=("leak", "rare")), corpus={"documents": PLENTY}, **changes)
+    made = record_of(replace(wide), corpus={"documents": PLENTY}, **changes)
     verdict = judged(made, limit(), limit("rare"))
     assert {decision.cause for decision in verdict.decisions} == {"wide", "unresolved"}
     assert all(decision.remedy.startswith("scan all documents") for decision in verdict.decisions)
@@ -171,7 +170,7 @@ def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name:
 def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task: str) -> None:
     policy = policies.load(name)
     own = tuple(limit for limit in policy.limits if limit.attack == "canaries")
-    result = Inapplicable("canaries", TEXTS["canaries"].names, Canaries.inapplicable_tasks[task])
+    result = Result("canaries", status="inapplicable", reason=Reason("model", Canaries.inapplicable_tasks[task]))
     record = tiny.record(result)
     record = replace(record, battery=("canaries",), target=replace(record.target, task=task))
     verdict = evaluate(record, replace(policy, limits=own), TODAY)

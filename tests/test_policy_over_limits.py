@@ -10,13 +10,13 @@ from test_policy_passes import area
 
 from audit.measurements import Estimate
 from audit.policy import Decision
-from audit.record import Completed
+from audit.record import Result
 
 OTHERS = tuple(normal(f"other{number}", 0.0, 0.01) for number in range(6))
 
 
-def measured(*numbers: Estimate) -> Completed:
-    return replace(completed(*numbers), metrics=tuple(one.name for one in numbers))
+def measured(*numbers: Estimate) -> Result:
+    return replace(completed(*numbers))
 
 
 def decided(number: Estimate, top: float, *others: Estimate, ablations: tuple[str, ...] = ()) -> Decision:

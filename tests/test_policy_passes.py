@@ -14,7 +14,6 @@ from test_policy import (
     FAILED,
     INAPPLICABLE,
     LEAKY,
-    METRICS,
     SAFE,
     completed,
     estimate,
@@ -28,7 +27,7 @@ from test_policy import (
 from audit.cli import console
 from audit.measurements import ALPHAS, Bound, Check, Coverage, Estimate, Measurement, Unresolved
 from audit.policy import load
-from audit.record import Completed, LeftOut
+from audit.record import Reason, Result
 
 
 def area(name: str, value: float, error: float = 0.02) -> Estimate:
@@ -171,13 +170,22 @@ BOTH = ("reconstruction", "membership")
 @pytest.mark.parametrize(
     ("left_out", "overall"),
     [
-        (LeftOut("membership", METRICS), "undecided"),
-        (LeftOut("membership", METRICS, "no canaries"), "passed"),
-        (LeftOut("membership", METRICS, None, "no such head"), "undecided"),
-        (LeftOut("membership", METRICS, "no canaries", "no such head"), "undecided"),
+        (
+            Result(
+                "membership",
+                status="left out",
+                reason=Reason("left out", "this attack was not run", "scan without --only"),
+            ),
+            "undecided",
+        ),
+        (
+            Result("membership", status="left out", reason=Reason("data", "no canaries", "scan without --only")),
+            "passed",
+        ),
+        (Result("membership", status="left out", reason=Reason("model", "no such head")), "undecided"),
     ],
 )
-def test_an_attack_left_out_is_excused_by_the_data_set_alone(left_out: LeftOut, overall: str) -> None:
+def test_an_attack_left_out_is_excused_by_the_data_set_alone(left_out: Result, overall: str) -> None:
     # --only and a limit that is not required passed, though the data set could have fed the attack.
     asked = limit(attack="membership", required=False)
     assert judge([completed(SAFE)], limit(), asked, battery=BOTH, left_out=(left_out,)).overall == overall
@@ -229,7 +237,7 @@ def test_a_pass_says_what_it_rests_on() -> None:
 
 def test_a_limit_on_unique_values_rests_on_the_unique_ones_that_were_attacked() -> None:
     number = measured("leak.unique", 0.0, -0.01, 0.01, 100, "fields", 50, "normal")
-    found = replace(completed(number), metrics=(number.name,), coverage=(Coverage("all", 90, 100, unique=20),))
+    found = replace(completed(number), coverage=(Coverage("all", 90, 100, unique=20),))
     asked = limit(metric="leak.unique", min_coverage=0.3)
     (decision,) = judge([found], asked).decisions
     assert (decision.outcome, decision.cause) == ("undecided", "uncovered")
@@ -279,7 +287,7 @@ def test_what_the_text_gives_away_is_no_verdict_on_the_model() -> None:
 
 
 def test_the_text_is_judged_whatever_the_model_is_good_for() -> None:
-    text = Completed("redaction", METRICS, {}, (SAFE,), about_text=("leak",))
+    text = Result("redaction", measurements=(SAFE,), about_text=("leak",))
     verdict = judge([text], limit(attack="redaction"), battery=("redaction",), utility=(ANLS,))
     assert verdict.text == "passed"
 
@@ -293,7 +301,7 @@ def test_a_number_rests_on_something(changes: dict[str, Any]) -> None:
 def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     # ESC [2J and "PASSED ... exit code 0" in a reason, or a newline and "PASSED", looked like a verdict.
     false = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit code 0)"
-    results = [replace(INAPPLICABLE, reason=false)]
+    results = [replace(INAPPLICABLE, reason=Reason("model", false))]
     console.show_verdict(replace(judge(results, gaps=()), policy=f"mine{false}"))
     printed = capsys.readouterr().out
     assert "\x1b[2J" not in printed
@@ -304,7 +312,6 @@ def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys: pyte
 def test_the_default_policy_limits_values_of_several_documents() -> None:
     # Regular customers' values, 0.151 [0.109, 0.193] over those of held-out documents, were gated by nothing.
     asked = [item for item in load("default").limits if item.metric == "excess_pr.repeated"]
-    metrics = ("excess_pr.repeated", "power")
     measured = replace(normal("excess_pr.repeated", 0.151, 0.0214), null=0.0, null_kind="held-out")
-    found = Completed("reconstruction", metrics, {}, (measured, power(0.9)), power="power")
+    found = Result("reconstruction", measurements=(measured, power(0.9)), power="power")
     assert judge([found], *asked).overall in ("violated", "undecided")

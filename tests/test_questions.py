@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.engine.interface import SILENT
-from audit.record import Completed, Inapplicable, Skipped
+from audit.record import Result
 from audit.workflows import execution
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, fill_references, read_outcomes
@@ -47,9 +47,9 @@ def result_of(record, name):
 
 
 def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_do_not_apply(scanned):
-    assert isinstance(result_of(scanned, "memorisation"), Completed)
-    assert isinstance(result_of(scanned, "membership"), Completed)
-    assert isinstance(result_of(scanned, "reconstruction"), Inapplicable)
+    assert isinstance(result_of(scanned, "memorisation"), Result)
+    assert isinstance(result_of(scanned, "membership"), Result)
+    assert result_of(scanned, "reconstruction").status == "inapplicable"
     assert [item.name for item in scanned.utility] == ["anls"]
     assert {card.role for card in scanned.references} == {"baseline-0", "pretrained"}
     assert scanned.corpus.questions == {"member": 10, "heldout": 4, "public": 4}
@@ -65,8 +65,8 @@ def test_without_a_baseline_the_attack_is_skipped_and_says_how_to_make_one(place
     corpus(tmp_path / "data", members=10, heldout=4, labels=("TOTAL",))
     docaudit("scan", place / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick")
     result = result_of(records.read(tmp_path / "out"), "memorisation")
-    assert isinstance(result, Skipped)
-    assert "docaudit train-baseline" in result.provide
+    assert result.status == "skipped"
+    assert "docaudit train-baseline" in result.reason.fix
 
 
 def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_path):

@@ -23,7 +23,7 @@ from audit import record as records
 from audit.errors import EngineError, RecordError
 from audit.files import write_atomically
 from audit.measurements import Bound, Count, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Unresolved
-from audit.record import AuditRecord, Completed, Failed, Inapplicable, Skipped, dumps, loads, read, schema, write
+from audit.record import AuditRecord, Reason, Result, dumps, loads, read, schema, write
 
 COMMITTED = Path(records.__file__).with_name("record.schema.json")
 SECRET = "Gardenia Bakery 9.00"
@@ -55,10 +55,12 @@ json_values = st.recursive(
     max_leaves=4,
 )
 points = st.lists(st.builds(CurvePoint, finite, finite, finite, finite, counts), max_size=3).map(tuple)
-completed = st.builds(
-    Completed,
+reasons = st.builds(Reason, st.sampled_from(["model", "data", "missing", "weak", "left out", "error"]), names, names)
+results = st.builds(
+    Result,
     names,
-    st.lists(names, max_size=3).map(tuple),
+    st.sampled_from(["completed", "inapplicable", "skipped", "failed", "left out"]),
+    st.none() | reasons,
     st.dictionaries(names, json_values, max_size=3),
     measurements,
     st.lists(st.builds(Count, names, counts, names), max_size=2).map(tuple),
@@ -74,26 +76,23 @@ completed = st.builds(
         max_size=2,
     ).map(tuple),
     st.lists(st.builds(Curve, names, names, names, st.dictionaries(names, points, max_size=2)), max_size=2).map(tuple),
-    st.lists(names, max_size=2).map(tuple),
     st.none() | names,
     names,
-)
-results = (
-    completed
-    | st.builds(Inapplicable, names, st.just(()), names)
-    | st.builds(Skipped, names, st.just(()), names, names)
-    | st.builds(Failed, names, st.just(()), names, names)
 )
 
 ESTIMATE = Estimate("leak", 0.1, 0.0, 0.2, 9, "fields", 3, "made up", 0.0, "held-out", bounds=(Bound(0.05, 0.0, 0.2),))
 HISTOGRAM = Histogram("hamming", "distance", (0.0, 0.5, 1.0), {"member": (1, 2)})
 EXAMPLE = tiny.record(
-    Completed(
-        "a", ("leak",), {"n": 128}, (ESTIMATE, Unresolved("x", "few", 1, 20)), histograms=(HISTOGRAM,), power="leak"
+    Result(
+        "a",
+        parameters={"n": 128},
+        measurements=(ESTIMATE, Unresolved("x", "few", 1, 20)),
+        histograms=(HISTOGRAM,),
+        power="leak",
     ),
-    Inapplicable("b", ("leak",), "no head"),
-    Skipped("c", ("leak",), "no reference", "give one"),
-    Failed("d", ("leak",), "KeyError", "audit/x.py:1"),
+    Result("b", status="inapplicable", reason=Reason("model", "no head")),
+    Result("c", status="skipped", reason=Reason("missing", "no reference", "give one")),
+    Result("d", status="failed", reason=Reason("error", "KeyError at audit/x.py:1")),
     battery=("a", "b", "c", "d"),
 )
 
@@ -152,14 +151,14 @@ def test_a_number_that_is_none_cannot_enter_a_record(field: str, number: float) 
         1,
     )
     assert broken != dumps(EXAMPLE)
-    with pytest.raises(RecordError, match=rf"attacks.0.completed.measurements.0.estimate.{field}: .*finite"):
+    with pytest.raises(RecordError, match=rf"attacks.0.measurements.0.estimate.{field}: .*finite"):
         loads(broken)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_parameter_that_is_no_number_is_not_written_as_null(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        dumps(tiny.record(Completed("a", (), {"temperature": number}, ())))
+        dumps(tiny.record(Result("a", parameters={"temperature": number}, measurements=())))
 
 
 def test_other_numbers_must_be_finite_too() -> None:
@@ -190,21 +189,21 @@ FIRST = ("attacks", 0, "measurements", 0)
 @pytest.mark.parametrize(
     ("path", "value", "place"),
     [
-        ((*FIRST, "value"), SECRET, "attacks.0.completed.measurements.0.estimate.value"),
-        ((*FIRST, "n"), SECRET, "attacks.0.completed.measurements.0.estimate.n"),
-        ((*FIRST, "n"), "9", "attacks.0.completed.measurements.0.estimate.n"),
-        ((*FIRST, "n"), True, "attacks.0.completed.measurements.0.estimate.n"),
-        ((*FIRST, "n"), 9.5, "attacks.0.completed.measurements.0.estimate.n"),
-        ((*FIRST, "value"), "0.1", "attacks.0.completed.measurements.0.estimate.value"),
-        ((*FIRST, "kind"), SECRET, "attacks.0.completed.measurements.0"),
-        ((*FIRST, "null_kind"), SECRET, "attacks.0.completed.measurements.0.estimate.null_kind"),
-        ((*FIRST, "text"), SECRET, "attacks.0.completed.measurements.0.estimate.text"),
-        (("attacks", 0, "status"), SECRET, "attacks.0"),
-        (("attacks", 1, "extra"), SECRET, "attacks.1.inapplicable.extra"),
-        (("attacks", 3, "message"), SECRET, "attacks.3.failed.message"),
+        ((*FIRST, "value"), SECRET, "attacks.0.measurements.0.estimate.value"),
+        ((*FIRST, "n"), SECRET, "attacks.0.measurements.0.estimate.n"),
+        ((*FIRST, "n"), "9", "attacks.0.measurements.0.estimate.n"),
+        ((*FIRST, "n"), True, "attacks.0.measurements.0.estimate.n"),
+        ((*FIRST, "n"), 9.5, "attacks.0.measurements.0.estimate.n"),
+        ((*FIRST, "value"), "0.1", "attacks.0.measurements.0.estimate.value"),
+        ((*FIRST, "kind"), SECRET, "attacks.0.measurements.0"),
+        ((*FIRST, "null_kind"), SECRET, "attacks.0.measurements.0.estimate.null_kind"),
+        ((*FIRST, "text"), SECRET, "attacks.0.measurements.0.estimate.text"),
+        (("attacks", 0, "status"), SECRET, "attacks.0.status"),
+        (("attacks", 1, "extra"), SECRET, "attacks.1.extra"),
+        (("attacks", 3, "message"), SECRET, "attacks.3.message"),
         (("target", "name"), [SECRET], "target.name"),
         (("corpus", "documents", "member"), SECRET, "corpus.documents.member"),
-        (("schema_version",), 2, "schema_version"),
+        (("schema_version",), 1, "schema_version"),
         (("schema_version",), SECRET, "schema_version"),
         (("note",), SECRET, "note"),
         (("attacks",), SECRET, "attacks"),
@@ -348,7 +347,7 @@ TEXT_FIELDS = {
     "CorpusCard.near_copies": "keys: splits",
     "CorpusCard.unread": "keys: splits",
     "CorpusCard.unread_questions": "keys: splits",
-    "Completed.confounded": "a sentence of the attack's own, with numbers",
+    "Result.confounded": "a sentence of the attack's own, with numbers",
     "Environment.docaudit": "a version",
     "Environment.python": "a version",
     "Environment.system": "general terms",
@@ -359,7 +358,7 @@ TEXT_FIELDS = {
     "Timing.finished": "a time",
     "Timing.oldest": "a time",
     "Timing.newest": "a time",
-    "Completed.about_text": "names of metrics",
+    "Result.about_text": "names of metrics",
     "Check.name": "names of the attack's code",
     "Check.cause": "fixed names",
     "Check.metrics": "names of metrics",
@@ -367,40 +366,23 @@ TEXT_FIELDS = {
     "Check.remedy": "sentences of the attack's code",
     "Control.kind": "fixed names",
     "Control.measurements": "names of measurements",
-    "Completed.attack": "names of attacks",
-    "Completed.methods": "names of metrics",
-    "Completed.metrics": "names of metrics",
+    "Result.attack": "names of attacks",
+    "Result.methods": "names of metrics",
     "Coverage.category": "categories of the manifest format",
     "Coverage.unit": "fixed names",
-    "LeftOut.attack": "names of attacks",
-    "LeftOut.inapplicable": "sentences of the attack's code",
-    "LeftOut.lacks": "sentences of the attack's code",
-    "LeftOut.metrics": "names of metrics",
-    "Completed.parameters": "an attack's own parameters",
-    "Completed.categories": "categories of the manifest format",
-    "Completed.power": "names of metrics",
-    "Completed.dtype": "fixed names",
-    "Completed.ablations": "sentences of the attack's code",
-    "Completed.parameters_file": "a hash",
-    "Completed.status": "fixed names",
+    "Result.parameters": "an attack's own parameters",
+    "Result.power": "names of metrics",
+    "Result.dtype": "fixed names",
+    "Result.ablations": "sentences of the attack's code",
+    "Result.parameters_file": "a hash",
+    "Result.status": "fixed names",
+    "Reason.kind": "fixed names",
+    "Reason.why": "sentences of the attack's code, or the class of an error with file and line of docaudit's code",
+    "Reason.fix": "sentences of the attack's code",
     "Curve.name": "names of the attack's code",
     "Curve.axis": "sentences of the attack's code",
     "Curve.quantity": "sentences of the attack's code",
     "Curve.series": "keys: names of the attack's code",
-    "Inapplicable.attack": "names of attacks",
-    "Inapplicable.metrics": "names of metrics",
-    "Inapplicable.reason": "sentences of the attack's code",
-    "Inapplicable.status": "fixed names",
-    "Skipped.attack": "names of attacks",
-    "Skipped.metrics": "names of metrics",
-    "Skipped.reason": "sentences of the attack's code",
-    "Skipped.provide": "sentences of the attack's code",
-    "Skipped.status": "fixed names",
-    "Failed.attack": "names of attacks",
-    "Failed.metrics": "names of metrics",
-    "Failed.type": "the class of an error",
-    "Failed.place": "file and line of docaudit's code",
-    "Failed.status": "fixed names",
     "Estimate.name": "names of metrics",
     "Estimate.unit": "fixed names",
     "Estimate.method": "sentences of the statistics' code",

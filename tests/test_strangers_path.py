@@ -84,7 +84,7 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     assert "To decide" not in said or "mend that" not in said[said.index("What was found") :]
     assert "the data set holds 12, all of which a scan without --documents" in said
     record = records.read(out)
-    done = {one.attack for one in record.attacks if isinstance(one, records.Completed)}
+    done = {*record.completed}
     assert {"reconstruction", "membership"} <= done
     assert record.corpus.documents["member"] == 8
     assert "at most 4 of those trained on and never seen were tried" in (out / "report.html").read_text()
@@ -100,7 +100,7 @@ def test_a_lora_of_the_trainer_and_conversations(chats, tmp_path):
     )
     assert "UNDECIDED" in said
     record = records.read(out)
-    assert "membership" in {one.attack for one in record.attacks if isinstance(one, records.Completed)}
+    assert "membership" in {*record.completed}
     assert [one.role for one in record.references] == ["pretrained"]
 
 

@@ -276,9 +276,11 @@ def test_wrong_usage_exits_2_and_says_what_to_do(training_run, data, tmp_path):
 def test_a_sweep_shows_what_sums_up_each_attack_that_ran_and_the_last_checkpoint_that_passes(capsys):
     def audited(name, value):
         found = Estimate("excess", value, value, value, 32, "canaries", 32, "made up")
-        done = records.Completed("canaries", ("excess",), {}, (found,))
-        skipped = records.Skipped("reconstruction", ("excess_pr.unique",), "no field", "add some")
-        unmeasured = records.Completed("membership", ("auc",), {}, ())
+        done = records.Result("canaries", measurements=(found,))
+        skipped = records.Result(
+            "reconstruction", status="skipped", reason=records.Reason("missing", "no field", "add some")
+        )
+        unmeasured = records.Result("membership", measurements=())
         x = float(ord(name) - 96)
         record = tiny.record(skipped, done, unmeasured)
         return CheckpointAudit(Checkpoint(sweep.Path(name), x), record, verdict(0 if value < 0.5 else 10))

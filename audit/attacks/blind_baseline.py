@@ -87,7 +87,7 @@ class Blind:
         diagnostics: `blind_p`, `blind_power`, and the AUC of each kind of features.
         checks: the test for a difference; empty where none could be made.
         confounded: why membership results decide nothing where the test has too little power and documents were not
-            assigned by lot, in a sentence for `Findings.confounded`; None otherwise.
+            assigned by lot, in a sentence for `Result.confounded`; None otherwise.
         weakness: that the check could not have found much, in a sentence, where the comparison rests on a random
             assignment instead. It is in the meaning of `blind_power` too, and no weakness of the attacker.
     """

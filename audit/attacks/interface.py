@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
@@ -15,43 +15,12 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.corpus.near_copies import Copies
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.measurements import (
-    Check,
-    Control,
-    Count,
-    Coverage,
-    Curve,
-    Diagnostic,
-    Histogram,
-    Measurement,
-)
+from audit.record import Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import NONE_AUDITED, Query, Target
 
 A = TypeVar("A")
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The measurements of an attack; the fields are those of `audit.record.Completed`.
-
-    `weaknesses` say what the attacker lacked: they join the attack's `ablations`.
-    """
-
-    measurements: tuple[Measurement, ...]
-    counts: tuple[Count, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
-    histograms: tuple[Histogram, ...] = ()
-    curves: tuple[Curve, ...] = ()
-    categories: tuple[str, ...] = ()
-    confounded: str | None = None
-    weaknesses: tuple[str, ...] = ()
-    methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    coverage: tuple[Coverage, ...] = ()
-    about_text: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    controls: tuple[Control, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +33,7 @@ class Units:
         unit: what is independent of each other, plural ("documents", "providers").
         members: units that training saw.
         others: units that it never saw, which the members are compared with.
-        methods: measurements that a limit on it is held against (`Findings.methods`), at most: all must be within it.
+        methods: measurements that a limit on it is held against (`Result.methods`), at most: all must be within it.
         about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
     """
 
@@ -121,7 +90,7 @@ class Attack(ABC):
     @abstractmethod
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """Reduce all outcomes, in trial order."""
 
     @property

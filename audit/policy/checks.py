@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from audit.measurements import Check, Estimate
 from audit.policy.limits import Limit
-from audit.record import AttackResult, AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.stats.multiplicity import holm
 
 LEVEL = 0.05
@@ -30,10 +30,10 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
         limits: a number on the wrong side of its null is looked for among the metrics that these limit.
 
     Returns:
-        The record; `Completed.confounded` names the first check of that cause that fires.
+        The record; `Result.confounded` names the first check of that cause that fires.
     """
     results = [_with_wrong_side(result, limits) for result in record.attacks]
-    checks = [(result.attack, check) for result in results if isinstance(result, Completed) for check in result.checks]
+    checks = [(result.attack, check) for result in results for check in result.checks]
     checks += [("", check) for check in record.checks]
     # Several attacks compare the same documents: their blind check is one test.
     distinct = {_identity(attack, check): check for attack, check in checks}
@@ -45,13 +45,11 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
         return tuple(replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks)
 
     whole = settled("", record.checks)
-    attacks: list[AttackResult] = []
+    attacks = []
     for result in results:
-        if isinstance(result, Completed):
-            own = settled(result.attack, result.checks)
-            fired = [check.reason for check in (*own, *whole) if check.cause == "confounded" and fires(check)]
-            result = replace(result, checks=own, confounded=next(iter(fired), result.confounded))
-        attacks.append(result)
+        own = settled(result.attack, result.checks)
+        fired = [check.reason for check in (*own, *whole) if check.cause == "confounded" and fires(check)]
+        attacks.append(replace(result, checks=own, confounded=next(iter(fired), result.confounded)))
     return replace(record, attacks=tuple(attacks), checks=whole)
 
 
@@ -61,7 +59,7 @@ def fires(check: Check) -> bool:
 
 
 def p_explained(
-    record: AuditRecord, result: Completed, measured: Estimate, limit: float, *, mirrored: bool = False
+    record: AuditRecord, result: Result, measured: Estimate, limit: float, *, mirrored: bool = False
 ) -> float:
     """Return a one-sided p-value against "something else than memory explains what lies over the limit".
 
@@ -91,7 +89,7 @@ def p_explained(
     return found.get("reference", found.get("blind", 1.0))
 
 
-def against_pass(result: Completed, metric: str) -> Check | None:
+def against_pass(result: Result, metric: str) -> Check | None:
     """Return the strongest check of a settled attack that keeps a limit on this metric from being passed."""
     fired = [check for check in result.checks if check.bears_on(metric) and fires(check)]
     return min(fired, key=lambda check: check.p_value, default=None)
@@ -101,14 +99,12 @@ def _identity(attack: str, check: Check) -> tuple[str, ...]:
     return (check.name, check.reason) if check.name == BLIND else (attack, check.name)
 
 
-def _with_wrong_side(result: AttackResult, limits: Sequence[Limit]) -> AttackResult:
-    if not isinstance(result, Completed):
-        return result
+def _with_wrong_side(result: Result, limits: Sequence[Limit]) -> Result:
     others = tuple(check for check in result.checks if check.cause != _WRONG_SIDE)
     return replace(result, checks=(*others, *_wrong_side(result, limits)))
 
 
-def _wrong_side(result: Completed, limits: Sequence[Limit]) -> Iterator[Check]:
+def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
     """Yield one check of whether a limited number lies where neither a leak nor chance puts it."""
     metrics = [limit.metric for limit in limits if limit.attack == result.attack and _two_sided(limit)]
     measured = {item.name: item for item in result.measurements if isinstance(item, Estimate) and item.null is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.stats.dp_bounds import Guarantee, auc
 
 CANARIES, EPSILON = "canaries", "epsilon"
@@ -37,7 +37,7 @@ def contradiction(record: AuditRecord) -> str | None:
 
 def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
     """That documents of training are told from others, which a coin chose, more surely than the guarantee allows."""
-    found = next((one for one in record.attacks if isinstance(one, Completed) and one.attack == MEMBERSHIP), None)
+    found = record.completed.get(MEMBERSHIP)
     if found is None or found.confounded is not None or record.corpus.assigned != "random" or card.epsilon is None:
         return None
     # To take a document from a provider of several is to replace that provider.
@@ -57,7 +57,7 @@ def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
 
 def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     assert card.epsilon is not None
-    canaries = next((one for one in record.attacks if isinstance(one, Completed) and one.attack == CANARIES), None)
+    canaries = record.completed.get(CANARIES)
     if canaries is None:
         return None
     bound = next((one for one in canaries.measurements if one.name == EPSILON), None)
@@ -82,7 +82,7 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     )
 
 
-def copies_of(canaries: Completed) -> int | None:
+def copies_of(canaries: Result) -> int | None:
     """Documents that hold a planted secret; None where the record does not say."""
     return _count(canaries, "copies")
 
@@ -95,12 +95,12 @@ def group_of_canary(card: PrivacyCard, copies: int) -> int:
     return copies if card.unit == "document" else REPLACED
 
 
-def _guesses(canaries: Completed) -> tuple[int, int, int] | None:
+def _guesses(canaries: Result) -> tuple[int, int, int] | None:
     """Coins of the evaluated half, those guessed, and those guessed rightly."""
     found = [_count(canaries, f"{EPSILON}: {name}") for name in ("evaluated", "guessed", "right")]
     known = [number for number in found if number is not None]
     return (known[0], known[1], known[2]) if len(known) == len(found) else None
 
 
-def _count(result: Completed, name: str) -> int | None:
+def _count(result: Result, name: str) -> int | None:
     return next((count.value for count in result.counts if count.name == name), None)

@@ -22,7 +22,7 @@ class Limit:
     """One thing the policy asks: `metric` of `attack` at most `max` (or at least `min`).
 
     A metric names a question. The limit is held against every method of the attack that answers it
-    (`record.Completed.methods`), and the strongest decides.
+    (`record.Result.methods`), and the strongest decides.
 
     Attributes:
         required: False: a data set that does not hold what the attack is about (no canaries, no providers) leaves the
@@ -127,7 +127,7 @@ class Policy:
 
     Attributes:
         undecided: "warn" lets an audit exit 0 that is undecided by width alone; the default fails closed.
-        text: what limits on the documents' own text (`record.Completed.about_text`) do. They have a verdict of their
+        text: what limits on the documents' own text (`record.Result.about_text`) do. They have a verdict of their
             own; with "fail" the exit code is that of the worse one of both.
         gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
         demands: questions that a pass must answer; one that the gaps permit to stay open altogether is none.

@@ -12,7 +12,7 @@ from audit.policy.checks import AGAIN, against_pass, fires
 from audit.policy.decision import Cause, Decision
 from audit.policy.gaps import left_untried, too_much_unread, untried
 from audit.policy.limits import Limit, Policy
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import AuditRecord, Result
 
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
 STRONGER_REFERENCE = (
@@ -48,32 +48,34 @@ CONFIRMING = 0.8
 """Share of audits in which the advised number of units confirms a leak (ours)."""
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category (ours)."""
+NOT_RUN = "this attack was not run"
 Reason = tuple[str, str, Cause]
 """Why, what would help, and of which kind it is."""
 
 
-def missing_result(
-    record: AuditRecord, policy: Policy, limit: Limit, result: AttackResult | LeftOut | None
-) -> Decision | None:
-    """The decision for a limit whose attack gave no numbers, `result` being what came of it; None when it did."""
+def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decision | None:
+    """Decide on a limit whose attack gave no number for it; None when it did."""
     if limit.attack not in record.battery:
         reason = "the docaudit that wrote the record had no such attack"
         return _undecided(limit, reason, "scan again with this version", "unmeasured", excused=not limit.required)
-    match result:
-        case Completed():
-            if any(item.name == limit.metric for item in result.measurements):
-                return None
-            return _undecided(limit, "the record lacks this number", "run the scan again", "unmeasured")
-        case Inapplicable():
-            return _inapplicable(record, policy, limit, result.reason)
-        case Skipped():
-            excused = result.by_data and _does_without(record, policy, limit)
-            return _undecided(limit, f"skipped: {result.reason}", result.provide, "unmeasured", excused=excused)
-        case Failed():
-            reason = f"the attack broke down ({result.type} at {result.place})"
-            return _undecided(limit, reason, "report this failure with the record", "unmeasured")
-        case LeftOut() | None:
-            return _left_out(record, policy, limit, result)
+    result = record.results.get(limit.attack)
+    if result is None:
+        return _undecided(limit, NOT_RUN, "scan without --only", "unmeasured")
+    if result.reason is None:
+        if any(item.name == limit.metric for item in result.measurements):
+            return None
+        return _undecided(limit, "the record lacks this number", "run the scan again", "unmeasured")
+    why, fix = result.reason.why, result.reason.fix
+    if result.reason.kind == "model":
+        return _inapplicable(record, policy, limit, why)
+    if result.status == "failed":
+        return _undecided(limit, f"the attack broke down ({why})", "report this failure with the record", "unmeasured")
+    excused = result.reason.kind == "data" and _does_without(record, policy, limit)
+    if result.status == "skipped":
+        why = f"skipped: {why}"
+    elif result.reason.kind == "data":
+        why = f"{NOT_RUN}: {why}"
+    return _undecided(limit, why, fix, "unmeasured", excused=excused)
 
 
 def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused: bool = False) -> Decision:
@@ -81,16 +83,6 @@ def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused:
     if excused:
         return Decision(limit, "not run", reason, remedy)
     return Decision(limit, "undecided", reason, remedy, cause=cause)
-
-
-def _left_out(record: AuditRecord, policy: Policy, limit: Limit, left_out: LeftOut | None) -> Decision:
-    reason = "this attack was not run"
-    if left_out is not None and left_out.inapplicable is not None:
-        return _inapplicable(record, policy, limit, left_out.inapplicable)
-    excused = left_out is not None and left_out.lacks is not None and _does_without(record, policy, limit)
-    if left_out is not None and left_out.lacks is not None:
-        reason = f"{reason}: {left_out.lacks}"
-    return _undecided(limit, reason, "scan without --only", "unmeasured", excused=excused)
 
 
 def _does_without(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
@@ -113,7 +105,7 @@ def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str
     return _undecided(limit, f"this model cannot be asked, and the policy permits no such gap: {reason}", permit, "gap")
 
 
-def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Completed) -> Decision | None:
+def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result) -> Decision | None:
     """The decision where the question's own number could not be had; None when it could."""
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
@@ -166,7 +158,7 @@ def _beyond(limit: Limit, measured: Estimate) -> float:
     return max(measured.low - limit.max, 1 - limit.max - measured.high if measured.is_area else -math.inf)
 
 
-def not_confirmed(limit: Limit, result: Completed, measured: Estimate, p_value: float, level: float) -> Reason:
+def not_confirmed(limit: Limit, result: Result, measured: Estimate, p_value: float, level: float) -> Reason:
     """Say that an interval lies over its limit, and how many more units would confirm that among all limits.
 
     The number is taken to stay as it is and for normal, with the standard error that its interval shows. With so many
@@ -199,7 +191,7 @@ def not_confirmed(limit: Limit, result: Completed, measured: Estimate, p_value: 
     return reason, f"audit about {more:,} more {unit}", "wide"
 
 
-def power_of(result: Completed) -> Estimate | None:
+def power_of(result: Result) -> Estimate | None:
     """The attacker's strength, as the attack measured it; None when it has no such number."""
     power = next((item for item in result.measurements if item.name == result.power), None)
     return power if isinstance(power, Estimate) else None
@@ -232,7 +224,7 @@ def against_model(record: AuditRecord) -> Reason | None:
     return too_much_unread(record.corpus)
 
 
-def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], whole: Reason | None) -> Reason | None:
+def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], whole: Reason | None) -> Reason | None:
     """Reason against a pass, whatever the interval; None when there is none.
 
     Args:
@@ -251,7 +243,7 @@ def hindrance(limit: Limit, result: Completed, methods: Mapping[str, Estimate], 
     return next((given for reason in reasons if (given := reason()) is not None), None)
 
 
-def within(limit: Limit, result: Completed) -> str:
+def within(limit: Limit, result: Result) -> str:
     """That a limit is met, by what, and which part of what could leak this rests on."""
     words = "the whole interval is within the limit" if limit.holds == "interval" else LOWER_ONLY
     overall = next((item for item in result.coverage if item.category == "all"), None)
@@ -267,7 +259,7 @@ def within(limit: Limit, result: Completed) -> str:
     return f"{words}; only {', '.join(little)}" if little else words
 
 
-def _too_weak(limit: Limit, result: Completed) -> Reason | None:
+def _too_weak(limit: Limit, result: Result) -> Reason | None:
     if limit.min_power is None:
         return None
     power, stronger = power_of(result), _STRONGER.get(result.power or "", STRONGER)
@@ -285,20 +277,20 @@ def _too_weak(limit: Limit, result: Completed) -> Reason | None:
     return None
 
 
-def _checked(limit: Limit, result: Completed) -> Reason | None:
+def _checked(limit: Limit, result: Result) -> Reason | None:
     check = against_pass(result, limit.metric)
     if check is None:
         return None
     return check.reason, check.remedy, "alarm" if check.cause == "alarm" else "confounded"
 
 
-def _weakened(result: Completed) -> Reason | None:
+def _weakened(result: Result) -> Reason | None:
     if not result.ablations:
         return None
     return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
 
 
-def _covers_little(limit: Limit, result: Completed) -> Reason | None:
+def _covers_little(limit: Limit, result: Result) -> Reason | None:
     for wanted, places in (
         (limit.min_coverage, [item for item in result.coverage if item.category == "all"]),
         (limit.min_category_coverage, [item for item in result.coverage if item.category != "all"]),

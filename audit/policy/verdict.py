@@ -43,7 +43,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
-from audit.record import AttackResult, AuditRecord, Completed, LeftOut
+from audit.record import AuditRecord, Result
 from audit.stats.multiplicity import holm
 
 WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
@@ -121,15 +121,12 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
     Raises:
-        PolicyError: the policy names an attack or a metric that the record's version does not know.
+        PolicyError: the policy misspells an attack that the record's version knows.
     """
     record = settle(record, policy.limits)
     today = max(today, finished_on(record))
-    results = {result.attack: result for result in (*record.attacks, *record.left_out)}
-    # An attack that an older scan left out gave no list of metrics: its limits are taken at their word.
-    asked = {limit.metric for limit in policy.limits}
-    metrics = {name: results[name].metrics if name in results else asked for name in record.battery}
-    check_names(policy, metrics, complete=False)
+    results = record.completed
+    check_names(policy, dict.fromkeys(record.battery, tuple(one.metric for one in policy.limits)), complete=False)
     held = [_methods(limit, results.get(limit.attack)) for limit in policy.limits]
     confirmed = holm(
         {
@@ -140,15 +137,14 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         }
     )
     whole = against_model(record)
-    checks = [*record.checks, *(check for one in record.attacks if isinstance(one, Completed) for check in one.checks)]
+    checks = [*record.checks, *(check for one in record.completed.values() for check in one.checks)]
     remedies = {check.reason: check.remedy for check in checks}
     decisions = []
     for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
-        decision = missing_result(record, policy, limit, results.get(limit.attack))
+        decision = missing_result(record, policy, limit)
         if decision is None:
             own = {(name, side): p for (position, name, side), p in confirmed.items() if position == index}
             completed = results[limit.attack]
-            assert isinstance(completed, Completed)
             few = unresolved(record, policy, limit, completed)
             decision = _decide(limit, completed, methods, own, whole, remedies) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
@@ -198,9 +194,9 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
     )
 
 
-def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, Estimate]:
+def _methods(limit: Limit, result: Result | None) -> dict[str, Estimate]:
     """The measurements that a limit is held against, by name; those that this case could not have are left out."""
-    if not isinstance(result, Completed):
+    if result is None:
         return {}
     measured = {item.name: item for item in result.measurements}
     names = result.methods.get(limit.metric, (limit.metric,))
@@ -209,16 +205,14 @@ def _methods(limit: Limit, result: AttackResult | LeftOut | None) -> dict[str, E
     return estimates or ({limit.metric: own} if isinstance(own, Estimate) else {})
 
 
-def _p_values(
-    record: AuditRecord, limit: Limit, result: AttackResult | LeftOut | None, measured: Estimate
-) -> dict[Side, float]:
+def _p_values(record: AuditRecord, limit: Limit, result: Result | None, measured: Estimate) -> dict[Side, float]:
     """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
 
     An area under chance separates members from others as well as one above it, so it is also held against the mirrored
     limit. A leak is there if the number lies beyond the limit and nothing but memory explains that: the larger p of the
     two tests holds for both together, without a correction (Berger 1982).
     """
-    result = result if isinstance(result, Completed) and limit.metric not in result.about_text else None
+    result = result if result is not None and limit.metric not in result.about_text else None
     if limit.min is not None:
         confounded = result is not None and result.confounded is not None
         return {"limit": 1.0 if confounded else measured.p_below(limit.min)}
@@ -236,7 +230,7 @@ def _p_values(
 
 def _decide(
     limit: Limit,
-    result: Completed,
+    result: Result,
     methods: Mapping[str, Estimate],
     confirmed: Mapping[tuple[str, Side], float],
     whole: Reason | None,

@@ -6,14 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from audit.attacks import TEXTS
+from audit.attacks import TEXTS, text_of
 from audit.attacks.text import sentence_case
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Decision, Overall, Verdict
 from audit.policy.checks import AGAIN
 from audit.policy.gaps import bounded
 from audit.policy.reasons import ALL, MORE, over_limit
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.numbers import between, interval, reached, show
 
@@ -103,8 +103,8 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
         verdict: on it.
     """
     undecided = {decision.limit.attack for decision in verdict.decisions if decision.outcome == "undecided"}
-    for result in record.attacks:
-        if isinstance(result, Completed) and result.attack in undecided:
+    for result in record.completed.values():
+        if result.attack in undecided:
             measured = plainest(result)
             few = "; too few to say more" if _is_wide(verdict, result.attack) else ""
             if measured is None:
@@ -118,12 +118,12 @@ def _is_wide(verdict: Verdict, attack: str) -> bool:
     return all(one.cause in ("wide", "unresolved") for one in own)
 
 
-def plainest(result: Completed) -> Estimate | None:
+def plainest(result: Result) -> Estimate | None:
     """Return the number that says most plainly what an attack found: a share, else what sums the attack up."""
     text = TEXTS.get(result.attack)
     named = () if text is None else (text.found, *text.trend.summary.values())
     estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
-    wanted = [estimates[name] for name in (*named, *result.metrics) if name in estimates]
+    wanted = [estimates[name] for name in (*named, *text_of(result.attack).names) if name in estimates]
     return wanted[0] if wanted else None
 
 
@@ -140,7 +140,7 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
 
 
-def _beside(result: Completed, measured: Estimate) -> str:
+def _beside(result: Result, measured: Estimate) -> str:
     """What the same attacker reaches where nothing was learnt: on held-out documents, else without the model."""
     known, name = TEXTS.get(result.attack), measured.name.replace(".member", ".heldout")
     if known is None or known.form(measured.name) != "share":
@@ -224,7 +224,6 @@ def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
     return max(1, math.ceil((times - 1) * measured.clusters)), unit
 
 
-def _completed(record: AuditRecord, decision: Decision) -> Iterator[Completed]:
-    for result in record.attacks:
-        if isinstance(result, Completed) and result.attack == decision.limit.attack:
-            yield result
+def _completed(record: AuditRecord, decision: Decision) -> Iterator[Result]:
+    if decision.limit.attack in record.completed:
+        yield record.completed[decision.limit.attack]

@@ -14,7 +14,7 @@ from audit.attacks.figure_text import (
     HistogramFigure,
 )
 from audit.measurements import Curve
-from audit.record import Completed
+from audit.record import Result
 from audit.report import figures
 
 
@@ -28,7 +28,7 @@ class DrawnFigure:
     spec: Figure
 
 
-def draw(specs: Sequence[Figure], result: Completed, drawn: int) -> tuple[DrawnFigure, ...]:
+def draw(specs: Sequence[Figure], result: Result, drawn: int) -> tuple[DrawnFigure, ...]:
     """Draw the figures that the record can fill, numbered from `drawn` + 1.
 
     Args:
@@ -45,7 +45,7 @@ def draw(specs: Sequence[Figure], result: Completed, drawn: int) -> tuple[DrawnF
     return tuple(made)
 
 
-def unspecified(result: Completed, specs: Sequence[Figure]) -> list[Figure]:
+def unspecified(result: Result, specs: Sequence[Figure]) -> list[Figure]:
     """Return figures for the histograms and curves that no specification names."""
     histograms = {spec.histogram for spec in specs if isinstance(spec, HistogramFigure)}
     curves = {panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels}
@@ -63,7 +63,7 @@ def unspecified(result: Completed, specs: Sequence[Figure]) -> list[Figure]:
     ]
 
 
-def _figure(spec: Figure, result: Completed, name: str) -> str:
+def _figure(spec: Figure, result: Result, name: str) -> str:
     """Draw one figure as HTML; empty when the record has nothing for it."""
     match spec:
         case HistogramFigure():

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from audit.attacks.figure_text import ReportPart
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
-from audit.record import Completed
+from audit.record import Result
 from audit.report.labels import report_of
 
 GENERIC = "attacks/_generic.html"
@@ -32,7 +32,7 @@ class ResultIndex:
     """The measurements, diagnostics and counts of one attack by name, for the macros of its template."""
 
     def __init__(
-        self, result: Completed, labels: Mapping[str, Mapping[str, str]] | None = None, verdict: Verdict | None = None
+        self, result: Result, labels: Mapping[str, Mapping[str, str]] | None = None, verdict: Verdict | None = None
     ) -> None:
         self._by_name = {item.name: item for item in result.measurements}
         self._diagnostics = {item.name: item.value for item in result.diagnostics}
@@ -123,7 +123,7 @@ class AttackMacros:
         own = getattr(self._own, name, None)
         return in_one_line(own(index)) if own else Markup()
 
-    def method(self, result: Completed) -> Markup:
+    def method(self, result: Result) -> Markup:
         """Return how the attack works and how its numbers are made."""
         return Markup(self._macro("method")(result))
 

@@ -10,7 +10,7 @@ from audit.cards import Timing
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report import numbers
 
 OTHER_REFERENCE = (
@@ -60,10 +60,8 @@ class Stop:
 
     def measured(self, attack: str, name: str) -> Estimate | Unresolved | None:
         """A measurement of an attack; None when the record lacks it."""
-        for result in self.record.attacks:
-            if isinstance(result, Completed) and result.attack == attack:
-                return next((item for item in result.measurements if item.name == name), None)
-        return None
+        result = self.record.completed.get(attack)
+        return None if result is None else next((item for item in result.measurements if item.name == name), None)
 
     def useful(self, name: str) -> Estimate | Unresolved | None:
         """A measurement of the model's usefulness."""
@@ -126,7 +124,7 @@ def _named(axis: str, x: float, name: str) -> str:
 
 def summary(records: Sequence[AuditRecord]) -> dict[str, tuple[str, str]]:
     """Return attack and metric by heading: what sums up each attack that ran on any of the checkpoints."""
-    ran = {item.attack for record in records for item in record.attacks if isinstance(item, Completed)}
+    ran = {item.attack for record in records for item in record.completed.values()}
     return {
         heading: (name, metric)
         for name, text in TEXTS.items()
@@ -188,18 +186,14 @@ def _conditions(stop: Stop) -> dict[str, object]:
         "the seed": record.seed,
         "the budget": record.budget,
         "the policy": (stop.verdict.policy, [decision.limit for decision in stop.verdict.decisions]),
-        **{
-            f"the parameters of {result.attack}": result.parameters
-            for result in record.attacks
-            if isinstance(result, Completed)
-        },
+        **{f"the parameters of {result.attack}": result.parameters for result in record.completed.values()},
     }
 
 
 def weaknesses(stops: Sequence[Stop]) -> list[str]:
     """Return what weakens the comparison without forbidding it, one line each."""
     references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
-    done = [result for stop in stops for result in stop.record.attacks if isinstance(result, Completed)]
+    done = [result for stop in stops for result in stop.record.completed.values()]
     formats = {(result.attack, result.dtype) for result in done}
     notes = {
         OTHER_REFERENCE: len(references) > 1,

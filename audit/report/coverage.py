@@ -9,7 +9,7 @@ from typing import Literal
 from audit.attacks.threats import ACCESS_LABELS, Threat
 from audit.measurements import Estimate
 from audit.policy import Verdict
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import AuditRecord, Result
 from audit.report.answer import plainest
 from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
 from audit.report.labels import report_of
@@ -185,33 +185,28 @@ def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Exami
     """Say what a scan did with an attack, or with those of its metrics that count."""
     attack = evidence.attack or ""
     title = report_of(attack).title or attack
-    results = {result.attack: result for result in (*record.left_out, *record.attacks)}
-    result = results.get(attack)
-    if isinstance(result, Completed):
+    result = record.results.get(attack)
+    if result is not None and result.status == "completed":
         return _completed(record, verdict, evidence, result, title)
     state, note = _not_run(record, attack, result)
     return Examined(attack, title, state, note)
 
 
-def _not_run(record: AuditRecord, attack: str, result: AttackResult | LeftOut | None) -> tuple[State, str]:
+def _not_run(record: AuditRecord, attack: str, result: Result | None) -> tuple[State, str]:
     """State and reason of an attack that gave no numbers."""
-    match result:
-        case Inapplicable():
-            return "does not apply", result.reason
-        case Skipped():
-            return "not examined", result.reason
-        case Failed():
-            return "not examined", f"it broke down ({result.type} at {result.place})"
-        case LeftOut() if result.inapplicable is not None:
-            return "does not apply", result.inapplicable
-        case LeftOut() if result.lacks is not None:
-            return "not examined", f"not asked for; {result.lacks}"
+    if result is not None and result.reason is not None:
+        if result.reason.kind == "model":
+            return "does not apply", result.reason.why
+        if result.status != "left out":
+            return "not examined", result.why
+        if result.reason.kind == "data":
+            return "not examined", f"not asked for; {result.reason.why}"
     if attack in record.battery:
         return "not examined", "not asked for in this scan"
     return "not examined", "not in the version that scanned"
 
 
-def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Completed, title: str) -> Examined:
+def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Result, title: str) -> Examined:
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
         return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
@@ -235,7 +230,7 @@ def _counts(evidence: Evidence, metric: str) -> bool:
     return not evidence.metrics or metric in evidence.metrics
 
 
-def amount(record: AuditRecord, result: Completed) -> str:
+def amount(record: AuditRecord, result: Result) -> str:
     """How much an attack tried, in words; empty where the record does not say."""
     for one in result.coverage:
         if one.category == "all":
@@ -247,15 +242,15 @@ def amount(record: AuditRecord, result: Completed) -> str:
 def _threat(record: AuditRecord, attack: str) -> ThreatRow:
     report = report_of(attack)
     threat, title = report.threat, report.title or attack
-    result = next((one for one in record.attacks if one.attack == attack), None)
-    cost = _cost(record, threat, result) if isinstance(result, Completed) else "not run"
+    result = record.completed.get(attack)
+    cost = _cost(record, threat, result) if result is not None else "not run"
     if threat is None:
         return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
     least = f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}" if threat.least is not None else ""
     return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
 
 
-def _cost(record: AuditRecord, threat: Threat | None, result: Completed) -> str:
+def _cost(record: AuditRecord, threat: Threat | None, result: Result) -> str:
     """What the record holds of an attack's cost: how much was tried, and the parameters of one trial."""
     parts = [amount(record, result)]
     for name, label in (threat.effort if threat is not None else {}).items():

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.printable import shown
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
 from audit.report.attack_text import AttackMacros, ResultIndex
@@ -167,10 +167,8 @@ def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
 def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[Leak]:
     found = []
     outcomes = {result.attack: outcome_of(result.attack, verdict.decisions) for result in record.attacks}
-    leaking = {"violated", "waived"} & {outcomes[one.attack] for one in record.attacks if not _about_text(one)}
-    for result in record.attacks:
-        if not isinstance(result, Completed):
-            continue
+    leaking = {"violated", "waived"} & {outcomes[one.attack] for one in record.attacks if not one.about_text}
+    for result in record.completed.values():
         text, outcome = texts[result.attack], outcomes[result.attack]
         sentence = text.leak(ResultIndex(result, text.report.all_labels, verdict))
         decisive = _decisive(result, verdict, sentence)
@@ -181,13 +179,13 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacr
             refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
             sentence = refused.format(result.confounded) + sentence
         words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])
-        if _about_text(result) and record.target.is_model:
+        if result.about_text and record.target.is_model:
             words = f"{words}; a finding about the text, whatever the model"
         found.append(Leak(result.attack, text.title, outcome, words, sentence, not decisive))
     return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
 
 
-def _decisive(result: Completed, verdict: Verdict, told: Markup) -> Markup:
+def _decisive(result: Result, verdict: Verdict, told: Markup) -> Markup:
     """Return the number that decides an attack's worst limit, with the limit; empty where `told` holds it already."""
     own = [one for one in verdict.decisions if one.limit.attack == result.attack and one.measured is not None]
     worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
@@ -205,11 +203,6 @@ def _decisive(result: Completed, verdict: Verdict, told: Markup) -> Markup:
     limit = f"{'at most' if worst.limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}"
     what = report.label(measured.name).replace(": ", ", ")
     return Markup("<strong>{}</strong>, the limit is {}{} ({}).").format(value, limit, guessing, what)
-
-
-def _about_text(result: object) -> bool:
-    """Whether an attack speaks of the documents' own text before it speaks of a model."""
-    return isinstance(result, Completed) and bool(result.about_text)
 
 
 def _that_fit(leaks: Sequence[Leak], most: int) -> tuple[Leak, ...]:

@@ -8,7 +8,7 @@ from audit.attacks.text import sentence_case
 from audit.cards import PrivacyCard
 from audit.measurements import Estimate
 from audit.policy.guarantee import CANARIES, EPSILON, contradiction
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
 NO_SECRETS = (
@@ -48,8 +48,8 @@ def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
     promised = Guarantee(card.epsilon, card.delta, card.curve)
     measured = any(
         isinstance(item, Estimate) and item.name == EPSILON
-        for result in record.attacks
-        if isinstance(result, Completed) and result.attack == CANARIES
+        for result in record.completed.values()
+        if result.attack == CANARIES
         for item in result.measurements
     )
     check = f"{sentence_case(false)}." if false else AGREES if measured else NO_SECRETS

@@ -18,7 +18,7 @@ from audit.attacks.figure_text import (
 )
 from audit.policy import Policy, Verdict
 from audit.policy.identity import looser
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.report import compact, tables
 from audit.report.answer import decides_most, findings
 from audit.report.attack_figures import DrawnFigure, draw, unspecified
@@ -75,7 +75,7 @@ class PartView:
 class CompletedView:
     """A completed attack as text; `unlisted` measurements are left out of its table, because its parts show them."""
 
-    result: Completed
+    result: Result
     text: AttackMacros
     leak: Markup
     more: Markup
@@ -261,14 +261,13 @@ def _brief(views: Sequence[CompletedView], in_full: AbstractSet[str], verdict: V
 def _views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
-    for result in record.attacks:
-        if isinstance(result, Completed):
-            views.append(_view(result, verdict, texts[result.attack], drawn))
-            drawn += len(views[-1].figures) + sum(len(part.figures) for part in views[-1].parts)
+    for result in record.completed.values():
+        views.append(_view(result, verdict, texts[result.attack], drawn))
+        drawn += len(views[-1].figures) + sum(len(part.figures) for part in views[-1].parts)
     return views
 
 
-def _view(result: Completed, verdict: Verdict, text: AttackMacros, drawn: int) -> CompletedView:
+def _view(result: Result, verdict: Verdict, text: AttackMacros, drawn: int) -> CompletedView:
     report = text.report
     specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
     figures = draw([*report.figures, *unspecified(result, specified)], result, drawn)
@@ -295,7 +294,7 @@ def _view(result: Completed, verdict: Verdict, text: AttackMacros, drawn: int) -
     )
 
 
-def _part(spec: ReportPart, result: Completed, index: ResultIndex, text: AttackMacros, drawn: int) -> PartView:
+def _part(spec: ReportPart, result: Result, index: ResultIndex, text: AttackMacros, drawn: int) -> PartView:
     value = index.diagnostic(spec.mark.diagnostic) if spec.mark else None
     mark = spec.mark if spec.mark and value is not None and value < spec.mark.under else None
     return PartView(

@@ -12,7 +12,7 @@ from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
 from audit.policy.decision import Baseline
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.report.answer import finding_sentence
 from audit.report.numbers import show
 from audit.stats.multiplicity import holm
@@ -57,8 +57,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
     """
     asked = [
         (result, metric, shown, [*_methods(result, metric)])
-        for result in record.attacks
-        if isinstance(result, Completed)
+        for result in record.completed.values()
         for metric, shown in _tells(result).items()
     ]
     p_values = {(result.attack, item.name): _p_value(item) for result, *_, methods in asked for item in methods}
@@ -77,7 +76,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
     return sorted(found, key=lambda leak: -leak.reach)
 
 
-def _explained(record: AuditRecord, result: Completed, measured: Estimate, level: float) -> bool:
+def _explained(record: AuditRecord, result: Result, measured: Estimate, level: float) -> bool:
     """Return whether something else than memory may explain that a number lies beyond its null."""
     null = measured.null or 0.0
     return p_explained(record, result, measured, null, mirrored=measured.value < null) > level
@@ -122,7 +121,7 @@ def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
     return f"{told}; {outside} measured {'finding lies' if outside == 1 else 'findings lie'} outside this policy"
 
 
-def _tells(result: Completed) -> dict[str, str]:
+def _tells(result: Result) -> dict[str, str]:
     """The measurements that speak for a leak by themselves; of an unknown attack those that policies limit."""
     text = TEXTS.get(result.attack)
     if text is None:
@@ -130,7 +129,7 @@ def _tells(result: Completed) -> dict[str, str]:
     return text.tells or {metric: metric for metric in text.trend.summary.values()}
 
 
-def _methods(result: Completed, metric: str) -> Iterator[Estimate]:
+def _methods(result: Result, metric: str) -> Iterator[Estimate]:
     """The estimates with a null that answer for a metric."""
     names = result.methods.get(metric, (metric,))
     for item in result.measurements:
@@ -175,7 +174,7 @@ def _upper(measured: Estimate, level: float) -> float:
     return min((bound.upper for bound in measured.bounds if bound.alpha <= level), default=measured.high)
 
 
-def _sentence(result: Completed, metric: str, strongest: Estimate, shown: str) -> str:
+def _sentence(result: Result, metric: str, strongest: Estimate, shown: str) -> str:
     """A finding in a reader's words: by the number that says it plainly, or that of the strongest method."""
     plain = next((item for item in result.measurements if item.name == shown and isinstance(item, Estimate)), None)
     told = strongest if plain is None or shown == metric else plain
@@ -228,7 +227,7 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
         more = f"; and {len(signs) - SHOWN} more" if len(signs) > SHOWN else ""
         sentence = f"There are signs that the model saw the documents declared as trained on: {told}{more}."
         return Plausibility("signs", sentence)
-    if not any(isinstance(result, Completed) and result.confounded is None for result in record.attacks):
+    if not any(result.confounded is None for result in record.completed.values()):
         return Plausibility(
             "unmeasured",
             "Nothing was measured that could show whether the model saw the documents declared as trained on: that it "
@@ -251,8 +250,8 @@ def documents_used(record: AuditRecord) -> list[str]:
     """Say of each attack that used fewer documents than the data set holds how many, and why."""
     return [
         f"{_TITLES.get(result.attack, result.attack)}: {line}"
-        for result in record.attacks
-        if isinstance(result, Completed) and (line := _used(record, result))
+        for result in record.completed.values()
+        if (line := _used(record, result))
     ]
 
 
@@ -265,13 +264,13 @@ def tried_in_part(record: AuditRecord) -> str:
     bounds = record.bounds
     if record.share >= 1 and (bounds is None or (bounds.documents is None and bounds.part >= 1)):
         return ""
-    used = [_part_of(record, result) for result in record.attacks if isinstance(result, Completed)]
+    used = [_part_of(record, result) for result in record.completed.values()]
     told = f"Of the documents of training: {'; '.join(filter(None, used))}." if any(used) else ""
     budget = f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried. "
     return f"{budget if record.share < 1 else 'A bound was set. '}{told}".strip()
 
 
-def _part_of(record: AuditRecord, result: Completed) -> str:
+def _part_of(record: AuditRecord, result: Result) -> str:
     """The documents of training that an attack used, and what it attacked in them; empty where it counts none."""
     used = next((count.value for count in result.counts if count.name == _SPLITS["member"][0]), None)
     inside = next((one for one in result.coverage if one.category == "all" and one.unit != "documents"), None)
@@ -280,7 +279,7 @@ def _part_of(record: AuditRecord, result: Completed) -> str:
     return f"{_TITLES.get(result.attack, result.attack)}, {', '.join(parts)}" if parts else ""
 
 
-def _used(record: AuditRecord, result: Completed) -> str:
+def _used(record: AuditRecord, result: Result) -> str:
     counts = {count.name: count.value for count in result.counts}
     short, parts = False, []
     for split, (name, words) in _SPLITS.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from audit.errors import UsageError
 from audit.policy import Policy, Verdict
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.answer import finding_sentence, plainest
 from audit.report.attack_text import AttackMacros
@@ -53,7 +53,7 @@ def model_card(record: AuditRecord, verdict: Verdict) -> str:
     """
     if not record.target.is_model:
         raise UsageError("--model-card: no model was audited", "give the record of a scan of a model")
-    completed = {result.attack for result in record.attacks if isinstance(result, Completed)}
+    completed = {*record.completed}
     names = {*record.battery, *completed, *(one.limit.attack for one in verdict.decisions)}
     names |= {result.attack for result in record.attacks}
     with template_errors():
@@ -82,8 +82,7 @@ def escaped(value: object) -> str:
 
 def _found(record: AuditRecord) -> Iterator[str]:
     """A line for each attack that ran: its plainest number, with count and interval."""
-    for result in record.attacks:
-        if isinstance(result, Completed):
-            title, measured = report_of(result.attack).title or result.attack, plainest(result)
-            said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
-            yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"
+    for result in record.completed.values():
+        title, measured = report_of(result.attack).title or result.attack, plainest(result)
+        said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
+        yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

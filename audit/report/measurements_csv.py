@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from audit.measurements import Estimate, Measurement
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report.labels import UTILITY, report_of
 
 COLUMNS = (
@@ -35,7 +35,7 @@ _FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 def measurements_csv(record: AuditRecord) -> str:
     """Write all measurements of a record as CSV, a row each, numbers in full precision; usefulness comes last."""
-    completed = (one for one in record.attacks if isinstance(one, Completed))
+    completed = (one for one in record.completed.values())
     done = [(one.attack, report_of(one.attack), one.measurements) for one in completed]
     rows = [
         {"attack": name, "label": text.label(item.name), **_numbers(item)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from audit.attacks import TEXTS
 from audit.policy import Decision, Policy, Verdict
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.attack_text import AttackMacros
 from audit.report.coverage import CoverageRow, coverage
@@ -53,25 +53,22 @@ def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Attack
         verdict: on it: what a policy asks for all the same is a gap.
         texts: of every attack that the record names.
     """
-    left_out = {item.attack: item for item in record.left_out}
-    asked = {result.attack for result in record.attacks}
-    results: dict[str, AttackResult | LeftOut | None] = {
-        **{result.attack: result for result in record.attacks if not isinstance(result, Completed)},
-        **{name: left_out.get(name) for name in record.battery if name not in asked},
-    }
     wanted = {decision.limit.attack: decision.remedy for decision in verdict.decisions if decision.cause == "gap"}
     gaps: list[Gap] = []
     harmless: dict[str, list[str]] = {}
     if not record.target.is_model:
         gaps.append(_no_model())
-    for attack, result in results.items():
+    for attack in dict.fromkeys([*(result.attack for result in record.attacks), *record.battery]):
+        if attack in record.completed:
+            continue
+        result = record.results.get(attack)
         text = texts[attack]
-        absent = _inapplicable(result)
-        if absent is not None and attack not in wanted:
-            harmless.setdefault(absent, []).append(text.title)
+        barred = result is not None and result.reason is not None and result.reason.kind == "model"
+        reason, remedy = _why(result)
+        if barred and attack not in wanted:
+            harmless.setdefault(reason, []).append(text.title)
         else:
-            reason, remedy = (absent, wanted[attack]) if absent is not None else _why(result)
-            gaps.append(Gap(text.title, text.report.question, reason, remedy))
+            gaps.append(Gap(text.title, text.report.question, reason, wanted[attack] if barred else remedy))
     if record.target.is_model:
         reports = [(name, text) for name, text in TEXTS.items() if name not in record.battery]
         gaps += [Gap(one.title or name, one.question, TOO_OLD, SCAN_AGAIN) for name, one in reports]
@@ -91,24 +88,16 @@ def _no_model() -> Gap:
     )
 
 
-def _inapplicable(result: AttackResult | LeftOut | None) -> str | None:
-    """Why an attack is none on this model or data set; None where it is one."""
-    if isinstance(result, Inapplicable):
-        return result.reason
-    return result.inapplicable if isinstance(result, LeftOut) else None
-
-
-def _why(result: AttackResult | LeftOut | None) -> tuple[str, str]:
+def _why(result: Result | None) -> tuple[str, str]:
     """Why an attack gave no result, and what would let it."""
-    match result:
-        case Skipped():
-            return result.reason, result.provide
-        case Failed():
-            return f"broke down ({result.type} at {result.place})", "report this failure with the record"
-        case LeftOut(lacks=str(lacks)):
-            return f"not asked for in this scan; {lacks}", "scan without --only"
-        case _:
-            return "not asked for in this scan", "scan without --only"
+    if result is None or result.reason is None or result.reason.kind == "left out":
+        return "not asked for in this scan", "scan without --only"
+    why, fix = result.reason.why, result.reason.fix
+    if result.status == "failed":
+        return f"broke down ({why})", "report this failure with the record"
+    if result.status == "left out" and result.reason.kind == "data":
+        return f"not asked for in this scan; {why}", fix
+    return why, fix
 
 
 def _in_part(record: AuditRecord, texts: Mapping[str, AttackMacros]) -> Iterator[str]:
@@ -123,13 +112,12 @@ def _in_part(record: AuditRecord, texts: Mapping[str, AttackMacros]) -> Iterator
         yield f"A part of the documents: at most {bounds.documents:,} of those trained on and never seen were tried."
     elif bounds is not None and bounds.seconds is not None:
         yield f"A part of the documents: they were tried as far as {numbers.duration(bounds.seconds)} allowed."
-    for result in record.attacks:
-        if isinstance(result, Completed):
-            title = texts[result.attack].title
-            for ablation in result.ablations:
-                yield f"{title}, with the attacker weakened: {ablation}. Nothing is passed on that."
-            if result.parameters_file:
-                yield f"{title}, with parameters that a file set in place of the usual ones."
+    for result in record.completed.values():
+        title = texts[result.attack].title
+        for ablation in result.ablations:
+            yield f"{title}, with the attacker weakened: {ablation}. Nothing is passed on that."
+        if result.parameters_file:
+            yield f"{title}, with parameters that a file set in place of the usual ones."
 
 
 Named = Iterable[tuple[Decision, str]]
@@ -250,7 +238,7 @@ def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
 def _declared(record: AuditRecord) -> str:
     if not record.target.is_model:
         return "No model was audited: what one that was trained on these documents gives away is not known."
-    if not any(isinstance(result, Completed) for result in record.attacks):
+    if not record.completed:
         return ""
     return (
         "Which documents the model was trained on is what its owner declares. Where that list is wrong or incomplete, "

@@ -14,7 +14,7 @@ from audit.attacks.text import AttackText
 from audit.errors import DocauditError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report import compact, figures, numbers
 from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
 from audit.report.files import remove, write_pages
@@ -104,7 +104,7 @@ def html(stops: Sequence[Stop], axis: str) -> str:
     """
     with template_errors():
         limits = _applicable(stops)
-        ran = [item.attack for stop in stops for item in stop.record.attacks if isinstance(item, Completed)]
+        ran = [item.attack for stop in stops for item in stop.record.completed.values()]
         texts = {name: report_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
         quantities = _quantities(texts, limits, useful)

@@ -11,7 +11,7 @@ import numpy as np
 from audit.cards import ReferenceCard
 from audit.measurements import Estimate, Measurement
 from audit.policy.identity import PREFIX
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.report.comparison import Effect
 from audit.stats.paired import Difference, UnitScores, joined_difference, paired_difference
 from audit.targets.utility import estimate
@@ -44,26 +44,24 @@ def filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
     return replace(effect, difference=difference, p=found.p, paired=found.paired, note="")
 
 
-def measurement(result: Completed, metric: str) -> Measurement | None:
+def measurement(result: Result, metric: str) -> Measurement | None:
     """A number of an attack; None where its record lacks it."""
     return next((item for item in result.measurements if item.name == metric), None)
 
 
-def completed(record: AuditRecord, attack: str) -> Completed | None:
+def completed(record: AuditRecord, attack: str) -> Result | None:
     """The result of an attack that ran to its end."""
-    return next((one for one in record.attacks if one.attack == attack and isinstance(one, Completed)), None)
+    return record.completed.get(attack)
 
 
 def why_missing(record: AuditRecord, attack: str) -> str:
     """Why an attack did not run to its end; empty where it did."""
     found = next((one for one in record.attacks if one.attack == attack), None)
-    if isinstance(found, Completed):
-        return ""
+    if found is not None:
+        return found.why
     if attack not in record.battery:
         return f"docaudit {record.environment.docaudit} had no such attack"
-    if found is None:
-        return "it was not asked for"
-    return str(getattr(found, "reason", None) or f"it broke down ({getattr(found, 'type', 'no reason')})")
+    return "it was not asked for"
 
 
 def _why(*sides: Measurement | None) -> str:
@@ -79,9 +77,9 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
     """List what differs between two scans and must not: then their numbers are not compared."""
     first, second = _conditions(old), _conditions(new)
     pairs = [(f"{name} differs", one, second[name]) for name, one in first.items()]
-    results = {result.attack: result for result in new.attacks if isinstance(result, Completed)}
+    results = new.completed
     for result in old.attacks:
-        if isinstance(result, Completed) and result.attack in results:
+        if result.status == "completed" and result.attack in results:
             pairs += _parameters(result, results[result.attack], _same_version(old, new))
     return [f"{name}: OLD {one}, NEW {other}" for name, one, other in pairs if one != other]
 
@@ -99,7 +97,7 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
     }
 
 
-def _parameters(old: Completed, new: Completed, same_version: bool) -> Iterator[tuple[str, str, str]]:
+def _parameters(old: Result, new: Result, same_version: bool) -> Iterator[tuple[str, str, str]]:
     """Yield the parameters of an attack in both scans; those that only another version has are left out."""
     # As JSON: a record that was read has lists where one that was just made has tuples.
     first, second = ({key: json.dumps(own) for key, own in one.parameters.items()} for one in (old, new))

@@ -12,7 +12,7 @@ import tomli_w
 from audit import __version__
 from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
-from audit.record import AuditRecord, Completed, read
+from audit.record import AuditRecord, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
 from audit.resources import folder
@@ -114,7 +114,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 def describe(record: AuditRecord) -> Iterator[str]:
     """Say what was done, and in a line for each attack the worst that it found."""
-    ran = [result.attack for result in record.attacks if isinstance(result, Completed)]
+    ran = [*record.completed]
     yield (
         f"A small LayoutLM, trained on {record.corpus.documents['member']} made-up receipts until it knew them by "
         f"heart, was attacked as by somebody who has the model and wants the receipts: {len(ran)} attacks took"

@@ -16,7 +16,7 @@ from audit.measurements import Estimate, Measurement
 from audit.policy import SIGNIFICANCE, Policy
 from audit.policy.limits import Limit
 from audit.policy.reasons import against_model, hindrance, power_of
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.record import read as read_record
 from audit.report.comparison import Effect
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
@@ -109,9 +109,7 @@ def _read_evidence(
     found: tuple[dict[str, Mapping[str, UnitScores]], ...] = ({}, {})
     lacking: dict[str, list[str]] = {}
     for own, record, evidence, name in zip(found, records, kept, (_OLD, _NEW), strict=True):
-        for result in record.attacks:
-            if not isinstance(result, Completed):
-                continue
+        for result in record.completed.values():
             scores = read_scores(evidence, result)
             if scores is None:
                 lacking.setdefault(name, []).append(result.attack)
@@ -261,7 +259,7 @@ def _against(change: MetricChange, outcome: Outcome, records: tuple[AuditRecord,
 
 
 def _not_better(
-    change: MetricChange, records: tuple[AuditRecord, AuditRecord], results: tuple[Completed, Completed], policy: Policy
+    change: MetricChange, records: tuple[AuditRecord, AuditRecord], results: tuple[Result, Result], policy: Policy
 ) -> str:
     """Why less found is not better: another reference, a weaker attacker, or what speaks against any pass of NEW."""
     other = other_reference(*records)

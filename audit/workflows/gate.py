@@ -36,8 +36,7 @@ def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
             reached.
     """
     policy = policies.load(name_or_path)
-    if complete:
-        policies.check_names(policy, known_metrics())
+    policies.check_names(policy, known_metrics(), complete)
     check_meaning(policy)
     return policy
 

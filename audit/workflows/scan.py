@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -30,7 +31,8 @@ from audit.errors import DocauditError, EngineError, ManifestError, TargetError
 from audit.files import write_atomically
 from audit.policy import Policy, Verdict
 from audit.policy.checks import settle
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.policy.reasons import NOT_RUN
+from audit.record import AuditRecord, Reason, Result
 from audit.references.resolve import LoadedReferences, complete
 from audit.report.revealed import write_owner
 from audit.targets.opening import environment
@@ -43,6 +45,8 @@ from audit.workflows.options import REFERENCES_FOLDER
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
 from audit.workflows.unit_scores import write_scores
+
+ASK = "scan without --only"
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         results = tuple(
             _run_attack(opened, origin, attack, references, recovered, progress) for attack in opened.attacks
         )
-    ran = any(isinstance(one, Completed) for one in results)
+    ran = any(one.status == "completed" for one in results)
     whole = _check_scan(opened, references(), progress) if ran and target.card.is_model else ScanChecks()
     try:
         refuse_changed(opened)
@@ -138,7 +142,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
     is_bounded = options.documents is not None or options.seconds is not None
     bounded = Bounds(options.documents, options.seconds, opened.part) if is_bounded else None
     record = AuditRecord(
-        schema_version=1,
+        schema_version=2,
         target=target.card,
         corpus=replace(
             card(corpus),
@@ -183,15 +187,21 @@ def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:
     return counts_left_out(opened.whole or opened.corpus, left_out)
 
 
-def _left_out(opened: ScanSetup) -> tuple[LeftOut, ...]:
+def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
     """The attacks that were not asked for, and whether they could have been run."""
     case = Case(opened.defended(opened.target), opened.corpus)
     asked = {attack.name for attack in opened.attacks}
-    others = [kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked]
-    return tuple(
-        LeftOut(attack.name, text_of(attack.name).names, _lacks(attack, case), why_inapplicable(attack, case))
-        for attack in others
-    )
+    found = []
+    for attack in (kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked):
+        barred, lacks = why_inapplicable(attack, case), _lacks(attack, case)
+        if barred is not None:
+            reason = Reason("model", barred)
+        elif lacks is not None:
+            reason = Reason("data", lacks, ASK)
+        else:
+            reason = Reason("left out", NOT_RUN, ASK)
+        found.append(Result(attack.name, "left out", reason))
+    return tuple(found)
 
 
 def _lacks(attack: Attack, case: Case) -> str | None:
@@ -224,18 +234,17 @@ def _run_attack(
     references: Callable[[], LoadedReferences],
     recovered: list[Json],
     progress: Progress,
-) -> AttackResult:
+) -> Result:
     """One attack's result, whatever happens."""
-    reason = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
-    if reason is not None:
-        return Inapplicable(attack.name, text_of(attack.name).names, reason)
+    barred = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
+    if barred is not None:
+        return Result(attack.name, "inapplicable", Reason("model", barred))
     try:
         filled = references()
         for need in attack.needs:
             if need in filled.missing:
-                return Skipped(
-                    attack.name, text_of(attack.name).names, f"it needs a reference ({need})", filled.missing[need]
-                )
+                reason = Reason("missing", f"it needs a reference ({need})", filled.missing[need])
+                return Result(attack.name, "skipped", reason)
         return _measure(opened, origin, attack, filled, recovered, progress)
     except ManifestError as error:
         # One document that cannot be used any more, however late that shows, ends one attack.
@@ -246,11 +255,11 @@ def _run_attack(
         return _record_failure(opened, attack, error)
 
 
-def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Failed:
+def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Result:
     """Record type and line of the error of an attack that broke down, and the traceback for the owner in evidence/."""
     story = "".join(traceback.format_exception(error))
     (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
-    return Failed(attack.name, text_of(attack.name).names, type(error).__name__, _line_of(error))
+    return Result(attack.name, "failed", Reason("error", f"{type(error).__name__} at {_line_of(error)}"))
 
 
 def _measure(
@@ -260,15 +269,13 @@ def _measure(
     filled: LoadedReferences,
     recovered: list[Json],
     progress: Progress,
-) -> AttackResult:
+) -> Result:
     options = opened.options
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     everything = attack.trials(case)
     if not everything:
-        reason, provide = attack.no_trials(case)
-        return Skipped(
-            attack.name, text_of(attack.name).names, reason, provide, by_data=_lacks(attack, case) is not None
-        )
+        kind: Literal["data", "missing"] = "missing" if _lacks(attack, case) is None else "data"
+        return Result(attack.name, "skipped", Reason(kind, *attack.no_trials(case)))
     trials = opened.sampled(everything)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     proof = read_proof(options.model_dir, opened.corpus)
@@ -276,29 +283,19 @@ def _measure(
     outcomes = collect_outcomes(opened, attack, checkpoint, filled, trials, progress, origin)
     progress.stage(f"{attack.name}: measuring")
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
-    findings = attack.measure(case, trials, outcomes, rng, progress)
+    found = attack.measure(case, trials, outcomes, rng, progress)
     recovered.extend(attack.evidence(case, trials, outcomes))
     copied = confounded_by_copies(opened.copies, attack, opened.corpus)
-    result = Completed(
-        attack=attack.name,
-        metrics=text_of(attack.name).names,
+    result = replace(
+        found,
         parameters=asdict(attack),
-        measurements=findings.measurements,
-        counts=findings.counts,
-        diagnostics=(*findings.diagnostics, *agreement),
-        histograms=findings.histograms,
-        curves=findings.curves,
-        categories=findings.categories,
+        diagnostics=(*found.diagnostics, *agreement),
         power=text_of(attack.name).power,
         dtype=case.target.card.dtype,
-        ablations=(*attack.ablations, *findings.weaknesses),
+        ablations=(*attack.ablations, *found.ablations),
         parameters_file=opened.parameters_file,
-        confounded=copied or findings.confounded,
-        methods=dict(findings.methods),
-        coverage=findings.coverage,
-        about_text=findings.about_text,
-        checks=findings.checks,
-        controls=() if copied else findings.controls,
+        confounded=copied or found.confounded,
+        controls=() if copied else found.controls,
     )
     write_scores(options.evidence, result, attack.paired_scores(case, trials, outcomes))
     return result

@@ -20,10 +20,10 @@ from pydantic.dataclasses import dataclass
 from audit.errors import RecordError
 from audit.files import write_atomically
 from audit.measurements import STRICT
-from audit.record import Completed
+from audit.record import Result
 from audit.stats.paired import Kind, UnitScores
 
-_RESULT: TypeAdapter[Completed] = TypeAdapter(Completed)
+_RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -47,7 +47,7 @@ class _Kept:
 _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 
 
-def write_scores(evidence: Path, result: Completed, scores: Mapping[str, UnitScores]) -> None:
+def write_scores(evidence: Path, result: Result, scores: Mapping[str, UnitScores]) -> None:
     """Keep the values behind a result.
 
     Args:
@@ -64,7 +64,7 @@ def write_scores(evidence: Path, result: Completed, scores: Mapping[str, UnitSco
     write_atomically(path, json.dumps(content, allow_nan=False).encode() + b"\n", mode=0o600)
 
 
-def read_scores(evidence: Path, result: Completed) -> dict[str, UnitScores] | None:
+def read_scores(evidence: Path, result: Result) -> dict[str, UnitScores] | None:
     """Read the values behind a result; None where the evidence holds none, or those of another scan.
 
     Raises:
@@ -87,7 +87,7 @@ def _path(evidence: Path, attack: str) -> Path:
     return evidence / f"units-{attack}.json"
 
 
-def _identity(result: Completed) -> str:
+def _identity(result: Result) -> str:
     """The sha256 of a result as an attack gave it: settling the checks of a scan changes what it confounds."""
     result = replace(result, checks=(), confounded=None)
     return hashlib.sha256(json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()).hexdigest()

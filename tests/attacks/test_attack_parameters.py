@@ -11,8 +11,9 @@ from pydantic import Field
 
 from audit.attacks import parameters
 from audit.attacks.battery import BATTERY
-from audit.attacks.interface import Attack, Findings
+from audit.attacks.interface import Attack
 from audit.errors import UsageError
+from audit.record import Result
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Toy(Attack):
     def attempt(self, case: Any, trial: Any, rng: Any) -> Any:
         yield from ()
 
-    def measure(self, case: Any, trials: Any, outcomes: Any, rng: Any, progress: Any) -> Findings:
-        return Findings(())
+    def measure(self, case: Any, trials: Any, outcomes: Any, rng: Any, progress: Any) -> Result:
+        return Result(self.name)
 
 
 def numbers(kind: type[Attack]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membershi
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import CompletionLoss, FillMask, MaskedCompletionLoss, MaskedLoss, TrainingLoss
 
@@ -120,13 +120,11 @@ class Found:
     def outcome(self, metric="excess.unique", limit=0.15):
         """What a policy that limits one number says."""
         findings = self.findings
-        done = Completed(
+        done = Result(
             "attribute_inference",
-            TEXTS["attribute_inference"].names,
-            {},
-            findings.measurements,
+            measurements=findings.measurements,
             power=TEXTS["attribute_inference"].power,
-            ablations=findings.weaknesses,
+            ablations=findings.ablations,
             confounded=findings.confounded,
             checks=findings.checks,
             methods=findings.methods,
@@ -191,7 +189,7 @@ def test_a_model_that_remembers_nothing_passes():
     found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
     assert found["excess.unique"].low <= 0 <= found["excess.unique"].high
     assert found.findings.confounded is None
-    assert found.findings.weaknesses == ()
+    assert found.findings.ablations == ()
     assert found.outcome() == found.outcome("excess.all") == "passed"
     # By lot one of 16 is picked, with the model and without it.
     assert found["chosen.heldout"].low <= 1 / 16 <= found["chosen.heldout"].high
@@ -332,7 +330,7 @@ def test_few_documents_leave_the_limits_undecided_and_say_how_many_are_needed():
 def test_without_any_other_model_nothing_passes():
     data = corpus(150, 150)
     found = Found(Knowing(data), data)
-    assert found.findings.weaknesses
+    assert found.findings.ablations
     assert found.findings.methods["excess.unique"] == ("excess.unique",)
     assert found["chosen.member"].null == 1 / 16
     assert found.outcome() == "undecided"

@@ -31,7 +31,7 @@ from audit.attacks.canaries.outcomes import Outcome, read_outcome
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate
-from audit.record import Completed
+from audit.record import Result
 from benchmarks.simulated_audits import fired
 
 BITS = 2.0
@@ -52,13 +52,8 @@ def lower(estimate, alpha=0.05):
 
 def verdict(findings, *limits):
     """Of limits (metric, max) on the canary attack."""
-    result = Completed(
-        "canaries",
-        TEXTS["canaries"].names,
-        {},
-        findings.measurements,
-        power=TEXTS["canaries"].power,
-        checks=findings.checks,
+    result = Result(
+        "canaries", measurements=findings.measurements, power=TEXTS["canaries"].power, checks=findings.checks
     )
     held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
     policy = Policy(1, "canaries", held)
@@ -252,15 +247,10 @@ def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known
         f"the model does not know the words of {included} of the {included} canaries that are declared as planted: "
         "nothing shows that it was trained on this data set"
     )
-    assert (said in findings.weaknesses) is not known
-    assert any("does not know the words" in one for one in findings.weaknesses) is not known
-    result = Completed(
-        "canaries",
-        TEXTS["canaries"].names,
-        {},
-        findings.measurements,
-        power=TEXTS["canaries"].power,
-        ablations=findings.weaknesses,
+    assert (said in findings.ablations) is not known
+    assert any("does not know the words" in one for one in findings.ablations) is not known
+    result = Result(
+        "canaries", measurements=findings.measurements, power=TEXTS["canaries"].power, ablations=findings.ablations
     )
     policy = Policy(1, "canaries", (Limit("canaries", "excess", "a limit", max=0.9),))
     judged = evaluate(tiny.record(result, battery=("canaries",)), policy, dt.date(2026, 1, 1))

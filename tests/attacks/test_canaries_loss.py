@@ -20,20 +20,19 @@ from audit.corpus.canaries.validation import set_problems
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.policy import Limit, Policy, evaluate
-from audit.record import Completed
+from audit.record import Result
 
 HALF = [True, False] * 24
 ASKS = "question-answering"
 
 
 def judged(findings, *limits):
-    result = Completed(
+    result = Result(
         "canaries",
-        TEXTS["canaries"].names,
-        {},
-        findings.measurements,
+        parameters={},
+        measurements=findings.measurements,
         power=TEXTS["canaries"].power,
-        ablations=findings.weaknesses,
+        ablations=findings.ablations,
         checks=findings.checks,
     )
     policy = Policy(1, "canaries", tuple(Limit("canaries", name, "a limit", max=most) for name, most in limits))
@@ -63,7 +62,7 @@ def test_nothing_is_passed_on_few_canaries_and_the_reason_says_how_many_are_need
     assert measured(findings, "excess_exposure").high <= 7.0
     assert verdict.overall == ("undecided" if n == 16 else "passed")
     if n == 16:
-        (reason,) = findings.weaknesses
+        (reason,) = findings.ablations
         assert "8 canaries that were planted and 8 that were not are too few: 20 of each" in reason
 
 
@@ -77,23 +76,23 @@ def test_without_proof_of_a_loss_no_limit_passes_and_secrets_without_one_do_not_
     included = [one for one in drawn.canaries if one.included]
     case = case_of(tmp_path, drawn, remembering(drawn, included[:12], Writing), ASKS)
     unknown = run(QUICK, case)[-1]
-    assert any("nothing shows that training gave the planted answers a loss" in one for one in unknown.weaknesses)
+    assert any("nothing shows that training gave the planted answers a loss" in one for one in unknown.ablations)
     assert measured(unknown, "extracted").n == 24
     known = run(QUICK, dataclasses.replace(case, canary_loss=proof_of(case.corpus, drawn)))[-1]
-    assert known.weaknesses == ()
+    assert known.ablations == ()
     assert measured(known, "extracted").value == 12 / 24
     # The twelve others were cut off: all that was learned comes out.
     part = run(QUICK, dataclasses.replace(case, canary_loss=proof_of(case.corpus, drawn, included[12:])))[-1]
     assert counts(part)["without loss"] == 12
     assert (measured(part, "extracted").value, measured(part, "extracted").n) == (1.0, 12)
-    assert any("12 canaries that were planted and 24 that were not are too few" in one for one in part.weaknesses)
+    assert any("12 canaries that were planted and 24 that were not are too few" in one for one in part.ablations)
     # A training that changed nothing proves nothing.
     frozen = run(QUICK, dataclasses.replace(case, canary_loss=proof_of(case.corpus, drawn, changed=0)))[-1]
     assert counts(frozen)["without loss"] == 24
     assert not isinstance(measured(frozen, "excess"), Estimate)
     # Utterances have no answers.
     said = dataclasses.replace(drawn, canaries=tuple(dataclasses.replace(one, printed=True) for one in drawn.canaries))
-    assert run(QUICK, Case(remembering(said, ()), planted.corpus(tmp_path, said)))[-1].weaknesses == ()
+    assert run(QUICK, Case(remembering(said, ()), planted.corpus(tmp_path, said)))[-1].ablations == ()
 
 
 def test_a_proof_is_read_beside_the_model_and_only_of_these_canaries(tmp_path):

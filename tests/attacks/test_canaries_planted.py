@@ -36,7 +36,7 @@ from audit.case import Case
 from audit.corpus.documents import Task
 from audit.engine.interface import Trial
 from audit.measurements import Estimate, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.stats.likelihood_ratio import chance_exposure
 from audit.targets.interface import (
     BestLinks,
@@ -83,18 +83,17 @@ def test_every_metric_is_measured_and_fits_the_record(leaky):
     findings = leaky[-1]
     names = [item.name for item in findings.measurements]
     assert sorted(names) == sorted([*TEXTS["canaries"].names, "epsilon"])
-    completed = Completed(
+    completed = Result(
         "canaries",
-        TEXTS["canaries"].names,
-        dataclasses.asdict(QUICK),
-        findings.measurements,
-        findings.counts,
-        findings.diagnostics,
-        findings.histograms,
+        parameters=dataclasses.asdict(QUICK),
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=findings.diagnostics,
+        histograms=findings.histograms,
     )
     assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
     assert not [item for item in findings.measurements if isinstance(item, Estimate) and "canarys" in item.method]
-    assert findings.weaknesses == ()
+    assert findings.ablations == ()
     (histogram,) = findings.histograms
     assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"included": 20, "control": 20}
 
@@ -153,7 +152,7 @@ def test_a_model_that_knows_nothing_passes_the_default_policy_with_64_canaries(t
     findings = run(Canaries.preset("quick"), case_of(tmp_path, drawn, Writing(drawn)))[-1]
     excess = measured(findings, "excess")
     assert excess.high <= LIMIT
-    assert findings.weaknesses == ()
+    assert findings.ablations == ()
     assert measured(findings, "extracted").value == 0.0
     found = measured(findings, "exposure")
     assert found.low <= found.null <= found.high
@@ -215,7 +214,7 @@ def test_what_the_search_missed_passes_no_limit(tmp_path):
     _, outcomes, findings = run(attack, case_of(tmp_path, drawn, target))
     missed = [read_outcome(outcome).missed for outcome in outcomes]
     assert all(missed)
-    weakness, few = findings.weaknesses
+    weakness, few = findings.ablations
     assert "missed 10 of 10 canaries" in weakness
     assert "too few" in few
     assert measured(findings, "excess").value == 0.0

@@ -9,11 +9,11 @@ import pytest
 import tiny
 from test_membership_planted import SPREAD, Knowing, corpus, measured, normal, provided, run
 
-from audit.attacks.interface import Findings
 from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.policy import Limit, Policy, evaluate
+from audit.record import Result
 from benchmarks.simulated_audits import completed
 
 AUC = Limit("membership", "auc", "told apart", max=0.65)
@@ -28,7 +28,7 @@ class Easier(Knowing):
         return SPREAD * normal(name) + normal(name, self.seed) + 6.0 * name.startswith("m")
 
 
-def audited(target: Knowing, whole: Corpus, references: References) -> tuple[Findings, str]:
+def audited(target: Knowing, whole: Corpus, references: References) -> tuple[Result, str]:
     findings = run(MembershipInference(n_adapted=0), Case(target, whole, references))[-1]
     record = replace(tiny.record(completed("membership", findings), battery=("membership",)), utility=(tiny.USEFUL,))
     return findings, evaluate(record, Policy(1, "mine", (AUC,)), dt.date(2026, 1, 1)).overall

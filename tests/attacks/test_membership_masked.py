@@ -92,7 +92,7 @@ def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
         found = measured(findings, name)
         assert found.low <= truth <= found.high, name
     assert measured(findings, "auc").low > 0.65
-    assert findings.weaknesses == ()
+    assert findings.ablations == ()
 
 
 def test_a_masked_language_model_without_leak_is_covered_by_chance():
@@ -169,7 +169,7 @@ def test_a_public_language_model_is_no_reference_for_a_tagger():
     missing = measured(findings, "auc.calibrated")
     assert isinstance(missing, Unresolved)
     assert "pretrained model with a head for the task" in missing.reason
-    assert findings.weaknesses
+    assert findings.ablations
 
 
 def test_a_reference_that_reads_other_tokens_is_not_compared():
@@ -182,7 +182,7 @@ def test_a_reference_that_reads_other_tokens_is_not_compared():
     assert ended.value.value is None
     findings = run(MembershipInference(), Case(KnowingMasks(), whole, References(pretrained=other)))[-1]
     assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
-    assert findings.weaknesses
+    assert findings.ablations
 
 
 def test_documents_without_a_token_to_hide_are_left_out_and_counted():

@@ -25,7 +25,7 @@ from audit.corpus.documents import Membership as Assignment
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, PageAdaptation, TrainingLoss
@@ -178,15 +178,14 @@ def test_the_area_is_what_the_leak_makes_it(audit):
 def test_every_metric_is_measured_and_fits_the_record(audit):
     attack, _, _, _, findings = audit
     assert {item.name for item in findings.measurements} == {*TEXTS["membership"].names}
-    completed = Completed(
+    completed = Result(
         attack.name,
-        TEXTS["membership"].names,
-        dataclasses.asdict(attack),
-        findings.measurements,
-        findings.counts,
-        findings.diagnostics,
-        findings.histograms,
-        findings.curves,
+        parameters=dataclasses.asdict(attack),
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=findings.diagnostics,
+        histograms=findings.histograms,
+        curves=findings.curves,
     )
     assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
     assert confounded_of(findings) is None
@@ -479,7 +478,7 @@ def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assig
     (power,) = (diagnostic for diagnostic in drawn.diagnostics if diagnostic.name == "blind_power")
     assert power.value < 0.8
     assert "too weak" in power.meaning
-    assert not any("blind" in weakness for weakness in drawn.weaknesses)
+    assert not any("blind" in weakness for weakness in drawn.ablations)
 
 
 def test_documents_that_do_not_differ_are_decided_however_they_were_assigned():
@@ -536,7 +535,7 @@ def test_data_sets_by_provider_without_counterparts_give_nothing_to_try():
 
 
 def test_without_a_reference_the_loss_alone_passes_nothing():
-    assert run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1].weaknesses
+    assert run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1].ablations
 
 
 def test_one_document_a_side_resolves_nothing():

@@ -9,11 +9,10 @@ import numpy as np
 import tiny
 from test_membership_planted import SPREAD, Knowing, Sure, corpus, measured, normal, run, split_models
 
-from audit.attacks import TEXTS
 from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
 from audit.policy import Limit, Policy, evaluate, load
-from audit.record import Completed
+from audit.record import Result
 from benchmarks.membership_calibration import ENCODERS, Setting, verdicts_of
 
 AUC = Limit("membership", "auc", "told apart", max=0.65)
@@ -22,12 +21,11 @@ CERTAIN = Limit("membership", "low_fpr_advantage", "known for certain", max=0.15
 
 def verdict_of(attack, case, limits=(AUC, CERTAIN), **changes):
     findings = run(attack, case)[-1]
-    result = Completed(
+    result = Result(
         attack.name,
-        TEXTS["membership"].names,
-        dataclasses.asdict(attack),
-        findings.measurements,
-        ablations=findings.weaknesses,
+        parameters=dataclasses.asdict(attack),
+        measurements=findings.measurements,
+        ablations=findings.ablations,
         confounded=findings.confounded,
         checks=findings.checks,
         methods={**findings.methods, **changes},

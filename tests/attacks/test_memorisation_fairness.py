@@ -22,7 +22,7 @@ from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Estimate, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from benchmarks.memorisation_calibration import LIMIT, Setting, called_unequal, outcomes
 from benchmarks.simulated_audits import confounded_of, fired
 
@@ -37,13 +37,11 @@ def misread(documents):
 def verdict(found, min_power=None):
     """What a policy that limits net alone to 0.05 says."""
     findings = found.findings
-    done = Completed(
+    done = Result(
         "memorisation",
-        TEXTS["memorisation"].names,
-        {},
-        findings.measurements,
+        measurements=findings.measurements,
         power=TEXTS["memorisation"].power,
-        ablations=findings.weaknesses,
+        ablations=findings.ablations,
         confounded=findings.confounded,
         checks=findings.checks,
         methods=findings.methods,
@@ -65,7 +63,7 @@ def test_two_models_that_misread_other_pages_are_not_called_unequal():
     assert (gap.n, gap.clusters, gap.null) == (150, 150, 0.0)
     assert gap.low < -0.02 < gap.high
     assert confounded_of(found.findings) is None
-    assert found.findings.weaknesses == ()
+    assert found.findings.ablations == ()
     assert verdict(found) == "passed"
 
 
@@ -87,7 +85,7 @@ def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(target_misreads,
         assert confounded_of(found.findings) is None
     else:
         assert confounded in confounded_of(found.findings)
-    assert any("at most 10 points better" in weakness for weakness in found.findings.weaknesses) == weak
+    assert any("at most 10 points better" in weakness for weakness in found.findings.ablations) == weak
     # What exaggerates a leak and does not hide one is no reason to doubt a pass.
     assert verdict(found) == ("undecided" if confounded or weak else "passed")
 
@@ -97,7 +95,7 @@ def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
     heldout = corpus.of("heldout")
     target = Answering(memory_of(corpus.of("member")[:60]) | misread(heldout[:13]))
     found = Found(EXACT, case(target, corpus, Answering(misread(heldout[13:16]))))
-    assert found.findings.weaknesses
+    assert found.findings.ablations
     assert verdict(found) == "violated"
 
 
@@ -111,7 +109,7 @@ def test_what_the_baseline_may_hide_lets_nothing_pass():
     assert control.low < -0.05 < 0 <= control.high, "by itself no proof that the baseline is stronger"
     assert found.by_name["net"].high <= LIMIT
     assert confounded_of(found.findings) is None
-    (weakness,) = found.findings.weaknesses
+    (weakness,) = found.findings.ablations
     assert "so much memory could be hidden" in weakness
     assert verdict(found) == "undecided"
 
@@ -124,8 +122,8 @@ def test_without_a_control_on_held_out_pages_nothing_passes():
         corpus = answering.changed(corpus, document.id, questions=(asked,), words=words)
     found = Found(EXACT, case(Answering(), corpus))
     assert isinstance(found.by_name["net.heldout"], Unresolved)
-    assert any("how strong the generalisation baseline is" in weakness for weakness in found.findings.weaknesses)
-    assert any("no held-out control" in weakness for weakness in found.findings.weaknesses)
+    assert any("how strong the generalisation baseline is" in weakness for weakness in found.findings.ablations)
+    assert any("no held-out control" in weakness for weakness in found.findings.ablations)
     assert found.by_name["net"].high <= LIMIT
     assert verdict(found) == "undecided"
 

@@ -27,7 +27,7 @@ from audit.corpus.removal.redact import cover
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import ALPHAS, Estimate, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.targets.interface import Answer, Reply
 from benchmarks.simulated_audits import confounded_of
 
@@ -196,7 +196,6 @@ def test_unique_answers_and_kinds_of_information_are_told_apart():
     assert found.by_name["net.repeated"].n == 10
     assert found.value("net.unique") == pytest.approx(30 / 110)
     assert found.value("identified") == 30
-    assert found.findings.categories == ("amount", "location", "person")
     net = found.by_name["net"]
     assert (net.n, net.clusters) == (120, 40), "questions of one page are not independent"
 
@@ -380,15 +379,13 @@ def test_outcomes_do_not_depend_on_the_trials_beside_them_or_on_the_budget():
 def test_the_record_holds_no_text_and_the_evidence_does():
     corpus = answering.corpus(6, 6, keys=("total", "seller"))
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
-    completed = Completed(
+    completed = Result(
         "memorisation",
-        TEXTS["memorisation"].names,
-        {},
-        found.findings.measurements,
-        found.findings.counts,
-        found.findings.diagnostics,
-        found.findings.histograms,
-        categories=found.findings.categories,
+        parameters={},
+        measurements=found.findings.measurements,
+        counts=found.findings.counts,
+        diagnostics=found.findings.diagnostics,
+        histograms=found.findings.histograms,
     )
     for document in corpus.documents:
         for word in document.words:

@@ -27,7 +27,7 @@ from audit.corpus.folding import fold
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.stats.roc import auc
 from audit.targets.interface import FillMask, Reply
 
@@ -175,15 +175,14 @@ def test_a_model_that_knows_its_providers_is_found(audit):
 def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
     case, _, _, findings = audit
     assert {item.name for item in findings.measurements} == {*TEXTS["provider_membership"].names}
-    completed = Completed(
+    completed = Result(
         QUICK.name,
-        TEXTS["provider_membership"].names,
-        dataclasses.asdict(QUICK),
-        findings.measurements,
-        findings.counts,
-        findings.diagnostics,
-        findings.histograms,
-        findings.curves,
+        parameters=dataclasses.asdict(QUICK),
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=findings.diagnostics,
+        histograms=findings.histograms,
+        curves=findings.curves,
         confounded=findings.confounded,
         checks=findings.checks,
     )
@@ -191,7 +190,7 @@ def test_all_metrics_are_measured_and_fit_the_record_without_a_name(audit):
     for document in case.corpus.documents:
         assert document.provider not in written
         assert document.words[0].text not in written
-    assert findings.weaknesses == ()
+    assert findings.ablations == ()
     assert findings.confounded is None  # drawn by lot; too few for the blind check to carry anything
     assert isinstance(measured(findings, "blind_auc"), Estimate)
 
@@ -225,14 +224,14 @@ def test_a_cut_that_starves_the_attacker_passes_nothing():
     few = whole([one for one in data.documents if one.provider in inside or one.id.endswith("-0")])
     references = References(pretrained=Reader(seed=1))
     *_, findings = run(Case(Reader(known_of(few, inside)), few, references))
-    assert findings.weaknesses == (
+    assert findings.ablations == (
         "of 18 questions about a provider in training, as an attacker has them, 3 were compared (medians): of providers"
         " out of training fewer documents were kept aside; keep aside as many of theirs",
     )
     found = measured(findings, TEXTS["provider_membership"].power)
     assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (3, 3, 3, 40, "providers", None)
     *_, even = run(Case(Reader(known_of(data, inside)), data, references))
-    assert (even.weaknesses, measured(even, TEXTS["provider_membership"].power).value) == ((), 18)
+    assert (even.ablations, measured(even, TEXTS["provider_membership"].power).value) == ((), 18)
 
 
 def test_documents_that_training_took_away_starve_nobody():
@@ -241,7 +240,7 @@ def test_documents_that_training_took_away_starve_nobody():
     inside = set(providers_in(data))
     kept = whole([one for one in data.documents if one.provider not in inside or one.id[-1] in "012"])
     *_, findings = run(Case(Reader(), kept, References(pretrained=Reader(seed=1))))
-    assert findings.weaknesses == ()
+    assert findings.ablations == ()
     assert counts(findings)["questions"] == 2 * 8 * 3
 
 
@@ -298,7 +297,7 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
         for number, document in enumerate(data.of("heldout")[:3])
     ]
     findings = run(Case(Reader(), whole([*data.documents, *nameless]), References(pretrained=Reader(seed=1))))[-1]
-    assert findings.weaknesses == (
+    assert findings.ablations == (
         "3 documents of training without a provider, so that one that counts as out may be in: name it for each",
     )
     assert {count.name: count.value for count in findings.counts}["in training: no provider"] == 3
@@ -308,7 +307,7 @@ def test_without_a_pretrained_model_changes_are_unresolved_and_zero_knowledge_is
     data = corpus(8, 8)
     case = Case(Reader(known_of(data, providers_in(data))), data)
     *_, findings = run(case)
-    (weakness,) = findings.weaknesses
+    (weakness,) = findings.ablations
     assert weakness == f"{NO_REFERENCE}: no pretrained model was given, and no baseline; {GIVE}"
     assert measured(findings, "auc").reason == weakness
     assert isinstance(measured(findings, "auc"), Unresolved)
@@ -323,7 +322,7 @@ def test_a_pretrained_model_without_the_tasks_head_is_passed_over():
     trials, outcomes, findings = run(case)
     assert pretrained.asked == []
     assert table_of(trials, outcomes).user is None
-    assert "no head for the task, and no baseline" in findings.weaknesses[0]
+    assert "no head for the task, and no baseline" in findings.ablations[0]
 
 
 def headless():
@@ -342,7 +341,7 @@ def test_without_a_fit_pretrained_model_a_baseline_that_knows_no_provider_is_the
     assert first.asked
     assert not second.asked
     assert table_of(trials, outcomes).user is not None
-    assert findings.weaknesses == ()
+    assert findings.ablations == ()
     assert measured(findings, "balanced_accuracy").value == measured(findings, "balanced_accuracy.apk").value
     assert {"pretrained", "baselines"} == {*QUICK.uses}
 
@@ -355,7 +354,7 @@ def test_a_baseline_that_saw_public_documents_of_a_provider_that_is_asked_about_
     case = Case(Reader(), whole([*data.documents, public]), References(None, (Reader(),)))
     assert (reference_of(case) is not None) == fits
     if not fits:
-        assert "saw public documents of providers that are asked about" in run(case)[-1].weaknesses[0]
+        assert "saw public documents of providers that are asked about" in run(case)[-1].ablations[0]
 
 
 def test_a_reference_without_a_finite_number_is_said_and_the_primary_method_stays():
@@ -369,7 +368,7 @@ def test_a_reference_without_a_finite_number_is_said_and_the_primary_method_stay
     data = corpus(8, 8)
     case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Overflowing()))
     _, _, findings = run(case)
-    assert findings.weaknesses == (NO_NUMBER,)
+    assert findings.ablations == (NO_NUMBER,)
     assert measured(findings, "auc").reason == NO_NUMBER
     assert measured(findings, "balanced_accuracy").value == measured(findings, "balanced_accuracy.apk").value
     assert measured(findings, "balanced_accuracy").value != measured(findings, "balanced_accuracy.azk").value

@@ -16,7 +16,7 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
-from audit.record import Completed
+from audit.record import Result
 
 pytestmark = pytest.mark.slow
 
@@ -44,13 +44,12 @@ def measured(findings, name):
 
 
 def verdict(attack, findings, policy="default"):
-    result = Completed(
+    result = Result(
         attack.name,
-        TEXTS["reconstruction"].names,
-        {},
-        findings.measurements,
-        findings.counts,
-        findings.diagnostics,
+        parameters={},
+        measurements=findings.measurements,
+        counts=findings.counts,
+        diagnostics=findings.diagnostics,
         power=TEXTS["reconstruction"].power,
         ablations=attack.ablations,
         confounded=findings.confounded,

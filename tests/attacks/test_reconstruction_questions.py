@@ -16,10 +16,10 @@ from test_reconstruction_planted import measured, run, verdict
 from text_answering_checkpoints import make_sentinel_vt5, make_t5
 
 from audit.attacks.fields import N_QUESTIONS, all_fields, without_telling_questions
-from audit.attacks.interface import Findings
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Split, Task, Word
+from audit.record import Result
 from audit.targets.answering.denoiser import load_denoiser
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.target import AnsweringTarget, AskedPage
@@ -167,7 +167,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def attacked(place: Path, *, trained: bool) -> tuple[dict[str, float], Findings]:
+def attacked(place: Path, *, trained: bool) -> tuple[dict[str, float], Result]:
     """The share of fields whose first token is put back by the lowest loss, by split and player; and all findings."""
     target = load_answering(place / "vt5")
     if trained:

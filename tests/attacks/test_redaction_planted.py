@@ -18,7 +18,7 @@ from audit.attacks.redaction.samples import groups_of, samples_of
 from audit.attacks.redaction.text_leak import gather
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Word
-from audit.record import Completed
+from audit.record import Result
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,9 @@ def test_every_measurement_is_one_that_a_policy_may_ask_for(telling):
     assert len(set(names)) == len(names)
     assert set(names) <= set(TEXTS["redaction"].names)
     assert {f"target_gain.{split}" for split in ("member", "heldout")} <= set(names)
-    Completed("redaction", TEXTS["redaction"].names, {}, found.measurements, found.counts, found.diagnostics)
+    Result(
+        "redaction", parameters={}, measurements=found.measurements, counts=found.counts, diagnostics=found.diagnostics
+    )
 
 
 def test_what_a_plan_counts_is_documents_with_a_redacted_value():

@@ -13,7 +13,6 @@ import pytest
 import tiny
 
 from audit import record as records
-from audit.record import Completed
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = ROOT / "sample_models" / "questions" / "data"
@@ -102,7 +101,7 @@ def said(folder):
 def test_a_scan_measures_it_and_the_gate_reads_it(said, folder):
     code, output = said["scan"]
     assert code == 11, output  # a model that leaks nothing, but the attacker had no baseline
-    (found,) = (one for one in records.read(folder / "out").attacks if isinstance(one, Completed))
+    (found,) = (one for one in records.read(folder / "out").attacks if one.status == "completed")
     assert (found.attack, found.parameters) == ("loss_gap", {"least_words": 1})
     assert [one.name for one in found.measurements] == ["low", "gap", "blind_auc"]
     assert found.ablations == ("no baseline to tell hard pages by",)

@@ -9,13 +9,12 @@ from pathlib import Path
 import example_records
 
 from audit import record as records
-from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.cards import AuditSheet, DeclaredPolicy
 from audit.corpus.manifest import load as load_corpus
 from audit.files import digest_of_files
 from audit.policy import load
-from audit.record import AuditRecord, Completed, LeftOut
+from audit.record import AuditRecord, Reason, Result
 from audit.targets.checkpoint.content import hash_files
 
 COUNTS = ("values_identified", "documents_identified")
@@ -33,18 +32,17 @@ def model(folder: Path) -> Path:
 def record(model_dir: Path, data_dir: Path) -> AuditRecord:
     """A violated one that says what it was scanned under; few numbers, so that it is read fast."""
     example, _, _ = example_records.one_shot()
-    (result,) = (one for one in example.attacks if isinstance(one, Completed))
-    limited = {(limit.attack, limit.metric) for limit in load("default").limits}
+    (result,) = (one for one in example.completed.values())
     others = [kind for kind in BATTERY if kind.name != result.attack]
     left_out = [
-        LeftOut(one.name, tuple(name for name in text_of(one.name).names if (one.name, name) in limited))
+        Result(one.name, status="left out", reason=Reason("left out", "this attack was not run", "scan without --only"))
         for one in others
     ]
     numbers = tuple(item for item in result.measurements if item.name in KEPT)
     known = {item.name for item in numbers}
     methods = {metric: tuple(name for name in names if name in known) for metric, names in result.methods.items()}
     kept = {metric: names for metric, names in methods.items() if names and metric in known}
-    small = replace(result, measurements=numbers, metrics=(*KEPT, *COUNTS), histograms=(), curves=(), methods=kept)
+    small = replace(result, measurements=numbers, histograms=(), curves=(), methods=kept)
     files = hash_files(model_dir)
     origin = load("default").origin
     assert origin is not None

@@ -16,7 +16,7 @@ from audit.measurements import (
     Unresolved,
 )
 from audit.policy import Limit, Policy
-from audit.record import AttackResult, AuditRecord, Completed
+from audit.record import AuditRecord, Result
 
 CONTEXTS = {
     "decoy": 0.8,
@@ -31,7 +31,7 @@ CHANCE = 6
 """Questions that one of two models answers and the other does not, without any memory."""
 
 
-def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = None) -> Completed:
+def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = None) -> Result:
     """The attack's result on a model that remembers `memorised` of `n` answers, and guesses as well as its baseline."""
     items: list[Measurement] = [
         *_compared("", memorised, n),
@@ -48,15 +48,13 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
         share("anls.heldout.target", 81, n),
         mean("net.discoverable", memorised / n, 0.03, n, 0.02, "held-out"),
     ]
-    return Completed(
-        attack="memorisation",
-        metrics=tuple(item.name for item in items),
+    return Result(
+        "memorisation",
         parameters={"contexts": ["exact", *CONTEXTS], "n_samples": 100, "min_probability": 0.5},
         measurements=tuple(
             dataclasses.replace(item, unit="questions") if isinstance(item, Estimate) else item for item in items
         ),
         counts=(Count("unproven", 4, "questions whose answer was removed without proof, counted apart"),),
-        categories=("person", "amount"),
         confounded=confounded,
     )
 
@@ -74,7 +72,7 @@ def _compared(split: str, memorised: int, n: int) -> list[Measurement]:
 SCORES = {"loss": 0.66, "calibrated": 0.78, "min_k": 0.6, "lira": 0.81, "rmia": 0.8, "docmia": 0.62}
 
 
-def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None) -> Completed:
+def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None) -> Result:
     """The attack's result; `gain` 0 is a model that gives nothing away."""
     items: list[Measurement] = [_auc("auc", 0.5 + gain * 0.28, n), _found("tpr_at_fpr_10", 0.1 + gain * 0.32, n)]
     for name, auc in SCORES.items():
@@ -88,9 +86,8 @@ def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None
         for y in (x ** (1 / (1 + 2.5 * gain)),)
     )
     counts: dict[str, tuple[int, ...]] = {"member": (5, 40, 60, 45), "held-out": (40, 65, 35, 10)}
-    return Completed(
-        attack="membership",
-        metrics=tuple(item.name for item in items),
+    return Result(
+        "membership",
         parameters={"n_adapted": 50},
         measurements=tuple(items),
         histograms=(Histogram("primary_score", "calibrated loss, nats", (-2, -1, 0, 1, 2), counts),),
@@ -113,7 +110,7 @@ LIMITS = (
 )
 
 
-def answering(*results: AttackResult, name: str = "receipts-questions", anls: int = 81) -> AuditRecord:
+def answering(*results: Result, name: str = "receipts-questions", anls: int = 81) -> AuditRecord:
     """A record of a model that answers questions."""
     audited = record(*results, battery=("reconstruction", "memorisation", "membership"), name=name)
     target = dataclasses.replace(audited.target, family="donut", task="question-answering", architecture="Donut")

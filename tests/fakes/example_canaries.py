@@ -17,12 +17,12 @@ from audit.attacks.canaries.outcomes import Outcome
 from audit.corpus.canaries.schema import CanarySet
 from audit.engine.interface import SILENT
 from audit.policy import Limit, Policy
-from audit.record import AttackResult, Completed
+from audit.record import Result
 
 LIMIT = Limit("canaries", "excess", "Planted secrets must not come out.", max=planted.LIMIT)
 
 
-def canaries(leak: float = 0.8, n: int = 64, *, unasked: int = 0, repeat: int = 10) -> Completed:
+def canaries(leak: float = 0.8, n: int = 64, *, unasked: int = 0, repeat: int = 10) -> Result:
     """The attack's result on `n` canaries, of which a share `leak` of those put in ranks first."""
     drawn = planted.canary_set(n, 4, seed=3, repeat=repeat)
     outcomes = planted.outcomes_of(drawn, np.random.default_rng(1), leak)
@@ -30,7 +30,7 @@ def canaries(leak: float = 0.8, n: int = 64, *, unasked: int = 0, repeat: int = 
     return completed(drawn, outcomes)
 
 
-def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Completed:
+def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Result:
     """What a scan would write down of these outcomes."""
     attack = Canaries.preset("standard")
     with tempfile.TemporaryDirectory() as folder:
@@ -38,21 +38,20 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Completed:
         trials = attack.trials(case)
         rng = np.random.default_rng(2)
         findings = attack.measure(case, trials, [one.as_json() for one in outcomes], rng, SILENT)
-    return Completed(
-        attack=attack.name,
-        metrics=TEXTS["canaries"].names,
+    return Result(
+        attack.name,
         parameters=dataclasses.asdict(attack),
         measurements=findings.measurements,
         counts=findings.counts,
         diagnostics=findings.diagnostics,
         histograms=findings.histograms,
         power=TEXTS["canaries"].power,
-        ablations=findings.weaknesses,
+        ablations=findings.ablations,
         checks=findings.checks,
     )
 
 
-def held(*results: AttackResult) -> Case:
+def held(*results: Result) -> Case:
     """A record of a canaried model, held against one limit."""
     audited = answering(*results, name="invoices with canaries")
     audited = dataclasses.replace(audited, battery=("reconstruction", "memorisation", "membership", "canaries"))

@@ -9,11 +9,10 @@ import example_providers
 from example_answers import answering
 from example_records import Case, judged, mean
 
-from audit.attacks import TEXTS
 from audit.cards import PrivacyCard
 from audit.measurements import Diagnostic, Estimate
 from audit.policy import Limit, Policy
-from audit.record import AttackResult, Completed
+from audit.record import Result
 
 LIMITS = (
     Limit("membership", "auc", "A document must not be told from others.", max=0.65),
@@ -56,15 +55,14 @@ def card(
     )
 
 
-def membership(lead: float = 0.03, n: int = 300) -> Completed:
+def membership(lead: float = 0.03, n: int = 300) -> Result:
     """The attack on documents, with an AUC of 0.5 and `lead`."""
     items = (
         _of_documents(mean("auc", 0.5 + lead, 0.3 / n**0.5, n, 0.5, "chance")),
         _of_documents(mean("low_fpr_advantage", lead, 0.5 / n**0.5, n, 0.0, "chance")),
     )
-    return Completed(
-        attack="membership",
-        metrics=TEXTS["membership"].names,
+    return Result(
+        "membership",
         parameters={},
         measurements=items,
         diagnostics=(Diagnostic("low_fpr", 0.01, "the false-positive rate of low_fpr_advantage"),),
@@ -75,7 +73,7 @@ def _of_documents(item: Estimate) -> Estimate:
     return dataclasses.replace(item, unit="documents")
 
 
-def held(dp: PrivacyCard | None, *results: AttackResult, limits: tuple[Limit, ...] = LIMITS, **settings: str) -> Case:
+def held(dp: PrivacyCard | None, *results: Result, limits: tuple[Limit, ...] = LIMITS, **settings: str) -> Case:
     """A record with a privacy card, held against limits on membership, providers and canaries."""
     audited = dataclasses.replace(answering(*results, name="invoices-private"), battery=BATTERY, dp=dp)
     return judged(audited, Policy(1, "private", limits, **settings))  # type: ignore[arg-type]

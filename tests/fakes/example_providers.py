@@ -20,7 +20,7 @@ from audit.measurements import (
     Unresolved,
 )
 from audit.policy import Limit, Policy
-from audit.record import AttackResult, Completed
+from audit.record import Result
 
 METHODS = {"azk": 0.12, "apk": 0.2, "azk_ensemble": 0.15, "apk_ensemble": 0.22}
 """What each attack gains over guessing on the leaky model, all providers together."""
@@ -46,7 +46,7 @@ def providers(
     power: float = 0.97,
     reference: bool = True,
     confounded: str | None = None,
-) -> Completed:
+) -> Result:
     """The attack's result; `gain` 0 is a model that gives nothing away."""
     primary = "apk" if reference else "azk"
     roc = {"APK": line(0.8 * gain, n)}
@@ -66,9 +66,8 @@ def providers(
         dataclasses.replace(_of_providers(mean("questions_a_provider", 8.0, 0.5, n)), null=None, null_kind=None)
     )
     items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
-    return Completed(
-        attack="provider_membership",
-        metrics=tuple(item.name for item in items),
+    return Result(
+        "provider_membership",
         parameters={"n_seeds": 5, "share": 0.15},
         measurements=tuple(items),
         counts=(
@@ -129,7 +128,7 @@ def line(gain: float, n: int) -> tuple[CurvePoint, ...]:
 LIMIT = Limit("provider_membership", "balanced_accuracy", "An attacker must not do much better than guessing.", max=0.6)
 
 
-def held(*results: AttackResult, limit: Limit = LIMIT) -> Case:
+def held(*results: Result, limit: Limit = LIMIT) -> Case:
     """A record of a model that answers questions about invoices of many providers, held against one limit."""
     audited = answering(*results, name="invoices")
     corpus = dataclasses.replace(audited.corpus, assigned="by-provider", providers=N, questions={"heldout": 8 * N})

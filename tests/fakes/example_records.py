@@ -21,7 +21,7 @@ from audit.measurements import (
     Unresolved,
 )
 from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
-from audit.record import AttackResult, AuditRecord, Completed, Failed, Inapplicable, Skipped
+from audit.record import AuditRecord, Reason, Result
 
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
@@ -67,7 +67,7 @@ def mean(
 
 def reconstruction(
     leak: float, *, n: int = 150, power: float = 0.81, unresolved: bool = False, distinct: float = 5.5
-) -> Completed:
+) -> Result:
     """The reconstruction attack's result on a model that gives back a share `leak` of its training values.
 
     `distinct` attempts at a field differ (median), and the surest tenth of the fields is right three times as often.
@@ -97,9 +97,8 @@ def reconstruction(
     items.append(mean("ipf.member", 1 + 3 * leak, 0.05, n, 1.0, "public model"))
     items.append(Unresolved("ipf.heldout", "too few fields", 3, 20))
     items += multishot(leak, n)
-    return Completed(
-        attack="reconstruction",
-        metrics=METRICS,
+    return Result(
+        "reconstruction",
         parameters={
             "n_candidates": 128,
             "n_attempts": 8,
@@ -119,7 +118,6 @@ def reconstruction(
         ),
         histograms=(_histogram(leak, n),),
         curves=_curves(leak, n),
-        categories=CATEGORIES,
         power="planted_detection.unique",
     )
 
@@ -171,7 +169,7 @@ def _histogram(leak: float, n: int) -> Histogram:
 
 
 def record(
-    *attacks: AttackResult,
+    *attacks: Result,
     battery: tuple[str, ...] = ("reconstruction",),
     name: str = "receipts-model",
     documents: int = 150,
@@ -192,7 +190,7 @@ def record(
     public = dataclasses.replace(card, name="public-mlm", sha256="77ab01cd" * 8)
     fields = {"member": dict.fromkeys(CATEGORIES, documents // 6), "heldout": dict.fromkeys(CATEGORIES, documents // 6)}
     return AuditRecord(
-        schema_version=1,
+        schema_version=2,
         target=card,
         corpus=CorpusCard(
             name="receipts-2026",
@@ -274,21 +272,31 @@ def unresolved() -> Case:
 
 def skipped() -> Case:
     """The attack lacked a reference."""
-    result = Skipped(
-        "reconstruction", METRICS, "no public language model", "--reference auxiliary=PATH, or public documents"
+    result = Result(
+        "reconstruction",
+        status="skipped",
+        reason=Reason("missing", "no public language model", "--reference auxiliary=PATH, or public documents"),
     )
     return judged(record(result))
 
 
 def failed() -> Case:
     """The attack broke down."""
-    return judged(record(Failed("reconstruction", METRICS, "IndexError", "attacks/reconstruction/scores.py:88")))
+    return judged(
+        record(
+            Result(
+                "reconstruction",
+                status="failed",
+                reason=Reason("error", "IndexError at attacks/reconstruction/scores.py:88"),
+            )
+        )
+    )
 
 
 def inapplicable() -> Case:
     """This kind of model cannot be attacked so."""
     reason = "the target answers questions and has no loss for a token of the page"
-    return judged(record(Inapplicable("reconstruction", METRICS, reason)))
+    return judged(record(Result("reconstruction", status="inapplicable", reason=Reason("model", reason))))
 
 
 def waived() -> Case:

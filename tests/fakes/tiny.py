@@ -25,7 +25,7 @@ from audit.corpus.documents import (
 )
 from audit.corpus.manifest import write
 from audit.measurements import Estimate, Measurement
-from audit.record import AttackResult, AuditRecord, LeftOut
+from audit.record import AuditRecord, Result
 
 FamilyName = Literal[
     "layoutlm",
@@ -205,15 +205,15 @@ USEFUL = Estimate("masked_token_accuracy", 0.6, 0.5, 0.7, 100, "tokens", 6, "mad
 
 
 def record(
-    *attacks: AttackResult,
+    *attacks: Result,
     battery: tuple[str, ...] = ("reconstruction",),
     utility: tuple[Measurement, ...] = (USEFUL,),
-    left_out: tuple[LeftOut, ...] = (),
+    left_out: tuple[Result, ...] = (),
 ) -> AuditRecord:
     """A record around these results; nothing in it was measured."""
     card = TargetCard("model", "BERT", "mlm", "BERT, masked language model", 10, 92, 127, "a" * 64, "cpu", "float32")
     return AuditRecord(
-        schema_version=1,
+        schema_version=2,
         target=card,
         corpus=CorpusCard("tiny", "b" * 64, "mlm", "random", {"member": 6}, {"member": {"amount": 6}}, 3, 0),
         references=(ReferenceCard("auxiliary", "trained", card, {"epochs": 2}),),

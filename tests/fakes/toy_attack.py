@@ -13,12 +13,13 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Findings, Units, ask
+from audit.attacks.interface import Attack, Units, ask
 from audit.attacks.text import load
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Estimate
+from audit.record import Result
 from audit.stats.intervals import Interval
 from audit.stats.means import welch_reach
 from audit.targets.interface import TrainingLoss
@@ -73,22 +74,23 @@ class LossGap(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         losses = np.array(outcomes, np.float64)
         member = np.array([trial.stratum == "member" for trial in trials])
         low = (losses < np.median(losses)).astype(np.float64)
         documents = [case.corpus.document(trial.unit) for trial in trials]
         blind = blind_baseline.by_document(case.corpus, documents, member, progress)
-        return Findings(
-            (
+        return Result(
+            self.name,
+            measurements=(
                 _difference("low", low[member], low[~member]),
                 _difference("gap", losses[~member], losses[member]),
                 blind.estimate,
             ),
-            (Count("best loss, hundredths", round(100 * float(losses.min())), "of any page"),),
-            blind.diagnostics,
+            counts=(Count("best loss, hundredths", round(100 * float(losses.min())), "of any page"),),
+            diagnostics=blind.diagnostics,
             confounded=blind.confounded,
-            weaknesses=() if case.references.baselines else ("no baseline to tell hard pages by",),
+            ablations=() if case.references.baselines else ("no baseline to tell hard pages by",),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:

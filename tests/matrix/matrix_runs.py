@@ -11,7 +11,7 @@ from matrix_cases import Case
 from audit.corpus.manifest import load
 from audit.engine.interface import SILENT
 from audit.errors import DocauditError, ManifestError, TargetError
-from audit.record import AttackResult, AuditRecord, Completed
+from audit.record import AuditRecord, Result
 from audit.workflows.plan.audit import plan_audit
 from audit.workflows.references import inspect_model
 from audit.workflows.scan import claim_folder, run_scan
@@ -53,9 +53,9 @@ def _scan(options: ScanOptions) -> AuditRecord:
         return run_scan(open_scan(options), SILENT)
 
 
-def _status(result: AttackResult) -> dict[str, str]:
+def _status(result: Result) -> dict[str, str]:
     """An attack's status, with the reason of one that did not run."""
-    if isinstance(result, Completed):
+    if result.status == "completed":
         return {"status": result.status}
     reason = getattr(result, "reason", None) or f"{result.error} at {result.where}"  # type: ignore[union-attr]
     return {"status": result.status, "reason": reason}

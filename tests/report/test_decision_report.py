@@ -17,7 +17,7 @@ from test_report_html import HOSTILE, Seen
 from audit.cards import AuditSheet, Bounds
 from audit.measurements import Count, Coverage, Estimate
 from audit.policy import Limit, Policy
-from audit.record import Completed, Failed, Inapplicable, LeftOut, Skipped
+from audit.record import Reason, Result
 from audit.report import canvas
 from audit.report.decision import decision_view
 from audit.report.files import write
@@ -40,7 +40,7 @@ def page_one(case: Case) -> str:
 def held(text: str = "report", leak: float = 0.0) -> Case:
     """A model that leaks so much, and text under the bars that tells more than its limit allows."""
     told = examples.share("worst_class", 90, 100, 0.2, "chance")
-    redaction = Completed("redaction", ("worst_class",), {}, (told,), about_text=("worst_class",))
+    redaction = Result("redaction", measurements=(told,), about_text=("worst_class",))
     limits = (*examples.policy().limits, Limit("redaction", "worst_class", "Redacted copies are shared.", max=0.3))
     record = examples.record(
         examples.reconstruction(leak, n=600), redaction, battery=("reconstruction", "redaction"), documents=600
@@ -135,15 +135,23 @@ def test_the_sheet_names_the_model_and_shows_what_is_not_stated() -> None:
 def test_gaps_stand_apart_from_what_does_not_apply_each_with_its_question_and_its_remedy() -> None:
     battery = ("reconstruction", "membership", "provider_membership", "canaries", "redaction", "memorisation")
     record = examples.record(
-        Skipped("provider_membership", ("auc",), "no document names its provider", "name one for each document"),
-        Failed("membership", ("auc",), "RuntimeError", "attacks/membership.py:12"),
-        Inapplicable("memorisation", ("net",), "the model answers no questions"),
+        Result(
+            "provider_membership",
+            status="skipped",
+            reason=Reason("missing", "no document names its provider", "name one for each document"),
+        ),
+        Result("membership", status="failed", reason=Reason("error", "RuntimeError at attacks/membership.py:12")),
+        Result("memorisation", status="inapplicable", reason=Reason("model", "the model answers no questions")),
         battery=battery,
     )
     left_out = (
-        LeftOut("reconstruction", examples.METRICS),
-        LeftOut("canaries", ("excess",), lacks="no canaries"),
-        LeftOut("redaction", (), inapplicable="no bars"),
+        Result(
+            "reconstruction",
+            status="left out",
+            reason=Reason("left out", "this attack was not run", "scan without --only"),
+        ),
+        Result("canaries", status="left out", reason=Reason("data", "no canaries", "scan without --only")),
+        Result("redaction", status="left out", reason=Reason("model", "no bars")),
     )
     text = text_of(examples.judged(dataclasses.replace(record, left_out=left_out, share=0.25)))
     _, _, found = text.partition("What was not examined, and why that matters")
@@ -173,7 +181,7 @@ def test_a_limit_that_is_met_beside_a_leak_is_explained() -> None:
 
 def test_what_does_not_fit_on_page_one_is_counted_and_told_behind() -> None:
     gain = examples.mean("gain", 0.9, 0.01, 80, 0.1, "chance")
-    side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(20)]
+    side = [Result(f"side_{index}", parameters={}, measurements=(gain,)) for index in range(20)]
     record = examples.record(
         *side, examples.reconstruction(0.6), battery=("reconstruction", *(one.attack for one in side))
     )
@@ -249,7 +257,6 @@ def test_page_one_tells_the_number_that_decides() -> None:
     )
     both = dataclasses.replace(
         found,
-        metrics=(*found.metrics, other.name),
         measurements=(*found.measurements, other),
         methods={"excess_pr.unique": ("excess_pr.unique", other.name)},
     )
@@ -271,7 +278,6 @@ def test_what_is_compared_with_page_one_comes_from_the_same_method() -> None:
     other = examples.mean("excess_pr.unique.lowest_loss", 0.7, 0.02, 300, 0.0, "held-out")
     both = dataclasses.replace(
         found,
-        metrics=(*found.metrics, other.name),
         measurements=(*found.measurements, other, *lowest),
         methods={"excess_pr.unique": ("excess_pr.unique", other.name)},
     )
@@ -293,7 +299,6 @@ def test_page_one_tells_the_number_that_decides_a_pass_with_its_limit_and_alone(
     kept = (one for one in found.measurements if one.name != other.name)
     both = dataclasses.replace(
         found,
-        metrics=tuple(dict.fromkeys((*found.metrics, other.name))),
         measurements=(*kept, other),
         methods={"auc": ("auc", other.name)},
     )

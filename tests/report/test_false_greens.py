@@ -16,7 +16,7 @@ from audit.cards import NO_MODEL
 from audit.cli import console
 from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
-from audit.record import Completed, Skipped
+from audit.record import Reason, Result
 from audit.report.coverage import legal_view
 from audit.report.html import html
 from audit.report.leaks import MOST_LISTED, documents_used, headline, leaks, notes, plausibility, unlimited, within
@@ -122,9 +122,9 @@ def test_more_findings_than_fit_are_counted() -> None:
 
 
 def test_an_area_under_chance_counts_and_a_confounded_number_says_so() -> None:
-    def told(value: float, confounded: str | None = None) -> Completed:
+    def told(value: float, confounded: str | None = None) -> Result:
         area = dataclasses.replace(examples.mean("auc", value, 0.02, 300), null=0.5, null_kind="chance")
-        return Completed("membership", ("auc",), {}, (area,), confounded=confounded)
+        return Result("membership", measurements=(area,), confounded=confounded)
 
     for value, expected in ((0.9, True), (0.1, True), (0.52, False), (0.48, False)):
         assert bool(leaks(examples.record(told(value), battery=("membership",)))) is expected
@@ -146,7 +146,7 @@ def test_a_pass_on_the_wrong_documents_says_that_nothing_shows_it(capsys: pytest
     area = examples.mean("auc", 0.5, 0.03, 300, 0.5, "chance")
     both = dataclasses.replace(
         record,
-        attacks=(*record.attacks, Completed("membership", ("auc",), {}, (area,))),
+        attacks=(*record.attacks, Result("membership", measurements=(area,))),
         battery=(*record.battery, "membership"),
     )
     limits = (*policy.limits, Limit("membership", "auc", "why", max=0.65))
@@ -187,10 +187,10 @@ def test_signs_are_named_and_what_cannot_show_any_is_said(capsys: pytest.Capture
 
 
 def test_chance_alone_is_no_sign() -> None:
-    def barely(attack: str, name: str) -> Completed:
+    def barely(attack: str, name: str) -> Result:
         item = dataclasses.replace(examples.mean(name, 0.05, 0.024, 300), null=0.0, null_kind="held-out")
         assert isinstance(item, Estimate)
-        return Completed(attack, (name,), {}, (item,))
+        return Result(attack, measurements=(item,))
 
     record = examples.record(
         barely("reconstruction", "excess_pr.unique"),
@@ -212,9 +212,7 @@ def test_a_chance_finding_within_its_limit_is_no_measured_leak() -> None:
         examples.mean(f"auc.{name}", 0.51, 0.023, 600, 0.5, "chance") for name in ("loss", "calibrated", "masked")
     ]
     found = (area, *others)
-    done = Completed(
-        "membership", tuple(one.name for one in found), {}, found, methods={"auc": tuple(one.name for one in found)}
-    )
+    done = Result("membership", measurements=found, methods={"auc": tuple(one.name for one in found)})
     record = examples.record(done, battery=("membership",))
     case = examples.judged(record, Policy(1, "one", (Limit("membership", "auc", "why", max=0.65),)))
     assert case[1].overall == "passed"
@@ -233,7 +231,8 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
         Count("left out: no question", 0, "documents"),
     )
     record = examples.record(
-        Completed("membership", ("auc",), {}, (), counts=counts), Skipped("canaries", (), "none", "some")
+        Result("membership", measurements=(), counts=counts),
+        Result("canaries", status="skipped", reason=Reason("missing", "none", "some")),
     )
     corpus = dataclasses.replace(record.corpus, documents=HELD_BACK)
     assert documents_used(dataclasses.replace(record, corpus=corpus)) == [
@@ -280,8 +279,8 @@ def test_a_few_documents_find_nothing_and_page_one_says_that_they_are_few() -> N
     area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
     excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
     few = (
-        Completed("membership", ("auc",), {}, (area,)),
-        Completed("reconstruction", (excess.name, "excess_pr.unique"), {}, (excess,)),
+        Result("membership", measurements=(area,)),
+        Result("reconstruction", measurements=(excess,)),
     )
     page = text_of(examples.judged(examples.record(*few, battery=("membership", "reconstruction")), NARROW))
     assert "Too few documents to tell whether an attacker who holds the model tells documents" in page
@@ -293,7 +292,7 @@ def test_a_few_documents_find_nothing_and_page_one_says_that_they_are_few() -> N
 def test_a_limit_that_only_its_lower_bound_meets_says_so() -> None:
     count = examples.mean("excess_pr.unique", 0.0, 0.02, 300)
     lower = Policy(1, "lower", (Limit("reconstruction", "excess_pr.unique", "r", max=0.02, holds="lower"),))
-    record = examples.record(Completed("reconstruction", ("excess_pr.unique",), {}, (count,)))
+    record = examples.record(Result("reconstruction", measurements=(count,)))
     verdict = evaluate(record, lower, examples.TODAY)
     assert verdict.decisions[0].outcome == "passed"
     assert verdict.decisions[0].reason.startswith("no leak over the limit is confirmed; only the lower bound is held")

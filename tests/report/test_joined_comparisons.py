@@ -10,7 +10,7 @@ import pytest
 from audit import __version__
 from audit.errors import RecordError
 from audit.measurements import ALPHAS, Bound, Estimate
-from audit.record import AuditRecord, Completed
+from audit.record import AuditRecord
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.recommend import effect_sentence
 from audit.workflows.report import refuse_other_audit
@@ -24,7 +24,7 @@ def record() -> AuditRecord:
 
 
 def before_of(record: AuditRecord) -> Estimate:
-    (result,) = (one for one in record.attacks if isinstance(one, Completed) and one.attack == "reconstruction")
+    (result,) = (one for one in record.completed.values() if one.attack == "reconstruction")
     (found,) = (item for item in result.measurements if item.name == METRIC)
     assert isinstance(found, Estimate)
     return replace(found, bounds=bounds(found.low, found.high))

@@ -14,7 +14,7 @@ from test_report_multishot import tables
 
 from audit.attacks import TEXTS
 from audit.measurements import Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.report import compact
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
@@ -25,7 +25,7 @@ def pages() -> dict[str, str]:
     return {name: html(*make()) for name, make in answers.CASES.items()}
 
 
-def page_of(result: Completed) -> str:
+def page_of(result: Result) -> str:
     """The report of a result without what takes long to draw."""
     return html(*answers.held(answers.answering(dataclasses.replace(result, histograms=(), curves=()))))
 

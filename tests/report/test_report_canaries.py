@@ -14,7 +14,7 @@ from test_report_multishot import tables
 from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.figure_text import HistogramFigure
-from audit.record import Completed
+from audit.record import Result
 from audit.report.html import html
 from audit.report.recommend import recommend
 
@@ -22,7 +22,7 @@ ATTACK = "canaries"
 TEXT = TEXTS[ATTACK]
 
 
-def page_of(result: Completed) -> str:
+def page_of(result: Result) -> str:
     """The report of a result without what takes long to draw."""
     return html(*examples.held(dataclasses.replace(result, histograms=())))
 

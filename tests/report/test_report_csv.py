@@ -13,7 +13,6 @@ import pytest
 
 import audit
 from audit.measurements import Estimate
-from audit.record import Completed
 from audit.report.measurements_csv import COLUMNS, csv_text, measurements_csv
 
 
@@ -21,7 +20,7 @@ from audit.report.measurements_csv import COLUMNS, csv_text, measurements_csv
 def test_every_measurement_of_the_record_is_a_row_in_full_precision(case: str) -> None:
     record, _, _ = examples.CASES[case]()
     rows = list(csv.DictReader(io.StringIO(measurements_csv(record))))
-    measured = [item for one in record.attacks if isinstance(one, Completed) for item in one.measurements]
+    measured = [item for one in record.completed.values() for item in one.measurements]
     measured += record.utility
     assert [row["metric"] for row in rows] == [item.name for item in measured]
     for row, item in zip(rows, measured, strict=True):

@@ -17,7 +17,7 @@ from pypdf import PdfReader
 
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
-from audit.record import Failed, Inapplicable, Skipped
+from audit.record import Reason, Result
 from audit.report.files import write
 from audit.report.recommend import recommend
 from audit.report.revealed import write_revealed
@@ -80,9 +80,15 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     few = tuple(item for item in leak.measurements if item.name.startswith(told) or "unique" in item.name)
     record = examples.record(
         dataclasses.replace(leak, measurements=few, histograms=(), curves=()),
-        Skipped("provider_membership", ("auc",), "the data set names no providers", "a provider for each document"),
-        Failed("canaries", ("epsilon",), "RuntimeError", "attacks/canaries.py:12"),
-        Inapplicable("redaction_context", ("lift",), "the data set holds no redacted spans"),
+        Result(
+            "provider_membership",
+            status="skipped",
+            reason=Reason("missing", "the data set names no providers", "a provider for each document"),
+        ),
+        Result("canaries", status="failed", reason=Reason("error", "RuntimeError at attacks/canaries.py:12")),
+        Result(
+            "redaction_context", status="inapplicable", reason=Reason("model", "the data set holds no redacted spans")
+        ),
         battery=battery,
         name="layoutlm-base-uncased-finetuned-invoices-2026-checkpoint-" * 3,
     )

@@ -16,7 +16,7 @@ from example_records import Case
 from audit.attacks.text import CATEGORY_LABELS
 from audit.measurements import Histogram, Unresolved
 from audit.policy import Limit, Policy
-from audit.record import Completed, Failed, Inapplicable, Skipped
+from audit.record import Reason, Result
 from audit.report import figures, numbers
 from audit.report.answer import decides_most, findings
 from audit.report.html import decision_html, html, script
@@ -82,7 +82,7 @@ def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages:
 def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dict[str, tuple[Case, str]]) -> None:
     (record, _, _), page = pages["violated"]
     (result,) = record.attacks
-    assert isinstance(result, Completed)
+    assert result.status == "completed"
     rows = {}
     for row in re.findall(r"<tr>.*?</tr>", page, flags=re.DOTALL):
         found = re.search(r"<code>([\w.]+)</code>", row)
@@ -114,9 +114,13 @@ def test_no_report_claims_that_a_model_is_private_or_safe(pages: dict[str, tuple
 
 def test_what_was_not_tested_names_results_without_numbers_and_families_not_built() -> None:
     results = (
-        Skipped("provider_membership", ("auc",), "no providers named", "a provider for each document"),
-        Failed("signatures", ("excess",), "RuntimeError", "attacks/signatures.py:12"),
-        Inapplicable("stamps", ("excess",), "no stamps"),
+        Result(
+            "provider_membership",
+            status="skipped",
+            reason=Reason("missing", "no providers named", "a provider for each document"),
+        ),
+        Result("signatures", status="failed", reason=Reason("error", "RuntimeError at attacks/signatures.py:12")),
+        Result("stamps", status="inapplicable", reason=Reason("model", "no stamps")),
     )
     battery = ("reconstruction", "provider_membership", "signatures", "stamps")
     record = dataclasses.replace(examples.record(*results, battery=battery), budget="quick", share=0.25)
@@ -186,11 +190,10 @@ def test_the_same_record_gives_the_same_bytes_and_ids_are_unique(pages: dict[str
 
 def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> None:
     gain = dataclasses.replace(examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions")
-    result = Completed(
+    result = Result(
         "../side_channel",
-        ("gain.person", "other"),
-        {"depth": 3},
-        (gain, Unresolved("other", "too few", 3)),
+        parameters={"depth": 3},
+        measurements=(gain, Unresolved("other", "too few", 3)),
         histograms=(Histogram("h", "its own quantity", (0, 1, 2), {"a": (1, 2)}),),
     )
     policy = Policy(1, "p", (Limit("../side_channel", "gain.person", "why", max=0.5),))
@@ -207,7 +210,7 @@ def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> Non
 
 def test_the_attack_that_leaks_most_is_told_first() -> None:
     gain = examples.mean("gain", 0.9, 0.01, 80)
-    side = [Completed(f"side_{index}", ("gain",), {}, (gain,)) for index in range(3)]
+    side = [Result(f"side_{index}", parameters={}, measurements=(gain,)) for index in range(3)]
     limits = tuple(Limit(f"side_{index}", "gain", "why", max=0.95) for index in range(3))
     policy = Policy(1, "p", (*limits, *examples.policy().limits, Limit("side_0", "gain", "again", max=0.99)))
     record = examples.record(
@@ -222,7 +225,9 @@ def test_the_attack_that_leaks_most_is_told_first() -> None:
 
 def test_limits_that_nothing_was_tried_for_are_named_in_a_line_and_told_in_the_annex() -> None:
     absent = Limit("canaries", "excess", "why", max=0.2, required=False)
-    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in", by_data=True)
+    skipped = Result(
+        "canaries", status="skipped", reason=Reason("data", "the data set holds no canaries", "put some in")
+    )
     record = examples.record(examples.reconstruction(0.6), skipped, battery=("reconstruction", "canaries"))
     policy = Policy(1, "p", (*examples.policy().limits, absent))
     case = examples.judged(record, policy)
@@ -251,7 +256,7 @@ def test_a_figure_is_drawn_the_same_each_time_and_a_record_without_one_has_none(
     assert drawn.startswith("<svg")
     assert 'id="figure1-' in drawn
     assert drawn == figures.lines("figure1", [line_panel()], None)
-    result = dataclasses.replace(examples.reconstruction(0.6), categories=("url",), histograms=(), curves=())
+    result = dataclasses.replace(examples.reconstruction(0.6), histograms=(), curves=())
     assert "Figure 1." not in Seen(html(*examples.judged(examples.record(result)))).text
 
 

@@ -14,7 +14,7 @@ from audit.attacks import TEXTS
 from audit.cards import AuditSheet
 from audit.measurements import Coverage, Unresolved
 from audit.policy import Limit
-from audit.record import Completed, LeftOut, Skipped
+from audit.record import Reason, Result
 from audit.report.coverage import CoverageRow, LegalView, coverage, legal_view, ratio, release
 from audit.report.html import html
 from audit.report.jinja import environment
@@ -61,7 +61,16 @@ def test_a_class_that_was_not_examined_says_why(make: object, state: str, note: 
 
 def test_an_attack_that_nobody_asked_for_or_that_an_older_version_lacks_is_no_gap_in_silence() -> None:
     record = dataclasses.replace(examples.record(examples.reconstruction(0)), battery=("reconstruction", "canaries"))
-    left = dataclasses.replace(record, left_out=(LeftOut("canaries", (), lacks="the data set holds no canaries"),))
+    left = dataclasses.replace(
+        record,
+        left_out=(
+            Result(
+                "canaries",
+                status="left out",
+                reason=Reason("data", "the data set holds no canaries", "scan without --only"),
+            ),
+        ),
+    )
     (asked,) = row(examples.judged(record), "(iv) Model inversion").tried
     (lacking,) = row(examples.judged(left), "(iv) Model inversion").tried
     (older,) = row(examples.judged(examples.record()), "(iv) Model inversion").tried
@@ -71,8 +80,10 @@ def test_an_attack_that_nobody_asked_for_or_that_an_older_version_lacks_is_no_ga
 
 
 def test_a_class_is_examined_in_part_where_an_attack_of_it_was_skipped() -> None:
-    skipped = Skipped("memorisation", (), "no baseline", "docaudit train-baseline")
-    done = Completed("canaries", ("excess",), {}, (examples.mean("excess", 0.1, 0.1, 64),))
+    skipped = Result(
+        "memorisation", status="skipped", reason=Reason("missing", "no baseline", "docaudit train-baseline")
+    )
+    done = Result("canaries", measurements=(examples.mean("excess", 0.1, 0.1, 64),))
     case = examples.judged(examples.record(skipped, done, battery=BATTERY))
     assert row(case, "(iii) Regurgitation").state == "examined in part"
     assert row(case, "(iv) Model inversion").state == "examined"
@@ -86,7 +97,7 @@ def test_a_reason_is_told_once() -> None:
 def test_a_part_of_an_attack_that_could_not_be_measured_is_not_examined() -> None:
     gap = Unresolved("target_gain", "the model names no tags", 0)
     share = dataclasses.replace(examples.share("lift_share", 40, 100), name="lift_share")
-    done = Completed("redaction", ("target_gain", "lift_share"), {}, (gap, share))
+    done = Result("redaction", measurements=(gap, share))
     found = row(examples.judged(examples.record(done, battery=BATTERY)), "(i) Attribute inference")
     assert [one.state for one in found.tried] == ["not examined", "not examined"]
     assert "could not be measured" in found.tried[1].sentence
@@ -129,7 +140,7 @@ def test_the_release_is_what_the_owner_states() -> None:
 
 def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEXTS, "loss_gap", TEXT)
-    done = Completed("loss_gap", TEXT.names, {}, (examples.mean("gap", 0.2, 0.1, 40),))
+    done = Result("loss_gap", measurements=(examples.mean("gap", 0.2, 0.1, 40),))
     case = examples.judged(examples.record(examples.reconstruction(0), done, battery=(*BATTERY, "loss_gap")))
     page = html(*case)
     assert "Not mapped to any clause: loss_gap." in page
@@ -138,7 +149,7 @@ def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.M
 
 def test_the_chapter_is_escaped_and_holds_every_clause() -> None:
     record, *_ = examples.skipped()
-    hostile = dataclasses.replace(record.attacks[0], reason="<script>alert(1)</script>")
+    hostile = dataclasses.replace(record.attacks[0], reason=Reason("missing", "<script>alert(1)</script>"))
     case = examples.judged(dataclasses.replace(record, attacks=(hostile,)))
     page = html(*case)
     assert 'id="legal"' in page
@@ -187,9 +198,7 @@ def test_the_brief_residual_risk_names_one_limit_of_each_attack() -> None:
 
 
 def test_what_the_text_gives_away_is_not_told_of_the_model() -> None:
-    done = Completed(
-        "redaction", ("lift_share",), {}, (examples.share("lift_share", 90, 100),), about_text=("lift_share",)
-    )
+    done = Result("redaction", measurements=(examples.share("lift_share", 90, 100),), about_text=("lift_share",))
     limits = (Limit("redaction", "lift_share", "made up", max=0.2),)
     policy = dataclasses.replace(examples.policy(), limits=limits)
     found = residual_risk(*examples.judged(examples.record(done, battery=BATTERY), policy))

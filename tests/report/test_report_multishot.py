@@ -11,7 +11,7 @@ from report_cells import cells
 from test_report_html import Seen
 
 from audit.measurements import Curve, CurvePoint, Measurement, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.report import figures
 from audit.report.html import html
 
@@ -19,10 +19,10 @@ TITLE = "Several attempts at every value (multi-shot)"
 MARK = '<span class="mark">equals one-shot</span>'
 
 
-def page_of(result: Completed, drawn: bool = False) -> str:
+def page_of(result: Result, drawn: bool = False) -> str:
     """The report of a result, without its figures where a test does not need them: drawing takes longest."""
     if not drawn:
-        result = dataclasses.replace(result, categories=(), histograms=(), curves=())
+        result = dataclasses.replace(result, histograms=(), curves=())
     return html(*examples.judged(examples.record(result)))
 
 
@@ -36,7 +36,7 @@ def tables(page: str) -> list[list[list[str]]]:
     ]
 
 
-def without(result: Completed, *names: str, put: tuple[Measurement, ...] = ()) -> Completed:
+def without(result: Result, *names: str, put: tuple[Measurement, ...] = ()) -> Result:
     kept = tuple(item for item in result.measurements if item.name not in names)
     return dataclasses.replace(result, measurements=(*kept, *put))
 
@@ -71,7 +71,7 @@ def test_a_number_that_could_not_be_resolved_leaves_its_reason_and_one_that_is_m
 def test_the_mark_stands_at_title_figure_and_tables_exactly_when_attempts_do_not_differ(
     distinct: float, marked: bool
 ) -> None:
-    result = dataclasses.replace(examples.reconstruction(0.6, distinct=distinct), categories=(), histograms=())
+    result = dataclasses.replace(examples.reconstruction(0.6, distinct=distinct), histograms=())
     page = page_of(result, drawn=True)
     # Title, sentence, figure and table.
     assert page.count(MARK) == (4 if marked else 0)
@@ -92,7 +92,7 @@ def test_a_record_of_single_attempts_has_no_part_on_several_and_the_method_says_
 
 
 def test_the_curves_are_drawn_once_in_one_look_and_the_same_each_time() -> None:
-    result = dataclasses.replace(examples.reconstruction(0.6), categories=())
+    result = dataclasses.replace(examples.reconstruction(0.6))
     page = page_of(result, drawn=True)
     assert page == page_of(result, drawn=True)
     assert "Figure 2. " in Seen(page).text
@@ -103,7 +103,7 @@ def test_the_curves_are_drawn_once_in_one_look_and_the_same_each_time() -> None:
 
 def test_a_curve_that_no_template_names_is_drawn_with_its_own_words() -> None:
     curve = Curve("c", "its axis", "its quantity", {"a": (CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4))})
-    result = Completed("side", ("gain",), {}, (examples.mean("gain", 0.3, 0.1, 80),), curves=(curve,))
+    result = Result("side", measurements=(examples.mean("gain", 0.3, 0.1, 80),), curves=(curve,))
     assert (
         "Figure 1. its quantity"
         in Seen(html(*examples.judged(examples.record(result, battery=("side", "reconstruction"))))).text

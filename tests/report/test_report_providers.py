@@ -18,7 +18,7 @@ from test_report_multishot import tables
 from audit.attacks import TEXTS
 from audit.attacks.figure_text import CurveFigure, HistogramFigure
 from audit.measurements import Count, Diagnostic, Unresolved
-from audit.record import Completed, Skipped
+from audit.record import Reason, Result
 from audit.report import trend
 from audit.report.checkpoints import Stop
 from audit.report.html import html
@@ -37,7 +37,7 @@ def pages() -> dict[str, str]:
 
 def page_of(*results: object) -> str:
     """The report of results without what takes long to draw."""
-    drawn = [dataclasses.replace(item, histograms=(), curves=()) for item in results if isinstance(item, Completed)]
+    drawn = [dataclasses.replace(item, histograms=(), curves=()) for item in results if item.status == "completed"]
     return html(*examples.held(*drawn))
 
 
@@ -177,7 +177,11 @@ def test_the_attack_is_not_tested_only_where_it_was_not() -> None:
         return Seen(page.partition('id="not-examined"')[2].partition("</section>")[0]).text
 
     assert name not in gaps(page_of(examples.providers()))
-    skipped = Skipped(ATTACK, ("balanced_accuracy",), "all documents come from one provider", "add other providers")
+    skipped = Result(
+        ATTACK,
+        status="skipped",
+        reason=Reason("missing", "all documents come from one provider", "add other providers"),
+    )
     text = gaps(html(*examples.held(skipped)))
     assert name in text
     assert "All documents come from one provider. To examine it: add other providers." in text

@@ -12,7 +12,7 @@ import pytest
 
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
-from audit.record import Inapplicable, Skipped
+from audit.record import Reason, Result
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.recommend import DEFEND, Recommendation, findings, recommend
 from audit.report.remedies import Evidence, FindingState, Remedy, remedies
@@ -189,7 +189,9 @@ def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> 
 
 def test_what_a_policy_does_without_calls_for_nothing() -> None:
     absent = Limit("canaries", "excess", "r", max=0.2, required=False)
-    skipped = Skipped("canaries", ("excess",), "the data set holds no canaries", "put some in", by_data=True)
+    skipped = Result(
+        "canaries", status="skipped", reason=Reason("data", "the data set holds no canaries", "put some in")
+    )
     policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, absent))
     kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
     record, verdict, _ = examples.judged(kept, policy)
@@ -218,7 +220,7 @@ def test_the_shipped_countermeasures_are_complete_and_every_state_has_an_answer(
 
 
 def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
-    result = Inapplicable("reconstruction", examples.METRICS, "no loss")
+    result = Result("reconstruction", status="inapplicable", reason=Reason("model", "no loss"))
     limits = (*examples.policy().limits, Limit("canaries", "epsilon", "r", max=1.0))
     gaps = (Gap("reconstruction", ("mlm",), "memorisation asks them"),)
     for permitted, expected in ((gaps, ["provide-what-lacks"]), ((), ["provide-what-lacks", "policy-that-applies"])):

@@ -11,12 +11,11 @@ import redacted
 from PIL import Image
 from test_report_html import Seen
 
-from audit.attacks import TEXTS
 from audit.attacks.redaction import RedactionContext
 from audit.corpus.documents import Document, Entity, Word
 from audit.measurements import Count
 from audit.policy import Limit, Policy
-from audit.record import Completed
+from audit.record import Result
 from audit.report.attack_text import ResultIndex
 from audit.report.html import html
 
@@ -24,20 +23,18 @@ ATTACK = "redaction"
 LIMIT = Limit(ATTACK, "lift_share", "What a redacted copy tells.", max=0.1, required=False)
 
 
-def completed(data, target=None) -> Completed:
+def completed(data, target=None) -> Result:
     found = redacted.findings(data, target)
-    return Completed(
-        attack=ATTACK,
-        metrics=TEXTS["redaction"].names,
+    return Result(
+        ATTACK,
         parameters=dataclasses.asdict(RedactionContext()),
         measurements=found.measurements,
         counts=found.counts,
         diagnostics=found.diagnostics,
-        categories=found.categories,
     )
 
 
-def page_of(result: Completed) -> str:
+def page_of(result: Result) -> str:
     record = answers.answering(result)
     held = dataclasses.replace(record, battery=(*record.battery, ATTACK))
     return html(*answers.judged(held, Policy(1, "redacted", (LIMIT,), description="A limit.")))
@@ -52,12 +49,12 @@ def section(page: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def telling() -> Completed:
+def telling() -> Result:
     data = redacted.texts(12, told=True)
     return completed(data, redacted.Tagging(known=data.of("member")))
 
 
-def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) -> None:
+def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Result) -> None:
     text = first_page(page_of(telling))
     told = ResultIndex(telling).get("accuracy")
     assert told is not None
@@ -68,7 +65,7 @@ def test_page_one_says_what_is_told_and_what_guessing_tells(telling: Completed) 
     assert "was not found" not in text
 
 
-def test_the_section_compares_text_length_and_the_model(telling: Completed) -> None:
+def test_the_section_compares_text_length_and_the_model(telling: Result) -> None:
     text = section(page_of(telling))
     for said in (
         "Nothing but the length of the values",
@@ -89,7 +86,7 @@ def test_what_the_model_adds_to_members_is_said_on_page_one() -> None:
     assert "than on documents declared as never seen" in text.partition("asking it tells")[2]
 
 
-def test_what_the_text_tells_is_said_of_the_text_and_not_of_the_model(telling: Completed) -> None:
+def test_what_the_text_tells_is_said_of_the_text_and_not_of_the_model(telling: Result) -> None:
     silent = completed(redacted.texts(40, told=True), redacted.Tagging())
     text = first_page(page_of(silent))
     assert "The text gives it away, without any model: from what stays readable" in text
@@ -124,6 +121,6 @@ def test_text_under_the_box_is_reported(tmp_path: Path) -> None:
     assert "Zylkander" not in page
 
 
-def test_a_record_without_numbers_is_rendered_all_the_same(telling: Completed) -> None:
+def test_a_record_without_numbers_is_rendered_all_the_same(telling: Result) -> None:
     bare = dataclasses.replace(telling, measurements=(), counts=(Count("values", 3, "values"),), diagnostics=())
     assert "What the text around redacted values gives away was not measured." in first_page(page_of(bare))

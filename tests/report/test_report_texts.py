@@ -22,7 +22,7 @@ from test_report_html import Seen
 
 from audit.cards import PrivacyCard
 from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, Unresolved
-from audit.record import Completed
+from audit.record import Result
 from audit.report.html import html
 
 pytestmark = pytest.mark.slow
@@ -36,12 +36,12 @@ PARTS = (
 """What page one says of the findings, their chapter, and the guarantee of a private training."""
 
 
-def undrawn(result: Completed) -> Completed:
+def undrawn(result: Result) -> Result:
     """A result without what takes long to draw."""
     return dataclasses.replace(result, histograms=(), curves=())
 
 
-def changed(result: Completed, name: str, **fields: object) -> Completed:
+def changed(result: Result, name: str, **fields: object) -> Result:
     """A result with another estimate of this name."""
     items = (
         dataclasses.replace(item, **fields) if isinstance(item, Estimate) and item.name == name else item  # type: ignore[arg-type]
@@ -50,37 +50,37 @@ def changed(result: Completed, name: str, **fields: object) -> Completed:
     return dataclasses.replace(result, measurements=tuple(items))
 
 
-def without(result: Completed, name: str, *instead: Measurement) -> Completed:
+def without(result: Result, name: str, *instead: Measurement) -> Result:
     """A result that has no estimate of this name."""
     return dataclasses.replace(
         result, measurements=(*instead, *(item for item in result.measurements if item.name != name))
     )
 
 
-def shared(name: str, hits: int) -> Completed:
+def shared(name: str, hits: int) -> Result:
     """Reconstruction that leaks, with so many of 8 hits of this name."""
     return without(records.reconstruction(0.6), name, records.share(name, hits, 8))
 
 
-def told(result: Completed, **values: float) -> Completed:
+def told(result: Result, **values: float) -> Result:
     """A result with other diagnostics."""
     items = [dataclasses.replace(item, value=values.get(item.name, item.value)) for item in result.diagnostics]
     return dataclasses.replace(result, diagnostics=tuple(items))
 
 
-def upside_down(result: Completed) -> Completed:
+def upside_down(result: Result) -> Result:
     bounds = tuple(Bound(alpha, 0.15, 0.25) for alpha in ALPHAS)
     return changed(result, "auc", value=0.2, low=0.15, high=0.25, bounds=bounds)
 
 
-def no_better_than_guessing() -> Completed:
+def no_better_than_guessing() -> Result:
     """Providers are told apart, and not by calling each used or not."""
     (nothing,) = (item for item in providers.providers(0.0).measurements if item.name == "balanced_accuracy")
     items = (nothing if item.name == nothing.name else item for item in providers.providers().measurements)
     return dataclasses.replace(providers.providers(), measurements=tuple(items))
 
 
-def blind_beside() -> Completed:
+def blind_beside() -> Result:
     """Document membership beside a blind check that finds nothing."""
     blind = dataclasses.replace(providers.area("blind_auc", 0.02, 300), unit="documents", null=0.53)
     known = [
@@ -94,14 +94,14 @@ def blind_beside() -> Completed:
     )
 
 
-def alike() -> Completed:
+def alike() -> Result:
     """Providers whose documents nothing tells apart without the model."""
     gap = Unresolved("blind_auc", "documents are alike in everything that is described", 72)
     weak = without(providers.providers(n=72, power=0.46), "blind_auc", gap)
     return dataclasses.replace(weak, diagnostics=(Diagnostic("blind_power", 0.0, ""),))
 
 
-PROVIDERS: dict[str, Callable[[], Completed]] = {
+PROVIDERS: dict[str, Callable[[], Result]] = {
     "no-better-than-guessing": no_better_than_guessing,
     "upside-down": lambda: upside_down(providers.providers(0.0)),
     "check-undecided": lambda: providers.providers(
@@ -110,7 +110,7 @@ PROVIDERS: dict[str, Callable[[], Completed]] = {
     "check-weak": lambda: providers.providers(n=72, power=0.46, confounded="not ruled out"),
     "alike": alike,
 }
-ANSWERS: dict[str, Callable[[], Completed]] = {
+ANSWERS: dict[str, Callable[[], Result]] = {
     "unresolved-net": lambda: without(
         answers.memorisation(), "net", Unresolved("net", "fewer than two documents with such questions", 1, 72)
     ),
@@ -120,13 +120,13 @@ ANSWERS: dict[str, Callable[[], Completed]] = {
     "membership-confounded": lambda: dataclasses.replace(answers.membership(), confounded="they differ"),
     "membership-blind": blind_beside,
 }
-CANARIES: dict[str, Callable[[], Completed]] = {
+CANARIES: dict[str, Callable[[], Result]] = {
     "leaky": canaries.canaries,
     "clean": lambda: canaries.canaries(0.0),
     "unasked": lambda: canaries.canaries(unasked=64),
     "single": lambda: canaries.canaries(repeat=1),
 }
-RECONSTRUCTION: dict[str, Callable[[], Completed]] = {
+RECONSTRUCTION: dict[str, Callable[[], Result]] = {
     "leaky": lambda: records.reconstruction(0.6),
     "clean": lambda: records.reconstruction(0.0),
     "surest-without": lambda: shared("acc_at_5.member.baseline", 8),
@@ -148,7 +148,7 @@ PRIVATE: dict[str, Callable[[], records.Case]] = {
 
 def plain(case: records.Case) -> records.Case:
     """A case without what takes long to draw."""
-    results = (undrawn(one) if isinstance(one, Completed) else one for one in case[0].attacks)
+    results = (undrawn(one) if one.status == "completed" else one for one in case[0].attacks)
     return dataclasses.replace(case[0], attacks=tuple(results)), *case[1:]
 
 

@@ -18,7 +18,7 @@ from lxml import etree
 import audit
 from audit.errors import RenderError
 from audit.policy import Limit, Waiver, evaluate
-from audit.record import Failed, Skipped
+from audit.record import Reason, Result
 from audit.report.verdicts import FORMATS, Judged, document, find_place, render
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +154,9 @@ def test_a_verdict_that_no_limit_explains_is_a_finding_of_its_own():
 
 def test_a_broken_attack_that_no_limit_is_about_is_named_and_fails_nothing():
     record, verdict, _ = examples.passed()
-    broken = Failed("membership", ("auc",), "ValueError", "attacks/membership/scores.py:1")
+    broken = Result(
+        "membership", status="failed", reason=Reason("error", "ValueError at attacks/membership/scores.py:1")
+    )
     case = Judged(dataclasses.replace(record, attacks=(*record.attacks, broken)), verdict)
     assert outcomes(render("junit", case))["attack"] == ("skipped", "ValueError")
 
@@ -229,8 +231,10 @@ def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_
 
 def test_json_says_what_an_attack_that_was_skipped_needs():
     record, verdict, _ = CASES["skipped"]()
-    skipped = Skipped(
-        "reconstruction", ("excess_pr.unique",), "it needs a reference (auxiliary)", "give the public model"
+    skipped = Result(
+        "reconstruction",
+        status="skipped",
+        reason=Reason("missing", "it needs a reference (auxiliary)", "give the public model"),
     )
     record = dataclasses.replace(record, attacks=(skipped,))
     (state,) = json.loads(render("json", Judged(record, verdict)))["attacks"]

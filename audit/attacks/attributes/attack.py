@@ -30,12 +30,13 @@ from audit.attacks.attributes.questions import Questions, holding, lacking, most
 from audit.attacks.attributes.table import EXCESS, METHODS, AttributeTable, build_table, named
 from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.fields import withheld
-from audit.attacks.interface import Attack, Findings, Sides, Units, weaker
+from audit.attacks.interface import Attack, Sides, Units, weaker
 from audit.attacks.measuring import Streams, run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Result
 from audit.stats.paired import UnitScores
 from audit.targets.interface import AnswerLoss, Target
 
@@ -181,7 +182,7 @@ class AttributeInference(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
@@ -191,17 +192,18 @@ class AttributeInference(Attack):
         everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
-        return Findings(
-            (*measured, blind.estimate),
-            tuple(counts(everything, lost, values.reasons, table)),
-            blind.diagnostics,
+        return Result(
+            self.name,
+            measurements=(*measured, blind.estimate),
+            counts=tuple(counts(everything, lost, values.reasons, table)),
+            diagnostics=blind.diagnostics,
             confounded=blind.confounded,
             checks=(*blind.checks, *check_kinds(table, streams)),
             controls=reference_controls(table, methods, blind, streams)
             + blind_controls(blind, (), chain(*methods.values())),
             methods=methods | counted_methods(table),
             coverage=coverage(everything, asked, kept_out),
-            weaknesses=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
+            ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

@@ -62,7 +62,7 @@ def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
 
 
 def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
-    """See `Findings.methods`: without a public model there is no calibrated loss."""
+    """See `Result.methods`: without a public model there is no calibrated loss."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
     return {f"{EXCESS}.{group}": tuple(named(f"{EXCESS}.{group}", one) for one in methods) for group in GROUPS}
 

@@ -16,13 +16,14 @@ from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.search import Effort, ask_question, query_style, sample_answers
 from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
-from audit.attacks.interface import Attack, Findings, Sides, Units, weaker
+from audit.attacks.interface import Attack, Sides, Units, weaker
 from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTING, POINTS, points
 from audit.case import Case
 from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Result
 from audit.stats.paired import UnitScores
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
@@ -172,7 +173,7 @@ class Canaries(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures`; epsilon in `summary`."""
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
@@ -186,13 +187,14 @@ class Canaries(Attack):
         privacy = measure_privacy(drawn, tried, found, streams["epsilon"], self.delta)
         progress.advance()
         everything = (*measured, privacy.epsilon)
-        return Findings(
-            everything,
-            (*counts_of(drawn, tried, found, trained), *privacy.counts),
-            (*missed_of(found), *privacy.diagnostics),
-            histograms(table),
-            weaknesses=tuple(weaknesses_of(case, tried, found, table)),
+        return Result(
+            self.name,
+            measurements=everything,
+            counts=(*counts_of(drawn, tried, found, trained), *privacy.counts),
+            diagnostics=(*missed_of(found), *privacy.diagnostics),
+            histograms=histograms(table),
             checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
+            ablations=tuple(weaknesses_of(case, tried, found, table)),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

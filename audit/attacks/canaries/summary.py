@@ -108,7 +108,7 @@ def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome],
 
 @dataclass(frozen=True)
 class Privacy:
-    """The bound on epsilon from one run, for `Findings`.
+    """The bound on epsilon from one run, for a `Result`.
 
     Attributes:
         p_value: one-sided, against epsilon 0; None without a bound.

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import blind_controls
-from audit.attacks.interface import Attack, Findings, Units, weaker
+from audit.attacks.interface import Attack, Units, weaker
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS, compare_losses
 from audit.attacks.membership.documents import (
@@ -53,6 +53,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage
+from audit.record import Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import AdaptationRule, Target
@@ -235,7 +236,7 @@ class MembershipInference(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures` and `blindness`."""
         scored = score_documents(case, trials, outcomes)
         documents = [case.corpus.document(name) for name in scored.ids]
@@ -253,12 +254,13 @@ class MembershipInference(Attack):
             Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
             Count("split models", len(case.references.splits), "models trained on half of the documents"),
         ]
-        return Findings(
-            (*measured.measurements, blind.estimate),
-            tuple(counts),
-            (*measured.diagnostics, *blind.diagnostics),
-            measured.histograms,
-            measured.curves,
+        return Result(
+            self.name,
+            measurements=(*measured.measurements, blind.estimate),
+            counts=tuple(counts),
+            diagnostics=(*measured.diagnostics, *blind.diagnostics),
+            histograms=measured.histograms,
+            curves=measured.curves,
             confounded=blind.confounded,
             checks=(
                 *blind.checks,
@@ -269,7 +271,7 @@ class MembershipInference(Attack):
             controls=reference_controls(scored, methods, blind) + blind_controls(blind, methods["auc"], methods[LOW]),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
-            weaknesses=() if scored.primary == "calibrated" else (name_uncounted(case, NO_REFERENCE),),
+            ablations=() if scored.primary == "calibrated" else (name_uncounted(case, NO_REFERENCE),),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

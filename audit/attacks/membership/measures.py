@@ -13,7 +13,6 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.interface import Findings
 from audit.attacks.measuring import DOCUMENTS, Streams
 from audit.attacks.membership.documents import first_by_name, reference_of
 from audit.attacks.membership.scores import LIMITED, POWER, RATIO, SCORES, ScoredDocuments
@@ -21,6 +20,7 @@ from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.engine.interface import Progress
 from audit.measurements import ALPHAS, Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.record import Result
 from audit.stats.blind import MIN_UNITS
 from audit.stats.paired import Ratios, ratio_difference
 from audit.stats.rank_correlation import FEWEST, rank_correlation
@@ -106,7 +106,7 @@ QUANTITIES = {
 """The primary score in words, as an axis has it."""
 
 
-def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Findings:
+def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Result:
     """Measure every score; draw the histogram and the ROC curve of the primary one."""
     progress.stage("membership: intervals", len(SCORES))
     streams = Streams(rng)
@@ -124,8 +124,9 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
     tpr = gap or _DOCUMENTS.measure_tpr(scored.split(scored.primary), streams[f"{TPR}.{scored.primary}"])
     rate = rates[scored.primary]
     meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
-    return Findings(
-        (*primary, tpr, reference_power(scored), *found.values()),
+    return Result(
+        "membership",
+        measurements=(*primary, tpr, reference_power(scored), *found.values()),
         diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
         histograms=_histogram(scored),
         curves=_curves(scored),

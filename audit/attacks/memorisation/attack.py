@@ -13,7 +13,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import TEXTS, blind_baseline
-from audit.attacks.interface import Attack, Findings, Sides, Units, ask_all
+from audit.attacks.interface import Attack, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
     DISCOVERABLE,
@@ -45,6 +45,7 @@ from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Diagnostic
+from audit.record import Result
 from audit.stats.distances import anls
 from audit.stats.paired import UnitScores
 from audit.targets.interface import Answer, AnswerLoss, Target
@@ -199,7 +200,7 @@ class Memorisation(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores`, what binds them in `fairness`."""
         table = self._table(case, trials, outcomes)
         measured = measure_questions(table, commonest_anls(table, case.corpus), rng, progress)
@@ -207,16 +208,16 @@ class Memorisation(Attack):
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
         blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
         averaged = Diagnostic("baselines", given, "models that never saw the audited pages, which G is averaged over")
-        return Findings(
-            (*measured, blind.estimate),
-            counts(trials, outcomes),
-            (averaged, *blind.diagnostics),
-            categories=tuple(sorted({asked.category for asked in table.asked if asked.category is not None})),
+        return Result(
+            self.name,
+            measurements=(*measured, blind.estimate),
+            counts=counts(trials, outcomes),
+            diagnostics=(averaged, *blind.diagnostics),
             confounded=confounded(measured),
             checks=checks(measured, blind),
-            weaknesses=(*few, *weaknesses(measured, blind)),
             methods={"net": tuple(_net_of(name) for name in METHODS if name in (*self.contexts, DISCOVERABLE))},
             coverage=coverage(table, case.corpus),
+            ablations=(*few, *weaknesses(measured, blind)),
         )
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:

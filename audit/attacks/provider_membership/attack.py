@@ -12,7 +12,7 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, Findings, Units, weaker
+from audit.attacks.interface import Attack, Units, weaker
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
@@ -46,6 +46,7 @@ from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Result
 from audit.stats.power import MetricKind
 from audit.targets.interface import Target
 
@@ -157,7 +158,7 @@ class ProviderMembership(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
         providers = providers_of(case.corpus, askable(case))
         compared = match_sides(trials, outcomes)
@@ -185,7 +186,7 @@ class ProviderMembership(Attack):
             confounded=blind.confounded,
             controls=blind_controls(blind, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW]),
             checks=(*blind.checks, *findings.checks),
-            weaknesses=tuple(words for words in weaknesses if words is not None),
+            ablations=tuple(words for words in weaknesses if words is not None),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.interface import Findings
 from audit.attacks.measuring import Streams, estimate_without_null
 from audit.attacks.provider_membership.methods import (
     METHODS,
@@ -33,6 +32,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.providers import unnamed_members
 from audit.engine.interface import SILENT, Progress
 from audit.measurements import ALPHAS, Count, Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.record import Result
 from audit.stats.advantage import lowest_resolved
 from audit.stats.intervals import median_interval
 from audit.targets.utility import estimate
@@ -78,7 +78,7 @@ def measure_table(
     n_seeds: int,
     share: float,
     missing_reference: str | None = None,
-) -> Findings:
+) -> Result:
     """Measure everything that a table of providers gives.
 
     Args:
@@ -108,8 +108,9 @@ def measure_table(
     ranked = [_sides(table, column) for column in columns if _unscored(LOW, table, column) is None]
     scores = collect_scores(table, inference)
     shown = next(iter(scores), None)
-    return Findings(
-        (*found.values(), *certain, _power(table)),
+    return Result(
+        "provider_membership",
+        measurements=(*found.values(), *certain, _power(table)),
         diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
         histograms=() if shown is None else _histogram(table, scores[shown], QUANTITIES[shown]),
         curves=_curves(table, scores),

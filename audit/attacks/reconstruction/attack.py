@@ -13,7 +13,7 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.fields import LENGTHS, all_fields, field_of
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import Attack, Findings, Sides, Units
+from audit.attacks.interface import Attack, Sides, Units
 from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction.cdmi import (
     Alone,
@@ -55,6 +55,7 @@ from audit.attacks.usable import POINTING, points
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Result
 from audit.stats.paired import UnitScores
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
@@ -266,7 +267,7 @@ class Reconstruction(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures`."""
         fields = self._tried(case, trials)
         return measure_fields(case, self._fields(case), fields, outcomes, [*self.rules], rng, progress)

@@ -17,7 +17,6 @@ from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
-from audit.attacks.interface import Findings
 from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, run_jobs
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.names import (
@@ -50,6 +49,7 @@ from audit.measurements import (
     Measurement,
     Unresolved,
 )
+from audit.record import Result
 from audit.stats.distances import Distances, improvement_factor
 from audit.stats.intervals import Interval, cluster_sums, proportion
 from audit.stats.ranking import area, area_interval, at, at_interval, curve_points
@@ -83,7 +83,7 @@ def measure_fields(
     methods: Sequence[str],
     rng: Generator,
     progress: Progress,
-) -> Findings:
+) -> Result:
     """Measure everything of the attack.
 
     Args:
@@ -109,13 +109,13 @@ def measure_fields(
     measurements = run_jobs("reconstruction: intervals", jobs(table, methods, streams, kinds), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, methods, streams, kinds)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
-    return Findings(
-        (*measurements, blind.estimate),
-        (*_attacked(offered, fields), *_counts(table)),
-        (*_diagnostics(usual), *blind.diagnostics),
-        (_hamming_histogram(table),),
-        _curves(table, streams),
-        tuple(sorted(set(table.category.tolist()))),
+    return Result(
+        "reconstruction",
+        measurements=(*measurements, blind.estimate),
+        counts=(*_attacked(offered, fields), *_counts(table)),
+        diagnostics=(*_diagnostics(usual), *blind.diagnostics),
+        histograms=(_hamming_histogram(table),),
+        curves=_curves(table, streams),
         confounded=blind.confounded,
         methods=methods_of((*LIMITED, VALUES, DOCUMENTS), methods),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
@@ -126,7 +126,7 @@ def measure_fields(
 
 
 def methods_of(metrics: Iterable[str], methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """See `Findings.methods`."""
+    """See `Result.methods`."""
     return {name: tuple(named(name, method) for method in methods) for name in metrics}
 
 

@@ -11,7 +11,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Attack, Findings, Units
+from audit.attacks.interface import Attack, Units
 from audit.attacks.redaction.contexts import features_of, fit, predict_blindly
 from audit.attacks.redaction.samples import Samples, documents_of, samples_of
 from audit.attacks.redaction.target_gain import Guess, alike, can_guess, guess_value
@@ -21,6 +21,7 @@ from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.redaction import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.record import Result
 from audit.targets.interface import Target
 
 NOT_REDACTED = "the data set does not say that values are redacted"
@@ -126,7 +127,7 @@ class RedactionContext(Attack):
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Findings:
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `text_leak` and `target_gain`."""
         tried = list(zip(trials, outcomes, strict=True))
         samples, declared = self._samples(case.corpus), _declared(case.corpus)

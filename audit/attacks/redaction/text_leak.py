@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Findings, Units
+from audit.attacks.interface import Units
 from audit.attacks.measuring import Job, Streams, run_jobs
 from audit.attacks.redaction.samples import EXCESS, NEEDED, Samples, documents_of
 from audit.attacks.redaction.target_gain import measure_gain
@@ -25,6 +25,7 @@ from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction import RedactedSpan, redacted_spans
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
+from audit.record import Result
 from audit.stats.intervals import proportion
 from audit.stats.lift import WorstClass, lift_share, worst_class
 from audit.stats.rates import net
@@ -85,7 +86,7 @@ def measure_redaction(
     tried: Sequence[tuple[Trial, Json]],
     rng: Generator,
     progress: Progress,
-) -> Findings:
+) -> Result:
     """All measurements of the attack.
 
     Args:
@@ -112,8 +113,9 @@ def measure_redaction(
     progress.stage("redaction: page images", len(case.corpus.documents))
     covered = count_covered(case.corpus, progress.advance)
     leaking = float(predictions.hits(predictions.told).mean()) > LEAK
-    return Findings(
-        (*found, *gain.measurements),
+    return Result(
+        "redaction",
+        measurements=(*found, *gain.measurements),
         counts=(
             Count("values", len(samples), "redacted values whose category was told"),
             Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
@@ -136,7 +138,6 @@ def measure_redaction(
                 f"1: an accuracy over {LEAK} by document; what stands on both sides of a fold must be ruled out first",
             ),
         ),
-        categories=tuple(CATEGORIES[index] for index in np.unique(samples.classes)),
         methods={EXCESS[0]: EXCESS},
         about_text=tuple(item.name for item in found),
     )

@@ -226,12 +226,10 @@ def show_sweep(
 def _estimates(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
     """Collect all estimates of a record, by attack and name."""
     from audit.measurements import Estimate
-    from audit.record import Completed
 
     return {
         (result.attack, item.name): item
         for result in (record.attacks if record is not None else ())
-        if isinstance(result, Completed)
         for item in result.measurements
         if isinstance(item, Estimate)
     }

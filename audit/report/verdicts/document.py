@@ -17,7 +17,7 @@ from audit import __version__
 from audit.measurements import STRICT
 from audit.policy import Cause, Outcome, Overall, PolicyIdentity
 from audit.policy.decision import Baseline, WaiverState
-from audit.record import Completed, Failed, Inapplicable
+from audit.record import Result, Status
 from audit.report.leaks import unlimited
 from audit.report.verdicts import Check, Judged
 
@@ -89,7 +89,7 @@ class AttackState:
     """What became of an attack that was asked for; `reason` where it did not run to its end."""
 
     attack: str
-    status: Literal["completed", "inapplicable", "skipped", "failed"]
+    status: Status
     reason: str
 
 
@@ -219,14 +219,9 @@ def _limit(check: Check) -> LimitOutcome:
     )
 
 
-def _reason(result: Any) -> str:
+def _reason(result: Result) -> str:
     """Why an attack did not run to its end; empty where it did."""
-    match result:
-        case Completed():
-            return ""
-        case Failed():
-            return f"{result.type} at {result.place}"
-        case Inapplicable():
-            return result.reason
-        case _:
-            return f"{result.reason}; to run it: {result.provide}"
+    if result.reason is None:
+        return ""
+    why, fix = result.reason.why, result.reason.fix
+    return f"{why}; to run it: {fix}" if result.status == "skipped" else why

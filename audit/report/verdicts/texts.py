@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from audit.corpus.paths import printable
 from audit.policy import Outcome
-from audit.record import Failed
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import Check, Judged, bound, compared
 
@@ -25,7 +24,7 @@ def as_junit(judged: Judged) -> str:
     Open limits without a part in the exit code are skipped, as are waived ones and those that do not apply.
     """
     record, checks = judged.record, judged.checks
-    broken = {one.attack: one for one in record.attacks if isinstance(one, Failed)}
+    broken = {one.attack: one.reason.why for one in record.attacks if one.status == "failed" and one.reason}
     root = ET.Element("testsuites", name="docaudit", time=f"{record.timing.seconds:.3f}")
     for name in dict.fromkeys([*(check.attack for check in checks), *broken]):
         suite = ET.SubElement(root, "testsuite", name=_legal(name), timestamp=record.timing.started[:19])
@@ -36,9 +35,8 @@ def as_junit(judged: Judged) -> str:
             number = "" if check.decision is None else f"\n{compared(check.decision)}"
             _add_case(suite, check.metric, _became(check, broken), f"{check.outcome}: {check.sentence}{number}")
         if not own:
-            one = broken[name]
-            said = f"the attack broke down ({one.type} at {one.place}); no limit of the policy is about it"
-            _add_case(suite, "attack", ("skipped", one.type, said), said)
+            said = f"the attack broke down ({broken[name]}); no limit of the policy is about it"
+            _add_case(suite, "attack", ("skipped", _type(broken[name]), said), said)
         suite.set("tests", str(len(suite)))
         for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(kind, str(len(suite.findall(f"testcase/{tag}"))))
@@ -48,14 +46,19 @@ def as_junit(judged: Judged) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _became(check: Check, broken: dict[str, Failed]) -> tuple[str, str, str] | None:
+def _became(check: Check, broken: dict[str, str]) -> tuple[str, str, str] | None:
     """Tag, type and message of a test case that did not pass."""
     if check.outcome == "passed":
         return None
     if check.outcome == "undecided" and check.attack in broken:
-        return "error", broken[check.attack].type, check.sentence
+        return "error", _type(broken[check.attack]), check.sentence
     tag, lead = ("failure", "") if check.counts else ("skipped", f"{check.outcome}: ")
     return tag, check.outcome, f"{lead}{check.sentence}"
+
+
+def _type(broken: str) -> str:
+    """Return the type of an error that is written as "type at place"."""
+    return broken.partition(" at ")[0]
 
 
 def _add_case(suite: ET.Element, title: str, became: tuple[str, str, str] | None, said: str) -> None:
