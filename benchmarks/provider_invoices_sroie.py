@@ -20,7 +20,6 @@ from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.documents import Split
 from audit.extensions.papers.importers.sroie import PHRASINGS
-from audit.importers.divide import ByProvider
 from audit.importers.registry import FORMATS
 from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
@@ -55,7 +54,7 @@ def run_sroie(source: Path, backbone: Path, work: Path, out: Path, audit: Audit,
     source = _first_receipts(source, work / "source") if smoke else source
     data, start, model = work / "data", work / "data" / "references" / "pretrained", work / "model"
     if not data.exists():
-        FORMATS["sroie"].convert(source, data, SHARES, SEED, task="question-answering", division=ByProvider())
+        FORMATS["sroie"].convert(source, data, SHARES, SEED, task="question-answering", division="by-provider")
     if not start.exists():
         _write_start(source, data, backbone, start)
     if not model.exists():

@@ -209,8 +209,8 @@ def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
 
 
 def test_formats_are_guessed_from_names_and_keys(tmp_path: Path) -> None:
-    for folder in ("img", "box", "key"):
-        (tmp_path / "sroie" / folder).mkdir(parents=True)
+    (tmp_path / "sroie" / "key").mkdir(parents=True)
+    (tmp_path / "sroie" / "key" / "1.json").write_text("{}")
     assert guess_format(tmp_path / "sroie") == "sroie"
     (tmp_path / "tab").mkdir()
     for name in ("texts.json", "mentions.json"):

@@ -17,7 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("start:demo", _START),
     "doctor": ("start:doctor", _START),
     "init": ("init:init", _DATA),
-    "import": ("import_data:import_data", _DATA),
+    "import": ("import_data:app", _DATA),
     "ocr": ("ocr:ocr", _DATA),
     "inspect": ("inspect:inspect", _DATA),
     "plan": ("plan:plan", _AUDIT),

@@ -1,47 +1,39 @@
-"""`docaudit import`: the formats, and the options that each takes, are read from their registry."""
+"""`docaudit import`: a command for each format of the registry, with the options that this format takes."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from audit.cli import console
-from audit.cli.options import Assigned, Seed, say_unstated
+from audit.cli.options import Assigned, Seed, say_unstated, show_errors
+from audit.corpus.documents import Split, TaskKind
 from audit.errors import UsageError, listed
-from audit.importers.divide import ByProvider, Rule
+from audit.importers.divide import Rule
+from audit.importers.interface import REPORT_NAME, Importer
+from audit.importers.locate import QUALITIES
 from audit.importers.named import NamedMembers, read_labels
 from audit.importers.registry import FORMATS
+from audit.importers.report import ImportReport
 from audit.importers.source import Options
-
-if TYPE_CHECKING:
-    from audit.corpus.documents import Split
-    from audit.importers.interface import Importer
-    from audit.importers.report import ImportReport
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
+app = typer.Typer(no_args_is_help=True)
 
 
-def _complete_format(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
-
-
-_DESCRIBED = "; ".join(f"{name} ({importer.description})" for name, importer in FORMATS.items())
-TASKS = [*dict.fromkeys(task for importer in FORMATS.values() for task in importer.tasks)]
+@app.callback()
+def _import() -> None:
+    """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
 
 
 def import_data(
-    source_format: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMAT",
-            help=f"The format that you have: {_DESCRIBED}.",
-            autocompletion=_complete_format,
-            show_default=False,
-        ),
-    ],
+    importer: Importer,
     src: Annotated[
         Path, typer.Argument(metavar="SRC", help="The folder you have, or its one file.", show_default=False)
     ],
@@ -89,10 +81,10 @@ def import_data(
     assigned: Assigned = None,
     seed: Seed = 0,
     task: Annotated[
-        str | None,
+        TaskKind | None,
         typer.Option(
             metavar="KIND",
-            help=f"The task that your model was trained for: {listed(TASKS, 'or')}.",
+            help="The task that your model was trained for.",
             show_default="as found; token-classification of data sets of papers that have it",
         ),
     ] = None,
@@ -141,91 +133,77 @@ def import_data(
             "to --heldout.",
         ),
     ] = False,
-    kept_aside: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="With --by-provider: keep at most so many documents of a provider aside; copies of a page are one.",
-            show_default="half of them",
-        ),
-    ] = None,
 ) -> None:
-    """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
-    if source_format not in FORMATS:
-        raise UsageError(f"no format is called {source_format!r}", f"one of {', '.join(FORMATS)}")
-    if task is not None and task not in TASKS:
-        raise UsageError(f"no task is called {task!r}", f"one of {', '.join(TASKS)}")
-    importer = FORMATS[source_format]
-    given = {
-        "--official": official,
-        "--by-provider": by_provider,
-        "--labels": labels,
-        "--provider-column": provider_column,
-        "--boxes": boxes,
-        "--members": members,
-        "--heldout-from": heldout_from,
-        "--member": member,
-        "--assigned": assigned,
-        "--kept-aside": kept_aside,
-    }
-    _check_options(importer, {option for option, value in given.items() if value not in (None, False)})
+    """Make a data set of a source in this format.
+
+    Raises:
+        UsageError: options contradict each other, or the source cannot be imported so.
+    """
+    named, two_folders = members is not None, heldout_from is not None
+    rules = {"--members": named, "--heldout-from": two_folders, "--official": official, "--by-provider": by_provider}
+    given = [option for option, value in rules.items() if value]
+    given += ["--member"] if member is not None and (named or two_folders) else []
+    if len(given) > 1:
+        raise UsageError(f"{listed(given, 'and')} say in several ways which documents are members", "keep one of them")
+    if assigned is not None and (by_provider or not given):
+        raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
     share, heldout_file = _share_or_file(heldout)
     if heldout_file is not None and members is None:
         raise UsageError(
             f"--heldout {heldout_file} names held-out documents, but nothing names the members",
             "add --members FILE, or give --heldout a share between 0 and 1",
         )
-    divided = official or members is not None or heldout_from is not None
+    divided = bool(given) and not by_provider
     usual = (0.4, 0.2) if by_provider else (0.2, 0.4)
-    if members is not None or heldout_from is not None:
+    if named or two_folders:
         usual = (0.0, 1.0) if heldout_file else (0.5, 0.5)
     shares: dict[Split, float] = {
         "member": 0.4 if member is None else member,
         "heldout": usual[0] if share is None else share,
         "public": usual[1] if public is None else public,
     }
-    rule: Rule = ByProvider(kept_aside) if by_provider else "official" if official else "drawn"
-    if members is not None or heldout_from is not None:
+    rule: Rule = "by-provider" if by_provider else "official" if official else "drawn"
+    if named or two_folders:
         rule = NamedMembers(()) if members is None else NamedMembers.read(members, heldout_file)
     options = Options(() if labels is None else read_labels(labels), provider_column, boxes, assigned)
     with console.Reporter():
         report = importer.convert(src, dst, shares, seed, rule, task, options, heldout_from)
     _show(report, dst)
-    if heldout_from is not None and not report.documents.get("heldout"):
+    if two_folders and not report.documents["heldout"]:
         console.warn(
             f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
             "leaves none. Nothing can be compared with what the model never saw."
         )
-    _show_next(report, dst)
+    wordless = any("docaudit ocr" in warning for warning in report.warnings)
+    commands = (
+        *([f"docaudit ocr {dst}"] if wordless else []),
+        f"docaudit inspect {dst} --model MODEL_DIR",
+        f"docaudit scan MODEL_DIR {dst} --documents 20 --budget quick --out first-look",
+    )
+    console.show_commands("Next:", commands)
     if divided and assigned is None:
         say_unstated(dst / "manifest.toml")
 
 
-def _check_options(importer: Importer, given: set[str]) -> None:
-    """Refuse options that the format does not take, and options that contradict each other.
+def command_of(importer: Importer) -> Callable[..., None]:
+    """Make the command of a format: `import_data` without the options that the format does not take."""
+    takes = {"official": importer.parts, "by_provider": importer.providers, "task": len(importer.tasks) > 1}
+    takes |= {"importer": False, **dict.fromkeys(("labels", "provider_column", "boxes"), importer.recognises)}
+    signature = inspect.signature(import_data, eval_str=True)
+    parameters = [own for name, own in signature.parameters.items() if takes.get(name, True)]
 
-    Raises:
-        UsageError: there are such options.
-    """
-    taken = {
-        "--official": importer.parts,
-        "--by-provider": importer.providers,
-        **dict.fromkeys(("--labels", "--provider-column", "--boxes"), importer.recognises),
-    }
-    unknown = [option for option, takes in taken.items() if option in given and not takes]
-    if unknown:
-        raise UsageError(f"{importer.name} takes no {listed(unknown, 'or')}", f"leave out {listed(unknown, 'and')}")
-    rules = given & {"--members", "--heldout-from", "--official", "--by-provider"}
-    if not rules.isdisjoint({"--members", "--heldout-from"}):
-        rules |= given & {"--member"}
-    if len(rules) > 1:
-        raise UsageError(
-            f"{listed(sorted(rules), 'and')} say in several ways which documents are members", "keep one of them"
-        )
-    if "--assigned" in given and not given & {"--members", "--heldout-from", "--official"}:
-        raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
-    if "--kept-aside" in given and "--by-provider" not in given:
-        raise UsageError("--kept-aside says how --by-provider divides", "add --by-provider, or leave it out")
+    @wraps(import_data)
+    def command(**options: Any) -> None:
+        defaults = {name: own.default for name, own in signature.parameters.items() if name in takes}
+        import_data(**{**defaults, "importer": importer, **options})
+
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
+for _name, _importer in FORMATS.items():
+    _help = f"{_importer.description}. Tasks of the model: {listed(_importer.tasks, 'or')}."
+    app.command(_name, help=_help)(show_errors()(command_of(_importer)))
 
 
 def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
@@ -245,27 +223,17 @@ def _show(report: ImportReport, dst: Path) -> None:
     """Show the documents and fields of an import, and those that it could not find."""
     rows = []
     for label, count in report.fields.items():
-        lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located.get(label, {}).items() if number)
-        rows.append((label, count, *report.qualities.get(label, {}).values(), lost or "-"))
+        located = [report.located[label][quality] for quality in QUALITIES]
+        lost = ", ".join(f"{number} {reason}" for reason, number in report.not_located[label].items())
+        rows.append((label, count, *located, lost or "-"))
     if rows:
         titles = ("label", "fields", "located exactly", "normalised", "loosely", "not located")
         console.show_table("Fields", titles, rows)
-    if report.task is not None:
-        console.say(f"The model's task, for the manifest: {report.task}")
+    console.say(f"The model's task, for the manifest: {report.task}")
     console.show_table("Documents", ("split", "documents"), list(report.documents.items()))
-    for name, count in report.notes.items():
-        console.say(f"{name}: {count}")
-    console.say(f"{len(report.duplicates)} groups of documents with the same image, never in two splits")
-    console.say(f"Written to {dst}; fields without words are listed in {dst / 'import-report.json'}")
-    console.warn(*report.warnings)
-
-
-def _show_next(report: ImportReport, dst: Path) -> None:
-    """Show the commands that lead on."""
-    wordless = any("docaudit ocr" in warning for warning in report.warnings)
-    commands = (
-        *([f"docaudit ocr {dst}"] if wordless else []),
-        f"docaudit inspect {dst} --model MODEL_DIR",
-        f"docaudit scan MODEL_DIR {dst} --documents 20 --budget quick --out first-look",
+    console.say(
+        *(f"{name}: {count}" for name, count in report.notes.items()),
+        f"{len(report.duplicates)} groups of documents with the same image, never in two splits",
+        f"Written to {dst}; fields without words are listed in {dst / REPORT_NAME}",
     )
-    console.show_commands("Next:", commands)
+    console.warn(*report.warnings)

@@ -9,6 +9,7 @@ turns it after words were removed from it. TIFF is the exception: Pillow itself 
 from __future__ import annotations
 
 import hashlib
+import io
 import stat
 import struct
 import warnings
@@ -137,6 +138,16 @@ def _orientation(image: Image.Image) -> int:
     except _DAMAGE:
         return 1  # damaged tags turn no page; the pixels may be sound all the same
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
+
+
+def kind_of(content: bytes) -> str:
+    """Return the usual ending, without a dot, of an image file with these bytes.
+
+    Raises:
+        ManifestError: as `read_header`.
+    """
+    with _opened(io.BytesIO(content)) as image:
+        return (image.format or "").lower()
 
 
 def _sha256_of(path: Path) -> str:

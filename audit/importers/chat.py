@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import ManifestError
 from audit.importers.interface import Importer
-from audit.importers.outputs import write_output
 from audit.importers.pages import Page, clean, part_of, replace_controls
-from audit.importers.peek import Peek
+from audit.importers.records import write_output
 from audit.importers.source import Source
 
 TURNS = ("messages", "conversations", "conversation")
@@ -33,7 +32,6 @@ SEVERAL, WITHOUT, UNANSWERED = (
     "conversations without an image, left out",
     "turns of a user without an answer, left out",
 )
-PROMPT = "questions from which the text common to all was taken, now in [recipe] prompt"
 QUESTION = "{question}"
 MIN_COMMON = 4
 """Different questions that must share a beginning or an end for it to be the prompt's."""
@@ -45,14 +43,8 @@ PARSING_ADVICE = (
     "Every conversation asks for JSON in the same words, so the task is parsing; they are now [recipe] prompt of the "
     "manifest: {prompt!r}"
 )
-_ROLES: Mapping[str, str] = {
-    "system": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "gpt": "assistant",
-    "model": "assistant",
-}
+_ROLES = {"system": "system"} | dict.fromkeys(("user", "human"), "user")
+_ROLES |= dict.fromkeys(("assistant", "gpt", "model"), "assistant")
 _Image = str | bytes
 _Asked = tuple[Page, str, str]
 
@@ -71,10 +63,7 @@ class Chat(Importer):
 
     name = "chat"
     description = ".json or .jsonl of conversations about images"
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return any({"messages", "conversations"} & {*record} for record in peek.records("*.jsonl", "*.json"))
+    marks = tuple((name, r'"(messages|conversations)":\s*\[') for name in ("*.jsonl", "*.json"))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
@@ -195,22 +184,21 @@ def _fill(source: Source, asked: Sequence[_Asked]) -> str | None:
     """
     texts = list(dict.fromkeys(question for _, question, _ in asked))
     once = len(texts) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
-    if source.task in (None, "parsing") and once and all(_is_json(answer) for _, _, answer in asked):
-        for page, _, answer in asked:
-            with source.problems.catch(f"{page.name}:"):
-                write_output(page, answer)
-        prompt = _wording(texts[0]).replace(QUESTION, "")
-        if prompt:
-            source.advice.append(PARSING_ADVICE.format(prompt=prompt))
-        return prompt or None
-    before, after = _wrapping(texts)
+    parsing = source.task in (None, "parsing") and once and all(_is_json(answer) for _, _, answer in asked)
+    before, after = ("", "") if parsing else _wrapping(texts)
     for page, question, answer in asked:
         with source.problems.catch(f"{page.name}:"):
-            page.ask(question[len(before) : len(question) - len(after)], [answer])
+            if parsing:
+                write_output(page, answer)
+            else:
+                page.ask(question[len(before) : len(question) - len(after)], [answer])
+    if parsing:
+        prompt = _wording(texts[0]).replace(QUESTION, "")
+        source.advice += [PARSING_ADVICE.format(prompt=prompt)] if prompt else []
+        return prompt or None
     if not before and not after:
         return None
     prompt = _wording(f"{before}{QUESTION}{after}")
-    source.notes[PROMPT] = len(asked)
     source.advice.append(f"Every question stood in this text, now [recipe] prompt of the manifest: {prompt!r}")
     return prompt
 
@@ -234,19 +222,18 @@ def _wrapping(texts: Sequence[str]) -> tuple[str, str]:
 
     Nothing where there are fewer than `MIN_COMMON` different questions, or where no question would be left of one.
     """
-    if len(texts) < MIN_COMMON or any(QUESTION in text for text in texts):
-        return "", ""
-    before = _shared(texts)
+    before = _beginning(texts)
     before = before[: max(before.rfind("\n"), before.rfind(": ") + 1) + 1]
-    after = _shared([text[len(before) :][::-1] for text in texts])[::-1]
+    after = _beginning([text[len(before) :][::-1] for text in texts])[::-1]
     after = after[after.find("\n") :] if "\n" in after else ""
-    if any(not text[len(before) : len(text) - len(after)].strip() for text in texts):
+    left = [text[len(before) : len(text) - len(after)].strip() for text in texts]
+    if len(texts) < MIN_COMMON or not all(left) or any(QUESTION in text for text in texts):
         return "", ""
     return before, after
 
 
-def _shared(texts: Sequence[str]) -> str:
+def _beginning(texts: Sequence[str]) -> str:
     """The longest beginning that all texts share."""
-    first, last = min(texts), max(texts)
+    first, last = min(texts, default=""), max(texts, default="")
     number = next((number for number, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return first[:number]

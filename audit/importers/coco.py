@@ -11,7 +11,6 @@ from audit.importers.boxes import shares_of
 from audit.importers.files import form_of, parse_json, read_text
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean, part_of
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 from audit.importers.words import SUFFIXES
 
@@ -22,18 +21,14 @@ class COCO(Importer):
     name = "coco"
     description = "COCO's .json, the images, and word files beside these"
     word_files = SUFFIXES
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.keys("images", "annotations", "categories")
+    marks = (("*.json", '"category_id":|"categories":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         own = {path: text for path in source.files(".json") if '"categories"' in (text := read_text(source.at(path)))}
         if not own:
-            raise UsageError(
-                f"{source.path} holds no .json with categories", "give the folder of the annotations and images"
-            )
+            hint = "give the folder of the annotations and images"
+            raise UsageError(f"{source.path} holds no .json with categories", hint)
         for path, text in own.items():
             with source.problems.catch(f"{path}:"), form_of("COCO's"):
                 _add(source, path, parse_json(text, "not JSON"))
@@ -43,25 +38,20 @@ class COCO(Importer):
 def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
     """Add the images of a file, each with its annotations."""
     categories = {category["id"]: clean(category["name"]) for category in table["categories"]}
-    pages: dict[Any, tuple[Page | None, tuple[float, float]]] = {}
-    for image in table["images"]:
-        with source.problems.catch(f"{path}: image {image['id']}:"):
-            shape = (float(image["width"]), float(image["height"]))
-            pages[image["id"]] = None, shape
-            if min(shape) <= 0:
-                raise ManifestError("no width or height")
+    images = {image["id"]: image for image in table["images"]}
+    pages: dict[Any, Page] = {}
+    for name, image in images.items():
+        with source.problems.catch(f"{path}: image {name}:"):
             page = source.page(source.find_image(image["file_name"], PurePosixPath(path).parent.as_posix()))
             page.part = page.part or part_of(path)
-            page.unit, page.shape = "shares", page.shape or shape
-            pages[image["id"]] = page, shape
+            page.unit, page.shape = "shares", page.shape or (float(image["width"]), float(image["height"]))
+            pages[name] = page
     for number, one in enumerate(table["annotations"]):
         with source.problems.catch(f"{path}: annotations.{number}:"), form_of("COCO's"):
-            if one["image_id"] not in pages:
-                raise ManifestError("no image has its image_id")
-            if not categories.get(one["category_id"]):
-                raise ManifestError("no category has its category_id")
-            drawn, shape = pages[one["image_id"]]
+            if one["image_id"] not in images or not categories.get(one["category_id"]):
+                raise ManifestError("no image has its image_id, or no category its category_id")
+            image = images[one["image_id"]]
             x, y, width, height = map(float, one["bbox"])
-            box = shares_of((x, y, x + width, y + height), shape)
-            if drawn is not None:
-                drawn.fields.append(Field(categories[one["category_id"]], box=box))
+            box = shares_of((x, y, x + width, y + height), (float(image["width"]), float(image["height"])))
+            if one["image_id"] in pages:
+                pages[one["image_id"]].fields.append(Field(categories[one["category_id"]], box=box))

@@ -13,7 +13,6 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +20,6 @@ from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
 from audit.corpus.paths import printable
-from audit.corpus.providers import punctuation_twins
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Part
@@ -38,30 +36,8 @@ INVENTED = (
 )
 WITHOUT_NAMES = "leave out --by-provider: it needs sources that name the provider of each document"
 _OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
-
-
-@dataclass(frozen=True)
-class ByProvider:
-    """A division by provider.
-
-    Attributes:
-        kept_aside: at most so many documents of a provider are kept aside, of half of them: both what the model is
-            trained on and what the attacker holds should represent the provider. Documents that belong together (equal
-            images, pages of one document) count once. None: half of them, rounded down.
-
-    Raises:
-        UsageError: fewer than one is to be kept aside.
-    """
-
-    kept_aside: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.kept_aside is not None and self.kept_aside < 1:
-            raise UsageError(f"{self.kept_aside} documents kept aside of each provider: at least 1 is needed")
-
-
-Rule = Literal["drawn", "official"] | ByProvider | NamedMembers
-"""By what documents become members: a draw, the source's own parts, providers, or the owner's word."""
+Rule = Literal["drawn", "official", "by-provider"] | NamedMembers
+"""By what documents become members: a draw, the source's own parts, a draw of providers, or the owner's word."""
 
 
 def demands(rule: Rule, n_members: int, *, has_official: bool) -> tuple[str, ...]:
@@ -99,14 +75,13 @@ def check_division(shares: Shares, rule: Rule) -> None:
     """
     public = shares.get("public", 0.0)
     if isinstance(rule, NamedMembers):
-        heldout = 1.0 - public if rule.heldout else shares.get("heldout", 0.0)
-        check_shares({"heldout": heldout, "public": public})
+        check_shares({"heldout": 1.0 - public if rule.heldout else shares.get("heldout", 0.0), "public": public})
     elif rule == "official":
         check_shares({"member": shares.get("member", 0.0), "public": public})
         check_shares({"heldout": shares.get("heldout") or 1.0})
     else:
         check_shares(shares)
-    if isinstance(rule, ByProvider) and not (shares.get("member") and shares.get("heldout")):
+    if rule == "by-provider" and not (shares.get("member") and shares.get("heldout")):
         raise UsageError(
             "a division by provider needs providers in and providers out", "give --member and --heldout a share each"
         )
@@ -246,7 +221,7 @@ def equal_images(images: Mapping[str, Path]) -> tuple[tuple[str, ...], ...]:
 
 
 def divide_by_provider(
-    groups: Groups, providers: Mapping[str, str | None], shares: Shares, seed: int, rule: ByProvider
+    groups: Groups, providers: Mapping[str, str | None], shares: Shares, seed: int
 ) -> tuple[dict[str, Split], dict[str, int]]:
     """Draw providers in, out and public, and within a provider the documents that are kept aside.
 
@@ -257,7 +232,7 @@ def divide_by_provider(
 
     A provider with fewer than two groups cannot keep one aside and be trained on, so it is *unusable*: public when
     public has a share, else in no split. The order of the input has no influence, and which documents a provider keeps
-    aside follows from the seed, its name and its documents alone.
+    aside, half of them, follows from the seed, its name and its documents alone.
 
     Args:
         groups: ids of documents that belong together (equal images, pages of one document), each in one group; a
@@ -267,7 +242,6 @@ def divide_by_provider(
             count for public first; where they are more than its share, the usable ones are divided in the proportion of
             the other shares. What the shares leave over goes into no split.
         seed: of the draws.
-        rule: how many documents are kept aside.
 
     Returns:
         The split of each document that got one; counts of providers and documents for the report, no name.
@@ -275,45 +249,10 @@ def divide_by_provider(
     Raises:
         UsageError: as `check_division`; no document names a provider; or nobody would be in, or out.
     """
-    check_division(shares, rule)
+    check_division(shares, "by-provider")
     names = {document: fold(name) for document, name in providers.items() if name is not None}
     if not names:
         raise UsageError("no document names a provider", WITHOUT_NAMES)
-    owned, shared = _by_owner(groups, names)
-    usable = sorted(name for name, own in owned.items() if len(own) > 1)
-    unusable = sorted(owned.keys() - set(usable))
-    quota_of = _provider_quotas(len(usable), len(unusable), shares)
-    random.Random(seed).shuffle(usable)
-    drawn: dict[Split, list[str]] = {}
-    for split, n in quota_of.items():
-        drawn[split], usable = usable[:n], usable[n:]
-    if shares.get("public"):
-        drawn["public"] += unusable
-    aside = {name: _kept_aside(name, owned[name], seed, rule) for name in (*drawn["member"], *drawn["heldout"])}
-    splits: dict[str, Split] = {d: "public" for name in drawn["public"] for group in owned[name] for d in group}
-    splits |= {d: "member" for name in drawn["member"] for group in owned[name] for d in group}
-    splits |= {document: "heldout" for documents in aside.values() for document in documents}
-    notes = {
-        "providers in": len(drawn["member"]),
-        "providers out": len(drawn["heldout"]),
-        "providers public": len(drawn["public"]),
-        "providers left out": len(owned) - sum(map(len, drawn.values())),
-        "unusable providers (fewer than two different documents; public or left out)": len(unusable),
-        "documents kept aside of providers in": sum(len(aside[name]) for name in drawn["member"]),
-        "documents kept aside of providers out": sum(len(aside[name]) for name in drawn["heldout"]),
-    }
-    spellings = set(providers.values()) - {None}
-    rare = {
-        "documents without a provider, in no split": len(providers) - len(names),
-        "documents that belong to two providers, in no split": shared,
-        "provider names that differ from another in case or spacing only": len(spellings) - len(set(names.values())),
-        "provider names that differ from another in punctuation only, taken as others": punctuation_twins(owned),
-    }
-    return splits, notes | {note: count for note, count in rare.items() if count}
-
-
-def _by_owner(groups: Groups, names: Mapping[str, str]) -> tuple[dict[str, list[tuple[str, ...]]], int]:
-    """The groups of each provider that has any of its own, sorted, and how many documents several providers share."""
     owned: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     shared = 0
     for group in groups:
@@ -321,9 +260,32 @@ def _by_owner(groups: Groups, names: Mapping[str, str]) -> tuple[dict[str, list[
         owners = {names[document] for document in named}
         if len(owners) == 1:
             owned[owners.pop()].append(named)
-        else:
-            shared += len(named)
-    return {name: sorted(own) for name, own in owned.items()}, shared
+        shared += len(named) if len(owners) > 1 else 0
+    usable = sorted(name for name, own in owned.items() if len(own) > 1)
+    unusable = sorted(owned.keys() - set(usable))
+    drawn: dict[Split, list[str]] = {}
+    quota_of = _provider_quotas(len(usable), len(unusable), shares)
+    random.Random(seed).shuffle(usable)
+    for split, n in quota_of.items():
+        drawn[split], usable = usable[:n], usable[n:]
+    if shares.get("public"):
+        drawn["public"] += unusable
+    splits: dict[str, Split] = {}
+    for split, own in drawn.items():
+        whole = [document for name in own if split != "heldout" for group in owned[name] for document in group]
+        splits |= dict.fromkeys(whole, split)
+    for name in (*drawn["member"], *drawn["heldout"]):
+        groups_aside = random.Random(f"{seed}/{name}").sample(sorted(owned[name]), len(owned[name]) // 2)
+        splits |= {document: "heldout" for group in groups_aside for document in group}
+    return splits, {
+        "providers in": len(drawn["member"]),
+        "providers out": len(drawn["heldout"]),
+        "providers public": len(drawn["public"]),
+        "providers left out": len(owned) - sum(map(len, drawn.values())),
+        "unusable providers (fewer than two different documents; public or left out)": len(unusable),
+        "documents without a provider, in no split": len(providers) - len(names),
+        "documents that belong to two providers, in no split": shared,
+    }
 
 
 def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Split, int]:
@@ -352,10 +314,3 @@ def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Spl
             "raise the smaller of --member and --heldout, or lower --public",
         )
     return {"member": n_in, "heldout": n_out, "public": n_public}
-
-
-def _kept_aside(name: str, groups: list[tuple[str, ...]], seed: int, rule: ByProvider) -> list[str]:
-    """The documents that a usable provider keeps aside, whether it is in or out: from one to all but one."""
-    half = len(groups) // 2
-    number = half if rule.kept_aside is None else min(half, rule.kept_aside)
-    return [document for group in random.Random(f"{seed}/{name}").sample(groups, number) for document in group]

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from audit.corpus.images import read_header
 from audit.corpus.paths import inside
-from audit.corpus.validation import orientation_problem
+from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
 from audit.files import refuse_boundless
 from audit.importers.pages import replace_controls
@@ -81,11 +81,6 @@ def read_text(path: Path) -> str:
     return "\n".join(map(replace_controls, _decoded(path).replace("\r\n", "\n").split("\n")))
 
 
-def table_text(path: Path) -> str:
-    """Read a table as `read_text` does, its lines ended alike; tabs stay, as they may separate cells."""
-    return _decoded(path).replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _decoded(path: Path) -> str:
     content = read_source(path)
     try:
@@ -94,14 +89,20 @@ def _decoded(path: Path) -> str:
         return content.decode("latin-1")
 
 
-def table_rows(path: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the rows of a table with their places; cells are separated by commas, semicolons or tabs, as in its head.
+def table_rows(path: Path, name: str, separator: str | None = None) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the rows of a table with their places.
+
+    Args:
+        path: of the table.
+        name: of it, for messages.
+        separator: of cells, which then are not quoted; None: a comma, semicolon or tab, as in its head.
 
     Raises:
         ManifestError: a row has more cells than there are columns, or the table cannot be read as one.
     """
-    lines = table_text(path).split("\n")
-    table = csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count), restval="")
+    lines = _decoded(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator is None else csv.QUOTE_NONE
+    table = csv.DictReader(lines, delimiter=separator or max(",;\t", key=lines[0].count), restval="", quoting=quoting)
     try:
         for row in table:
             if None in row:
@@ -121,7 +122,7 @@ def read_json(path: Path, kind: TypeAdapter[T]) -> T:
     try:
         return kind.validate_python(content)
     except ValidationError as error:
-        raise ManifestError([f"{path.name} {problem}" for problem in source_problems(error)]) from None
+        raise ManifestError([f"{path.name} {problem}" for problem in form_problems(error)]) from None
 
 
 def parse_json(content: str | bytes, problem: str) -> Any:
@@ -140,12 +141,6 @@ def _integer(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         raise ManifestError(f"an integer of {len(text)} digits, and {_MOST_DIGITS} are the most")
     return int(text)
-
-
-def source_problems(error: ValidationError) -> tuple[str, ...]:
-    """List the problems of a JSON value that has another form than wanted, with their paths and without values."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return tuple(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,7 +14,7 @@ from audit.importers.interface import Importer
 from audit.importers.labels import OUTSIDE, fields_of_tags
 from audit.importers.pages import Field, Page, bounds, clean, line_words
 from audit.importers.records import Columns, box_of
-from audit.importers.source import Source
+from audit.importers.source import Source, by_name, the_one
 from audit.importers.words import BESIDE_JSON
 
 ITEMS = ("form", "annotations", "fields", "entities", "items", "valid_line")
@@ -34,17 +34,20 @@ class Forms(Importer):
     name = "forms"
     description = "images, each with a .json as FUNSD's, or .txt boxes and .json values as SROIE's, in any folders"
     word_files = BESIDE_JSON
+    marks = (("*/annotations/*.json", '"form":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        annotations, boxes = _by_stem(source.files(".json")), _by_stem(source.files(".txt", ".csv"))
-        if not annotations and not boxes:
+        kinds = [
+            by_name(source.files(*endings), lambda path: {path.stem}) for endings in ((".json",), (".txt", ".csv"))
+        ]
+        if not any(kinds):
             hint = "give the folder that holds images and annotations"
             raise UsageError(f"{source.path} holds neither .json nor .txt", hint)
         for path in source.ids:
             with source.problems.catch(f"{path}:"):
                 page = source.page(path)
-                lines, annotation = _nearest(path, boxes), _nearest(path, annotations)
+                annotation, lines = (_nearest(path, kind.get(PurePosixPath(path).stem, [])) for kind in kinds)
                 if lines is None and annotation is None:
                     raise ManifestError("neither a .json nor a .txt has its name")
                 if lines is not None:
@@ -52,35 +55,21 @@ class Forms(Importer):
                 if annotation is not None:
                     _annotate(source, page, source.at(annotation))
         stems = {PurePosixPath(path).stem for path in source.ids}
-        for kind in (annotations, boxes):
-            missing = (own[0] for stem, own in kind.items() if stem not in stems)
-            source.problems.add("", (f"{path}: its image is missing" for path in missing))
+        missing = (own[0] for kind in kinds for stem, own in kind.items() if stem not in stems)
+        source.problems.add("", (f"{path}: its image is missing" for path in missing))
         yield from source.pages
 
 
-def _by_stem(paths: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        found.setdefault(PurePosixPath(path).stem, []).append(path)
-    return found
-
-
-def _nearest(image: str, files: Mapping[str, list[str]]) -> str | None:
-    """The file of an image's name that shares the most folders with it.
+def _nearest(image: str, files: Sequence[str]) -> str | None:
+    """The one of several files of an image's name that shares the most folders with it.
 
     Raises:
         ManifestError: two share as many.
     """
-    own = PurePosixPath(image).parts
-
-    def common(path: str) -> int:
-        pairs = zip(own, PurePosixPath(path).parts, strict=False)
-        return next((number for number, (a, b) in enumerate(pairs) if a != b), len(own))
-
-    found = sorted(files.get(PurePosixPath(image).stem, []), key=common, reverse=True)
-    if len(found) > 1 and common(found[0]) == common(found[1]):
-        raise ManifestError(f"several files are of its name: {found[0]}, {found[1]}")
-    return found[0] if found else None
+    own = PurePosixPath(image).parents
+    shared = {path: sum(folder in own for folder in PurePosixPath(path).parents) for path in files}
+    most = max(shared.values(), default=0)
+    return the_one([path for path in files if shared[path] == most], "its annotation") if files else None
 
 
 def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
@@ -116,37 +105,37 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
         ManifestError: it has another form.
     """
     value = parse_json(read_text(path), f"{path.name} is not JSON")
-    items = value
-    if isinstance(value, dict):
-        items = next((value[key] for key in ITEMS if isinstance(value.get(key), list)), None)
+    table = value if isinstance(value, dict) else {}
+    items = next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None) if table else value
     if isinstance(items, list) and all(
-        isinstance(item, dict) and not {"label", "text", "words"}.isdisjoint(item) for item in items
+        isinstance(item, dict) and {"label", "text", "words"} & {*item} for item in items
     ):
         _add_items(page, items)
-    elif isinstance(value, dict) and isinstance(value.get("words", value.get("tokens")), list):
-        Columns(value, labels=source.options.labels).fill(page, value)
-    elif isinstance(value, dict):
-        _add_values(page, value)
-    else:
+    elif not isinstance(value, dict):
         raise ManifestError(f"{path.name} is neither a list of items nor an object")
-    if isinstance(value, dict):
-        page.provider = page.provider or source.provider(value)
+    elif isinstance(value.get("words", value.get("tokens")), list):
+        Columns(value, labels=source.options.labels).fill(page, value)
+    else:
+        _add_values(page, value)
+    page.provider = page.provider or source.provider(table)
 
 
 def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
+    """Add items with their words, or on a page that has words with their boxes and texts to be located."""
     words = [*page.words]
     annotated = not words
     for number, item in enumerate(items):
-        first = len(words)
-        inner = annotated and isinstance(item.get("words"), list)
+        first, place = len(words), f"items[{number}]"
+        inner = item.get("words")
         given = next((item[key] for key in ("box", "bbox", "bounding_box") if key in item), None)
-        box = None if given is None or inner else box_of(given, f"items[{number}].box")
-        if inner:
-            words += [_word(one, f"items[{number}].words[{place}]") for place, one in enumerate(item["words"])]
-        elif annotated:
+        if annotated and isinstance(inner, list):
+            words += [_word(one, f"{place}.words[{index}]") for index, one in enumerate(inner)]
+            given = None
+        box = None if given is None else box_of(given, f"{place}.box")
+        if annotated and not isinstance(inner, list):
             words += line_words(clean(as_text(item.get("text", ""))), box)
         label = clean(as_text(item.get("label", item.get("category", ""))))
-        text = clean(as_text(item["text"])) if "text" in item else " ".join(word.text for word in words[first:])
+        text = clean(as_text(item.get("text", " ".join(word.text for word in words[first:]))))
         if label.lower() not in OUTSIDE:
             plain = fields_of_tags([label])[0][0]
             page.fields.append(Field(plain, tuple(range(first, len(words))), None if annotated else box, text or None))
@@ -158,8 +147,8 @@ def _word(value: Any, place: str) -> Word:
         return Word(value)
     with form_of(f"a word: {place}"):
         box = next((value[key] for key in ("box", "bbox", "quad") if key in value), None)
-        if isinstance(box, dict):  # CORD's quad: x1, y1 to x4, y4
-            box = [box[key] for key in ("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4") if key in box]
+        if isinstance(box, dict):  # CORD's quad
+            box = [box[f"{axis}{corner}"] for corner in range(1, 5) for axis in "xy"]
         return Word(value["text"], None if box is None else box_of(box, place))
 
 
@@ -169,8 +158,11 @@ def _add_values(page: Page, values: Mapping[str, Any]) -> None:
         if isinstance(value, dict):
             _add_values(page, {f"{key}.{inner}": one for inner, one in value.items()})
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str | int | float) and not isinstance(one, bool) and clean(as_text(one)):
-                page.fields.append(Field(clean(key), value=clean(as_text(one))))
-        if key.lower() in PROVIDERS and isinstance(value, str) and page.provider is None:
-            page.provider = " ".join(clean(value).split()) or None
+        texts = [clean(as_text(one)) for one in (value if isinstance(value, list) else [value]) if _is_value(one)]
+        page.fields += [Field(clean(key), value=text) for text in texts if text]
+        if key.lower() in PROVIDERS and texts:
+            page.provider = page.provider or " ".join(texts[0].split()) or None
+
+
+def _is_value(one: Any) -> bool:
+    return isinstance(one, str | int | float) and not isinstance(one, bool)

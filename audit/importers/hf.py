@@ -6,15 +6,14 @@ No script of a data set is run, nothing is downloaded or cached, and images are 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from audit.errors import ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, clean, ids_of, part_named
-from audit.importers.peek import Peek
 from audit.importers.records import Columns
 from audit.importers.source import Source
 
@@ -32,11 +31,7 @@ class HuggingFace(Importer):
 
     name = "hf"
     description = "Hugging Face data set on disk: save_to_disk, Parquet, or images with metadata.jsonl"
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        saved = peek.has("dataset_info.json", "state.json") or peek.has("dataset_dict.json")
-        return saved or bool(peek.files("*.parquet", *METADATA))
+    marks = tuple((name, "") for name in (SPLITS, STATE, "*.parquet", *METADATA))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
@@ -62,39 +57,31 @@ class _Rows:
 
     def add(self, table: Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
         """Make a row a page, or add its question to the page of its image or text."""
-        given = columns.value(row, "image")
+        given, text = columns.value(row, "image"), columns.value(row, "text")
         if isinstance(given, list):
             if len(given) > 1:
                 self._source.notes[SEVERAL] += 1
                 return
             given = given[0] if given else None
-        image, path, key = self._image(given, table.folder)
-        text = columns.value(row, "text")
-        if key is None and isinstance(text, str):
-            key = hashlib.sha256(text.encode()).hexdigest()
+        if isinstance(given, dict):
+            given = given.get("path") if given.get("bytes") is None else given["bytes"]
+        if not isinstance(given, bytes | str | None):
+            raise ManifestError("the image is neither a file nor bytes of one")
+        path = self._source.find_image(given, table.folder) if isinstance(given, str) else None
+        same = path or given or (text if isinstance(text, str) else None)
         part = part_named(table.split)
-        page = self._known.get(f"{part}/{key}") if columns["question"] and key is not None else None
+        key = f"{part}/{number if same is None else _hash_of(same)}"
+        page = self._known.get(key) if columns["question"] and same is not None else None
         if page is None:
             name = columns.value(row, "name")
             called = clean(str(name)) if isinstance(name, str | int) else ""
-            page = Page(called or path or f"{number:06d}", image, part=part)
+            page = self._known[key] = Page(called or path or f"{number:06d}", part=part)
+            page.image = None if path is None else self._source.at(path)
+            if isinstance(given, bytes):
+                page.image = self._source.save_image(given)
             page.provider = self._source.provider(row, path)
-            self._known[f"{part}/{key}"] = page
             self._pages.append((table.split or "row", page))
         columns.fill(page, row)
-
-    def _image(self, given: Any, folder: str) -> tuple[Path | None, str | None, str | None]:
-        """The file of an image, its path within the source, and what equal images have in common."""
-        if given is None:
-            return None, None, None
-        content = given.get("bytes") if isinstance(given, dict) else given
-        if isinstance(content, bytes):
-            return self._source.save_image(content), None, hashlib.sha256(content).hexdigest()
-        named = given.get("path") if isinstance(given, dict) else given
-        if not isinstance(named, str):
-            raise ManifestError("the image is neither a file nor bytes of one")
-        path = self._source.find_image(named, folder)
-        return self._source.root / path, path, path
 
     def named(self) -> Iterator[Page]:
         """Yield the pages, each with an id: its row's or image's where all differ, else with its split before it."""
@@ -103,10 +90,10 @@ class _Rows:
         short = ids_of(paths) if len(paths) == len(pages) == len(set(paths)) else {}
         for page in pages:
             page.name = short.get(page.name, page.name.replace("/", "-"))
-        for number_them in (False, True):
+        for numbered in (False, True):
             if len({page.name for page in pages}) < len(pages):
                 for number, (split, page) in enumerate(self._pages):
-                    page.name = f"{split}-{number:06d}" if number_them else f"{split}-{page.name}"
+                    page.name = f"{split}-{number:06d}" if numbered else f"{split}-{page.name}"
         yield from pages
 
 
@@ -119,15 +106,13 @@ def _tables(source: Source) -> Iterator[Table]:
     src = source.path
     if not src.is_dir():
         raise UsageError(f"{src}: no such folder", LAYOUT)
+    metadata = [path for path in source.files(".jsonl", ".csv") if PurePosixPath(path).name in METADATA]
     if (src / SPLITS).is_file() or (src / STATE).is_file():
         yield from saved_splits(src, source.problems)
     elif parquet := source.files(".parquet"):
-        by_split: dict[str, list[Path]] = {}
-        for path in parquet:
-            by_split.setdefault(_split_of(path), []).append(src / path)
-        for name, paths in by_split.items():
-            yield parquet_split(name, paths)
-    elif metadata := [path for path in source.files(".jsonl", ".csv") if PurePosixPath(path).name in METADATA]:
+        for split, paths in _by_split(parquet).items():
+            yield parquet_split(split, [src / path for path in paths])
+    elif metadata:
         for path in metadata:
             with source.problems.catch():
                 rows = [*source.records(path)]
@@ -136,10 +121,23 @@ def _tables(source: Source) -> Iterator[Table]:
                     raise ManifestError(f"{wrong} is not an object")
                 folder = PurePosixPath(path).parent.as_posix()
                 yield _table(_split_of(path), rows, "" if folder == "." else folder)
-    elif not source.ids:
-        raise UsageError(f"{src} holds no Hugging Face data set", LAYOUT)
+    elif source.ids:  # the folder of each image is its class, where there are several
+        classes = {path: PurePosixPath(path).parent.name for path in source.ids}
+        for split, paths in _by_split(classes).items():
+            several = len({*classes.values()}) > 1
+            labels = ({"label": classes[path]} if several else {} for path in paths)
+            yield _table(
+                split, [(path, {"file_name": path, **label}) for path, label in zip(paths, labels, strict=True)]
+            )
     else:
-        yield from _of_folders([*source.ids])
+        raise UsageError(f"{src} holds no Hugging Face data set", LAYOUT)
+
+
+def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(_split_of(path), []).append(path)
+    return found
 
 
 def _table(split: str, rows: Sequence[Row], folder: str = "") -> Table:
@@ -147,17 +145,11 @@ def _table(split: str, rows: Sequence[Row], folder: str = "") -> Table:
     return Table(split, columns, lambda _: rows, folder=folder)
 
 
-def _of_folders(images: Sequence[str]) -> Iterator[Table]:
-    """Yield splits of images alone: the folder of each is its class, where there are several."""
-    by_split: dict[str, list[Row]] = {}
-    classed = len({PurePosixPath(path).parent.name for path in images}) > 1
-    for path in images:
-        row = {"file_name": path, **({"label": PurePosixPath(path).parent.name} if classed else {})}
-        by_split.setdefault(_split_of(path), []).append((path, row))
-    for split, rows in by_split.items():
-        yield _table(split, rows)
-
-
 def _split_of(path: str) -> str:
     """The split that a path within the source speaks of, by a folder's name or the beginning of the file's."""
     return next((name for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem) if part_named(name)), "")
+
+
+def _hash_of(value: bytes | str) -> str:
+    content = value if isinstance(value, bytes) else value.encode(errors="surrogatepass")
+    return hashlib.sha256(content).hexdigest()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +18,6 @@ from audit.errors import ManifestError, UsageError
 from audit.importers.assemble import TASKS, Assembly, choose_task
 from audit.importers.divide import (
     WITHOUT_NAMES,
-    ByProvider,
     Rule,
     check_division,
     copies_of_trained,
@@ -30,7 +28,6 @@ from audit.importers.divide import (
 )
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
-from audit.importers.peek import Peek
 from audit.importers.report import ImportReport
 from audit.importers.source import Options, Source
 from audit.private import PrivateFolder
@@ -54,6 +51,8 @@ class Importer(ABC):
         recognises: the task, and the meaning of columns and boxes, are read off the source; it takes `Options`, and
             boxes must be boxes of their page.
         word_files: endings of the word files that may lie beside images.
+        marks: patterns of file names, each with a regular expression that such a file holds, by any of which `docaudit
+            init` recognises a folder of this format.
     """
 
     name: ClassVar[str]
@@ -64,6 +63,7 @@ class Importer(ABC):
     providers: ClassVar[bool] = True
     recognises: ClassVar[bool] = True
     word_files: ClassVar[tuple[str, ...]] = ()
+    marks: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     @abstractmethod
     def pages(self, source: Source) -> Iterator[Page]:
@@ -73,10 +73,6 @@ class Importer(ABC):
             UsageError: the folder has another layout.
             ManifestError: files of the source are missing or broken.
         """
-
-    def looks_like(self, peek: Peek) -> bool:
-        """Test whether a folder looks like this format: a suggestion."""
-        return False
 
     def convert(
         self,
@@ -113,33 +109,28 @@ class Importer(ABC):
             ManifestError: files of the source are missing or broken; all problems are listed.
             EngineError: the data set cannot be written.
         """
-        self._check_rule(shares, division)
-        task = self._task(task)
+        if division == "by-provider" and not self.providers:
+            raise UsageError(f"{self.name} names no providers", WITHOUT_NAMES)
+        if division == "official" and not self.parts:
+            raise UsageError(f"{self.name} has one part only")
+        check_division(shares, division)
+        if task is not None and task not in self.tasks:
+            raise UsageError(f"{self.name} cannot teach the task {task}", f"one of {', '.join(self.tasks)}")
+        if task is None and not self.recognises:
+            task = DEFAULT_TASK if DEFAULT_TASK in self.tasks else self.tasks[0]
         check_destination(dst)
         with PrivateFolder() as scratch:
-            opened = partial(
-                Source, official=division == "official", seed=seed, options=options, word_files=self.word_files
-            )
-            source = opened(src, scratch, task=task)
-            pages = self._read(source)
-            groups = [pages]
-            if self.recognises:
-                task = self._choose(source, pages, task)
-            assert task is not None
+            sources: list[Source] = []
+            for place in (src,) if heldout_from is None else (src, heldout_from):
+                own = scratch / str(len(sources))
+                own.mkdir()
+                official = division == "official"
+                sources.append(Source(place, own, task, official, seed, options or Options(), self.word_files))
+            groups = [self._read(source) for source in sources]
             if heldout_from is not None:
-                (scratch / "second").mkdir()
-                second = opened(heldout_from, scratch / "second", task=task)
-                division = NamedMembers(tuple(page.name for page in pages))
-                groups.append(_renamed(self._read(second), pages))
-                source.notes.update(second.notes)
-                source.advice = [*dict.fromkeys([*source.advice, *second.advice])]
-                source.problems.add("", second.problems.listed)
-            tags = source.options.labels or source.tags
-            boxes = source.options.boxes
-            assembly = Assembly(task, labels=self.labels, tags=tags, boxes=boxes, strict=self.recognises)
-            documents = assembly.documents(groups, source.problems)
-            everything = [page for group in groups for page in group]
-            return self._publish(dst, source, assembly, everything, documents, shares, division)
+                division = NamedMembers(tuple(page.name for page in groups[0]))
+                _rename(groups[1], {page.name for page in groups[0]})
+            return self._publish(dst, sources, groups, shares, division, task)
 
     def _read(self, source: Source) -> list[Page]:
         """Read all pages; values nested so deeply that Python gives up are the source's fault."""
@@ -161,94 +152,82 @@ class Importer(ABC):
             )
         return pages
 
-    def _choose(self, source: Source, pages: Sequence[Page], task: TaskKind | None) -> TaskKind:
-        try:
-            return choose_task(self.name, pages, task)
-        except UsageError:
-            source.problems.raise_if_any()  # for want of what could not be read
-            raise
-
     def _publish(
         self,
         dst: Path,
-        source: Source,
-        assembly: Assembly,
-        pages: Sequence[Page],
-        documents: Mapping[str, Document],
+        sources: Sequence[Source],
+        groups: Sequence[Sequence[Page]],
         shares: Mapping[Split, float],
         rule: Rule,
+        task: TaskKind | None,
     ) -> ImportReport:
-        """Divide the documents and write those that got a split."""
-        kept = {page.name: page for page in pages if page.name in documents}
-        images = {name: page.image for name, page in kept.items() if page.image is not None}
-        texts = {name: " ".join(word.text for word in kept[name].words) for name in kept if name not in images}
-        spellings = _spellings(page.provider for page in pages if page.provider is not None)
-        same_image, same_text = equal_images(images), _grouped(texts, fold)
-        alike = join_groups([[name] for name in documents] + [*map(list, same_image), *same_text])
-        sources = _grouped({name: page.source for name, page in kept.items() if page.source is not None}, str)
-        notes: dict[str, int] = {}
-        if isinstance(rule, ByProvider):
-            providers = {name: page.provider for name, page in kept.items()}
-            splits, notes = divide_by_provider(join_groups([*alike, *sources]), providers, shares, source.seed, rule)
-        else:
-            parts = {name: page.part or "train" for name, page in kept.items()}
-            splits = divide(alike, sources, parts, shares, source.seed, rule)
-            if rule == "official":
-                notes["copies of documents of the training part, left out"] = len(copies_of_trained(alike, parts))
-        if texts:
-            notes["texts that stand several times, never in two splits"] = sum(len(group) > 1 for group in same_text)
-        counts: dict[str, int] = {split: list(splits.values()).count(split) for split in SPLITS}
-        counts["left out"] = len(pages) - len(splits)
-        must = demands(rule, counts["member"], has_official=self.parts)
-        task = assembly.task(documents)
-        report = assembly.fields.report(
-            counts,
-            (group for group in same_image if len(group) > 1),
-            {**+assembly.notes, **+source.notes, **notes},
-            (*must, *source.advice, *assembly.advice),
-            task.kind,
-        )
-        membership = membership_of(rule, source.options.assigned)
-        manifest = Manifest(1, self.name, task, membership, redaction=source.redaction, recipe=source.recipe)
-        ordered = [(one, splits[name]) for name, one in documents.items() if name in splits]
-        chosen = [
-            dataclasses.replace(one, split=split, provider=one.provider and spellings[fold(one.provider)])
-            for one, split in ordered
-        ]
+        """Make documents of the pages, divide them, and write those that got a split."""
+        source, problems = sources[0], sources[0].problems
+        for other in sources[1:]:
+            problems.add("", other.problems.listed)
+        pages = [page for group in groups for page in group]
+        if self.recognises:
+            try:
+                task = choose_task(self.name, pages, task)
+            except UsageError:
+                problems.raise_if_any()  # for want of what could not be read
+                raise
+        assert task is not None
+        report = ImportReport(task=task)
+        tags, boxes = source.options.labels or source.tags, source.options.boxes
+        assembly = Assembly(task, report, self.labels, tags, boxes, strict=self.recognises)
+        documents = assembly.documents(groups, problems)
+        advice = [sentence for one in sources for sentence in one.advice] + report.warnings
+        for one in sources:
+            report.notes.update(one.notes)
+        splits = self._divide([page for page in pages if page.name in documents], report, shares, source.seed, rule)
+        must = demands(rule, report.documents["member"], has_official=self.parts)
+        report.documents["left out"] = len(pages) - len(splits)
+        report.notes = +report.notes
+        report.warnings = [*dict.fromkeys([*must, *advice])]
+        membership = Membership(source.options.assigned or "official")
+        if rule in ("drawn", "by-provider"):
+            assigned: Assignment = "random" if rule == "drawn" else "by-provider"
+            membership = Membership.drawn_now(assigned, "docaudit import")
+        described = assembly.described_task(documents)
+        manifest = Manifest(1, self.name, described, membership, redaction=source.redaction, recipe=source.recipe)
+        chosen = [dataclasses.replace(one, split=splits[name]) for name, one in documents.items() if name in splits]
+        images = {page.name: page.image for page in pages if page.image is not None}
         _write(dst, manifest, chosen, images, report, must)
         return report
 
-    def _task(self, task: TaskKind | None) -> TaskKind | None:
-        """The task before the source is read; None: it is recognised."""
-        if task is not None and task not in self.tasks:
-            raise UsageError(f"{self.name} cannot teach the task {task}", f"one of {', '.join(self.tasks)}")
-        if task is not None or self.recognises:
-            return task
-        return DEFAULT_TASK if DEFAULT_TASK in self.tasks else self.tasks[0]
+    def _divide(
+        self, pages: Sequence[Page], report: ImportReport, shares: Mapping[Split, float], seed: int, rule: Rule
+    ) -> dict[str, Split]:
+        """Divide the documents of these pages, and count them in the report."""
+        same_image = equal_images({page.name: page.image for page in pages if page.image is not None})
+        texts = {page.name: " ".join(word.text for word in page.words) for page in pages if page.image is None}
+        same_text = _grouped(texts, fold)
+        alike = join_groups([[page.name] for page in pages] + [*map(list, same_image), *same_text])
+        whole = _grouped({page.name: page.source for page in pages if page.source is not None}, str)
+        if rule == "by-provider":
+            providers = {page.name: page.provider for page in pages}
+            splits, counted = divide_by_provider(join_groups([*alike, *whole]), providers, shares, seed)
+            report.notes.update(counted)
+        else:
+            parts = {page.name: page.part or "train" for page in pages}
+            splits = divide(alike, whole, parts, shares, seed, rule)
+            if rule == "official":
+                left_out = len(copies_of_trained(alike, parts))
+                report.notes["copies of documents of the training part, left out"] = left_out
+        repeated = sum(len(group) > 1 for group in same_text)
+        report.notes["texts that stand several times, never in two splits"] = repeated
+        report.duplicates = [group for group in same_image if len(group) > 1]
+        report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
+        return splits
 
-    def _check_rule(self, shares: Mapping[Split, float], rule: Rule) -> None:
-        if isinstance(rule, ByProvider) and not self.providers:
-            raise UsageError(f"{self.name} names no providers", WITHOUT_NAMES)
-        if rule == "official" and not self.parts:
-            raise UsageError(f"{self.name} has one part only")
-        check_division(shares, rule)
 
-
-def membership_of(rule: Rule, assigned: Assignment | None = None) -> Membership:
-    """Say how documents came to be members; dated where they are drawn, else `assigned` by somebody's rule."""
-    if isinstance(rule, ByProvider):
-        return Membership.drawn_now("by-provider", "docaudit import")
-    return Membership.drawn_now("random", "docaudit import") if rule == "drawn" else Membership(assigned or "official")
-
-
-def _renamed(pages: Sequence[Page], trained: Sequence[Page]) -> list[Page]:
-    """The pages of a second source; one whose name is taken gets "2-" before it."""
-    taken = {page.name for page in trained}
+def _rename(pages: Sequence[Page], taken: set[str]) -> None:
+    """Put "2-" before the names of a second source's pages that are taken."""
     for page in pages:
         while page.name in taken:
             page.name = f"2-{page.name}"
         page.source = page.source and f"2-{page.source}"
-    return [*pages]
 
 
 def _grouped(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[str]]:
@@ -257,14 +236,6 @@ def _grouped(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[
     for name, value in values.items():
         groups[key(value)].append(name)
     return list(groups.values())
-
-
-def _spellings(providers: Iterable[str]) -> dict[str, str]:
-    """One name for providers that differ in case or spacing only: the most frequent spelling, by folded name."""
-    spellings: dict[str, Counter[str]] = defaultdict(Counter)
-    for provider in providers:
-        spellings[fold(provider)][provider] += 1
-    return {folded: min(counts, key=lambda one: (-counts[one], one)) for folded, counts in spellings.items()}
 
 
 def _write(
@@ -281,6 +252,6 @@ def _write(
             if document.image is not None:
                 copy_image(images[document.id], draft, document.image)
         manifests.write(draft, manifest, documents, comments)
-        text = json.dumps(dataclasses.asdict(report), indent=2, ensure_ascii=False)
+        text = json.dumps({"fields": report.fields, **vars(report)}, indent=2, ensure_ascii=False)
         (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
         manifests.load(draft)

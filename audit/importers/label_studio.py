@@ -11,7 +11,6 @@ from audit.errors import ManifestError
 from audit.importers.files import IMAGES, form_of
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, Span, bounds, clean, line_words
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 from audit.importers.words import BESIDE_JSON
 
@@ -34,10 +33,7 @@ class LabelStudio(Importer):
     name = "label-studio"
     description = "Label Studio's .json export and the images"
     word_files = BESIDE_JSON
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.keys("annotations", "data")
+    marks = (("*.json", '"from_name":|"was_cancelled":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
@@ -61,35 +57,32 @@ def _add(source: Source, task: Any, texts: list[Page]) -> None:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
         raise ManifestError('not a task: it has no "data"; export as JSON, not as JSON_MIN')
     with form_of("an annotation"):
-        regions, choices = _regions(_result(task))
-    data = task["data"]
-    image = next((value for value in data.values() if _is_image(value)), None)
+        given: Any = task.get("annotations", task.get("completions", []))
+        kept = [one.get("result", []) for one in given if isinstance(one, dict) and not one.get("was_cancelled")]
+        regions, choices = _regions(kept[-1] if kept else [])
+    values = task["data"].values()
+    image = next((value for value in values if isinstance(value, str) and _names_image(value)), None)
+    text = task["data"].get("text")
     if image is not None:
         page = source.page(source.find_image(image), task)
         _add_regions(page, regions)
-    elif isinstance(data.get("text"), str):
+    elif isinstance(text, str):
         page = Page(f"task-{task.get('id', len(texts) + 1)}", provider=source.provider(task))
         marked = [(one.span, label) for one in regions if one.span for label in one.labels]
-        words = page.mark(data["text"], [span for span, _ in marked])
-        for ((start, end), label), own in zip(marked, words, strict=True):
-            if own:
-                page.fields.append(Field(label, own, value=data["text"][start:end]))
+        words = page.mark(text, [span for span, _ in marked])
+        page.fields += [
+            Field(label, own, value=text[start:end])
+            for ((start, end), label), own in zip(marked, words, strict=True)
+            if own
+        ]
         texts.append(page)
     else:
         raise ManifestError("its data name neither an image nor a text")
-    if choices:
-        page.label = clean(choices[0]) or None
+    page.label = clean(choices[0]) or None if choices else page.label
 
 
-def _is_image(value: Any) -> bool:
-    return isinstance(value, str) and value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)
-
-
-def _result(task: Mapping[str, Any]) -> Sequence[Any]:
-    """The results of the last annotation that was not cancelled; none where there is none."""
-    given = task.get("annotations", task.get("completions", []))
-    kept = [one for one in given if isinstance(one, dict) and not one.get("was_cancelled")]
-    return [*kept[-1].get("result", [])] if kept else []
+def _names_image(value: str) -> bool:
+    return value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)
 
 
 def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
@@ -97,23 +90,21 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
     regions: dict[str, _Region] = {}
     choices: list[str] = []
     for number, one in enumerate(results):
-        if one.get("type") == "relation":
+        kind, value = one.get("type"), one.get("value")
+        if kind == "relation":
             continue
-        value = one.get("value")
         if not isinstance(value, dict):
             raise ManifestError(f"result {number}: no value")
-        if one.get("type") == "choices":
+        if kind == "choices":
             choices += _texts(value.get("choices", []))
             continue
         region = regions.setdefault(str(one.get("id", f"#{number}")), _Region())
         region.labels += [text for key in LABELS for text in _texts(value.get(key, []))]
-        text = value.get("text")
-        if one.get("type") == "textarea":
-            region.texts += [text] if isinstance(text, str) else _texts(text or [])
-        try:
+        if kind == "textarea":
+            text = value.get("text") or []
+            region.texts += [text] if isinstance(text, str) else _texts(text)
+        with form_of(f"result {number}: a region of numbers"):
             region.box = _box(value) or region.box
-        except (TypeError, ValueError, KeyError):
-            raise ManifestError(f"result {number}: its region is not of numbers") from None
         if isinstance(value.get("start"), int) and isinstance(value.get("end"), int):
             region.span = (value["start"], value["end"])
     return [*regions.values()], choices
@@ -131,22 +122,20 @@ def _box(value: Mapping[str, Any]) -> Box | None:
         return bounds([(float(x) / 100, float(y) / 100) for x, y in value["points"]])
     if "width" not in value or "x" not in value:
         return None
-    x, y, width, height = (float(value[key]) for key in ("x", "y", "width", "height"))
-    return (x / 100, y / 100, (x + width) / 100, (y + height) / 100)
+    x, y, width, height = (float(value[key]) / 100 for key in ("x", "y", "width", "height"))
+    return (x, y, x + width, y + height)
 
 
 def _add_regions(page: Page, regions: Sequence[_Region]) -> None:
     """Give a page its regions as fields, and as words too where it has no word file."""
     page.unit = "shares"
-    transcribed = not page.words
-    words = [*page.words]
+    words, transcribed = [*page.words], not page.words
     for region in regions:
         if region.box is None:
             continue
-        text = clean(" ".join(region.texts))
-        first = len(words)
+        text, first = clean(" ".join(region.texts)), len(words)
         words += line_words(text, region.box) if transcribed else ()
-        labels = [label for label in map(clean, region.labels) if label]
-        own = tuple(range(first, len(words)))
-        page.fields += [Field(label, own, region.box, text or None) for label in labels[:1]]
+        label = next(filter(None, map(clean, region.labels)), None)
+        if label is not None:
+            page.fields.append(Field(label, tuple(range(first, len(words))), region.box, text or None))
     page.words = words

@@ -1,6 +1,6 @@
 """Location of a transcribed value among the words of a page.
 
-Six rules, each tried on the whole page before the next; the first location in reading order wins:
+Five rules, each tried on the whole page before the next; the first location in reading order wins:
 
 1. `exact`: consecutive whole words, equal after folding case, width and spacing.
 2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12" is not "11/2").
@@ -8,11 +8,11 @@ Six rules, each tried on the whole page before the next; the first location in r
 4. `inside`: the value is inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
    "BHD(728-M)"), and the rest of the words it touches is no longer than the value. Digits beyond a decimal or date sign
    are another value. The whole words become the entity: what is hidden later is a little more than the value, not less.
-5. `approximate`: names and addresses of at least 10 letters and digits, with one OCR error in ten of them.
-6. `loose`: the same, over lines, where the consecutive words that are most like the value are like enough and no other
-   place of the page is nearly as much like it (methods.md#located-loosely). Two such places: none is taken.
+5. `loose`: names and addresses of at least 10 letters and digits, where the consecutive words that are most like the
+   value are like enough and no other place of the page is nearly as much like it (methods.md#located-loosely). Two such
+   places: none is taken.
 
-Rule 1 is an exact location, 2 to 4 are normalised ones, 5 and 6 loose ones, which reports count apart.
+Rule 1 is an exact location, 2 to 4 are normalised ones, 5 is a loose one, which reports count apart.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from audit.corpus.removal.matching import normalise_ocr
 Quality = Literal["exact", "normalised", "loose"]
 """How like the value the words of a located field are: itself, itself in another spelling, or nearly itself."""
 MIN_PARTIAL = 4  # folded characters a value needs for rules 2 and 4
-MIN_APPROXIMATE = 10  # letters and digits it needs for rules 5 and 6, and how many may share one error by rule 5
+MIN_APPROXIMATE = 10  # letters and digits it needs for rule 5
 MIN_SCORE = 0.75
-"""How like a value the words must be by rule 6, from 0 to 1; ours, see benchmarks/loose_locating.md."""
+"""How like a value the words must be by rule 5, from 0 to 1; see benchmarks/loose_locating.md."""
 MARGIN = 0.05
-"""By how much the best place must be more like the value than any that shares no word with it; ours."""
+"""By how much the best place must be more like the value than any that shares no word with it."""
 QUALITIES: tuple[Quality, ...] = get_args(Quality)
 TEXTUAL: frozenset[Category] = frozenset({"person", "organization", "location"})
 
@@ -51,7 +51,7 @@ _YEAR_FIRST = re.compile(r"(\d{4})[./-]?(\d{2})[./-]?(\d{2})")
 class Location:
     """Indices of the words that hold a value, in reading order, and the rule that located them.
 
-    `score` says how like the value they are, from 0 to 1: below 1 by the rules 5 and 6 only.
+    `score` says how like the value they are, from 0 to 1: below 1 by rule 5 only.
     """
 
     words: tuple[int, ...]
@@ -59,21 +59,14 @@ class Location:
     score: float = field(default=1.0, compare=False)
 
 
-@dataclass(frozen=True)
-class NotLocated:
-    """Why a field has no words: "absent" from its source, "not found", or "part of a longer value" by rule 4."""
-
-    reason: str
-
-
 def quality_of(rule: str) -> Quality:
     """Return the quality that a rule gives; rules of sources that name the words themselves are exact."""
-    if rule in ("approximate", "loose"):
+    if rule == "loose":
         return "loose"
     return "normalised" if rule in ("punctuation", "equal amount", "equal date", "inside") else "exact"
 
 
-def locate(value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()) -> Location | NotLocated:
+def locate(value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()) -> Location | str:
     """Find `value` among `words`.
 
     Args:
@@ -81,18 +74,18 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
         category: decides whether the value is read as an amount, a day or text.
         words: of the page, in reading order.
         taken: indices of words that belong to another field already.
+
+    Returns:
+        Its location, or the reason why there is none: "not found", or "part of a longer value" by rule 4.
     """
     for rule, spans in _rules(value, category, words):
         for start, end in spans:
             if not any(index in taken for index in range(start, end)):
-                score = 1.0 if rule != "approximate" else _likeness(normalise_ocr(value), words[start:end])
-                return Location(tuple(range(start, end)), rule, score)
-    if category in TEXTUAL:
-        found = _most_alike(value, words, taken)
-        if found is not None:
-            return found
+                return Location(tuple(range(start, end)), rule)
+    if category in TEXTUAL and (found := _most_alike(value, words, taken)):
+        return found
     contained = len(fold(value)) >= MIN_PARTIAL and fold(value) in "".join(map(fold, words))
-    return NotLocated("part of a longer value" if contained else "not found")
+    return "part of a longer value" if contained else "not found"
 
 
 def _rules(value: str, category: Category, words: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[int, int]]]]:
@@ -109,8 +102,6 @@ def _rules(value: str, category: Category, words: Sequence[str]) -> Iterator[tup
         yield "equal date", _equal(_day, value, words)
     if len(fold(value)) >= MIN_PARTIAL:
         yield "inside", _inside(fold(value), words)
-    if category in TEXTUAL and len(bare) >= MIN_APPROXIMATE:
-        yield "approximate", _approximate(bare, words)
 
 
 def _letters_and_digits(text: str) -> str:
@@ -183,30 +174,8 @@ def _separate(edge: str, outward: str) -> bool:
     return not (edge.isdigit() and outward[0] in ".,:/-" and outward[1:2].isdigit())
 
 
-def _approximate(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Windows with fewest errors first; rule 5 of the module's text."""
-    limit = len(target) // MIN_APPROXIMATE
-    forms = [_letters_and_digits(word) for word in words]
-    found: list[tuple[int, int, int]] = []
-    for start, first in enumerate(forms):
-        joined = ""
-        for end in range(start, len(forms) if first else start):
-            joined += forms[end]
-            if len(joined) > len(target) + limit:
-                break
-            if forms[end] and len(joined) >= len(target) - limit:
-                errors = Levenshtein.distance(target, joined, score_cutoff=limit)
-                if errors <= limit:
-                    found.append((errors, start, end + 1))
-    yield from ((start, end) for _, start, end in sorted(found))
-
-
-def _likeness(target: str, words: Sequence[str]) -> float:
-    return Levenshtein.normalized_similarity(target, "".join(map(normalise_ocr, words)))
-
-
 def _most_alike(value: str, words: Sequence[str], taken: Collection[int]) -> Location | None:
-    """Locate a value by rule 6 of the module's text."""
+    """Locate a value by rule 5 of the module's text."""
     target = normalise_ocr(value)
     if len(target) < MIN_APPROXIMATE:
         return None

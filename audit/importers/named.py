@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -35,8 +35,7 @@ class NamedMembers:
     @classmethod
     def read(cls, path: Path, heldout: Path | None = None) -> NamedMembers:
         """Read files of names; errors as of `read_names`."""
-        given = cls(read_names(path, "--members"))
-        return given if heldout is None else replace(given, heldout=read_names(heldout, "--heldout"))
+        return cls(read_names(path, "--members"), () if heldout is None else read_names(heldout, "--heldout"))
 
     def members(self, ids: Collection[str]) -> frozenset[str]:
         """Find the ids of the named documents, by id, by file name, or by file name without its ending.
@@ -44,23 +43,23 @@ class NamedMembers:
         Raises:
             ManifestError: a name is that of no document.
         """
-        return _found(self.names, ids, "--members")
+        return _find(self.names, ids, "--members")
 
     def kept_out(self, ids: Collection[str]) -> frozenset[str]:
         """Find the ids of the held-out documents that are named; errors as of `members`."""
-        return _found(self.heldout, ids, "--heldout")
+        return _find(self.heldout, ids, "--heldout")
 
 
-def _found(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
+def _find(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
     known = frozenset(ids)
-    found = {name: next((form for form in _forms(name) if form in known), None) for name in names}
-    unknown = [name for name, identifier in found.items() if identifier is None]
+    found = {name: next((form for form in _forms(name) if form in known), "") for name in names}
+    unknown = [name for name, identifier in found.items() if not identifier]
     if unknown:
         raise ManifestError(
             f"{option}: {len(unknown)} of {len(found)} names are those of no document of the source, the first is "
             f"{printable(unknown[0])}"
         )
-    return frozenset(identifier for identifier in found.values() if identifier is not None)
+    return frozenset(found.values())
 
 
 def _forms(name: str) -> Iterator[str]:
@@ -123,21 +122,15 @@ def _name(value: Any) -> str:
     """The name that a JSON value is, or has; `ValueError` where it has none."""
     if isinstance(value, list) and value:
         return _name(value[0])
+    if isinstance(value, dict) and isinstance(value.get("messages"), list) and {*KEYS}.isdisjoint(value):
+        contents = (turn.get("content") for turn in value["messages"] if isinstance(turn, dict))
+        parts = [part for content in contents if isinstance(content, list) for part in content]
+        value = next((part for part in parts if isinstance(part, dict) and part.get("image")), {})
     if isinstance(value, dict):
-        return _name(next((value[key] for key in KEYS if key in value), None) or _picture(value.get("messages")))
+        return _name(next((value[key] for key in KEYS if key in value), None)).removeprefix("file://")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"an entry has no name: none of {', '.join(KEYS[:5])}")
-
-
-def _picture(messages: Any) -> Any:
-    """The image of a conversation in the form of messages; None where there is none."""
-    for turn in messages if isinstance(messages, list) else ():
-        content = turn.get("content") if isinstance(turn, dict) else None
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict) and part.get("image"):
-                return str(part["image"]).removeprefix("file://")
-    return None
 
 
 def read_labels(given: str) -> tuple[str, ...]:

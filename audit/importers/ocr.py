@@ -14,13 +14,13 @@ from itertools import islice
 
 from PIL.Image import Image
 
-from audit.corpus.documents import Box, Word
+from audit.corpus.documents import Word
 from audit.errors import UsageError
 from audit.importers.boxes import clip
 from audit.importers.pages import clean
 
 SECONDS = 300.0
-"""How long the reading of one page may take (ours; a page of a scanner takes one to ten seconds)."""
+"""How long the reading of one page may take; a page of a scanner takes one to ten seconds."""
 WORD_LEVEL = "5"
 """Of the rows of Tesseract's table, those that are words."""
 NO_TESSERACT = "Tesseract is not installed"
@@ -52,12 +52,12 @@ class PageReader:
         """
         if shutil.which(self.command) is None:
             raise UsageError(NO_TESSERACT, NO_TESSERACT_HINT)
-        known = _languages(self.command)
-        unknown = [name for name in self.language.split("+") if name not in known]
+        known = subprocess.run([self.command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False)
+        unknown = [name for name in self.language.split("+") if name not in known.stdout.split()]
         if unknown:
             raise UsageError(
                 f"Tesseract has no data for the language {unknown[0]!r}",
-                f"one of {', '.join(known)}, or install its data (apt install tesseract-ocr-{unknown[0]})",
+                f"install its data (apt install tesseract-ocr-{unknown[0]}), or take one of tesseract --list-langs",
             )
 
     def read(self, pages: Iterable[tuple[str, OpenPage]]) -> Iterator[tuple[str, tuple[Word, ...] | None]]:
@@ -99,18 +99,5 @@ def _words(table: str, size: tuple[int, int]) -> Iterator[Word]:
     for row in csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE):
         text = clean(row["text"] or "")
         if row["level"] == WORD_LEVEL and text:
-            yield Word(text, _box(row, size))
-
-
-def _box(row: dict[str, str], size: tuple[int, int]) -> Box:
-    left, top, width, height = (int(row[name]) for name in ("left", "top", "width", "height"))
-    return clip((left, top, left + width, top + height), size)
-
-
-def _languages(command: str) -> list[str]:
-    """The languages that the program has data for; none where it does not say."""
-    try:
-        done = subprocess.run([command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [name for line in (done.stdout or done.stderr).splitlines()[1:] if (name := line.strip()) != "osd" and name]
+            left, top, width, height = (int(row[name]) for name in ("left", "top", "width", "height"))
+            yield Word(text, clip((left, top, left + width, top + height), size))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from audit.importers.interface import Importer
 from audit.importers.pages import Page
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 
@@ -29,10 +28,7 @@ class HOCR(WordFolder):
     name = "hocr"
     description = "images and .hocr files"
     word_files = (".hocr", ".html", ".htm", ".xml")
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return bool(peek.files("*.hocr"))
+    marks = (("*.hocr", ""),)
 
 
 class ALTO(WordFolder):
@@ -41,10 +37,7 @@ class ALTO(WordFolder):
     name = "alto"
     description = "images and ALTO .xml files"
     word_files = (".xml",)
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return any("<alto" in head for head in peek.heads("*.xml"))
+    marks = (("*.xml", "<alto"),)
 
 
 class DocTR(WordFolder):
@@ -53,10 +46,7 @@ class DocTR(WordFolder):
     name = "doctr"
     description = "images and docTR's exported .json"
     word_files = (".json",)
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.keys("pages")
+    marks = (("*.json", r'"pages":\s*\[\s*\{\s*"page_idx"'),)
 
 
 class Textract(WordFolder):
@@ -65,7 +55,4 @@ class Textract(WordFolder):
     name = "textract"
     description = "images and Textract's .json"
     word_files = (".json",)
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.keys("Blocks")
+    marks = (("*.json", '"BlockType":'),)

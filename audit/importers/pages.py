@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -157,18 +157,13 @@ def bounds(points: Sequence[Sequence[float]]) -> Box:
 
 def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
     """Ids for files, by path: the name without its ending, with its folders ("train-0001") where two share one."""
-    found = sorted(set(paths))
-    forms: list[Callable[[PurePosixPath], str]] = [
-        lambda path: path.stem,
-        lambda path: "-".join(path.with_suffix("").parts),
-        lambda path: "-".join(path.parts),
-    ]
-    names: dict[str, str] = {}
-    for form in forms:
-        names = {path: clean(form(PurePosixPath(path))) for path in found}
+    found = sorted(map(PurePosixPath, set(paths)))
+    names: dict[PurePosixPath, str] = {}
+    for depth, ending in ((-1, False), (0, False), (0, True)):
+        names = {path: clean("-".join((path if ending else path.with_suffix("")).parts[depth:])) for path in found}
         if len(set(names.values())) == len(found):
             break
-    return names
+    return {path.as_posix(): name for path, name in names.items()}
 
 
 def part_named(name: str) -> Part | None:

@@ -9,10 +9,8 @@ from typing import Any
 
 from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError, UsageError
-from audit.importers.files import IMAGES
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, bounds, ids_of, part_of
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 NAMED_PDF = ".pdf"
@@ -33,10 +31,7 @@ class PDFFolder(Importer):
 
     name = "pdf"
     description = "a folder of PDFs"
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return bool(peek.files("*.pdf")) and not peek.files(*(f"*{suffix}" for suffix in IMAGES))
+    marks = (("*.pdf", ""),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""

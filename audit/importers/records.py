@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from audit.corpus.documents import Box, Word
+from audit.corpus.outputs import fields_of_output
 from audit.errors import ManifestError
 from audit.importers.files import as_text
 from audit.importers.labels import fields_of_tags
-from audit.importers.outputs import add_ground_truth
 from audit.importers.pages import Field, Page, bounds, clean
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -58,7 +59,7 @@ class Columns:
     @property
     def tags(self) -> tuple[str, ...]:
         """Names of the tags, in the order of their numbers, where the table or the owner gives them."""
-        return tuple(self._labels or self._classes.get(self["tags"], ()))
+        return self._names(self["tags"])
 
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:
         """The value of a row in the column of this meaning; None where there is none."""
@@ -70,76 +71,64 @@ class Columns:
         Raises:
             ManifestError: a column holds something else than its name says.
         """
-        if not page.words:
+        text, output = self.value(row, "text"), self.value(row, "output")
+        if not page.words and self.value(row, "words") is not None:
             self._add_words(page, row)
+        elif not page.words and isinstance(text, str):
+            page.words = [Word(word) for word in text.split()]
         self._add_questions(page, row)
-        self._add_label(page, row)
-        output = self.value(row, "output")
+        column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
+        if row.get(column) is not None and not isinstance(row[column], list | dict):
+            page.label = clean(as_text(self._named(column, row[column]))) or None
         if output is not None and page.output is None and not page.questions:
             add_ground_truth(page, as_text(output))
 
+    def _names(self, column: str) -> tuple[str, ...]:
+        return tuple(self._labels or self._classes.get(column, ()))
+
+    def _named(self, column: str, value: Any, *, needed: bool = False) -> Any:
+        """The name that a number of a column stands for; a value without one as it is, unless it is needed."""
+        names = self._names(column)
+        if isinstance(value, str) or not (names or needed):
+            return value
+        if not isinstance(value, int) or not 0 <= value < len(names):
+            raise ManifestError(
+                f"{column}: {as_text(value)} is none of {len(names)} names of labels: give them with --labels"
+            )
+        return names[value]
+
     def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:
-        texts = self.value(row, "words")
-        if texts is None:
-            text = self.value(row, "text")
-            page.words = [Word(word) for word in text.split()] if isinstance(text, str) else ()
-            return
+        """Add words, their boxes, and the fields of their tags."""
+        texts, boxes, tags = (self.value(row, meaning) for meaning in ("words", "boxes", "tags"))
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ManifestError(f"{self['words']}: not a list of words")
-        boxes = self.value(row, "boxes")
-        if boxes is None:
-            page.words = [Word(text) for text in texts]
-        elif not isinstance(boxes, list) or len(boxes) != len(texts):
-            found = len(boxes) if isinstance(boxes, list) else "no list of"
-            raise ManifestError(f"{self['boxes']}: {found} boxes for {len(texts)} words")
-        else:
-            page.words = [Word(text, box_of(box, self["boxes"])) for text, box in zip(texts, boxes, strict=True)]
-        tags = self.value(row, "tags")
+        for column, values in ((self["boxes"], boxes), (self["tags"], tags if isinstance(tags, list) else None)):
+            if values is not None and (not isinstance(values, list) or len(values) != len(texts)):
+                number = len(values) if isinstance(values, list) else "no list"
+                raise ManifestError(f"{column}: {number} for {len(texts)} words")
+        placed = [None] * len(texts) if boxes is None else [box_of(box, self["boxes"]) for box in boxes]
+        page.words = [Word(text, box) for text, box in zip(texts, placed, strict=True)]
         if isinstance(tags, list):
-            if len(tags) != len(texts):
-                raise ManifestError(f"{self['tags']}: {len(tags)} tags for {len(texts)} words")
+            named = [self._named(self["tags"], tag, needed=True) for tag in tags]
             page.fields = [
                 Field(label, words, value=" ".join(texts[index] for index in words))
-                for label, words in fields_of_tags([self._tag(tag) for tag in tags])
+                for label, words in fields_of_tags(named)
             ]
 
-    def _tag(self, tag: Any) -> str:
-        if isinstance(tag, str):
-            return tag
-        if not isinstance(tag, int) or not 0 <= tag < len(self.tags):
-            given = f"{len(self.tags)} names" if self.tags else "no names"
-            raise ManifestError(
-                f"{self['tags']}: a tag is {tag}, and there are {given} of labels: give them with --labels"
-            )
-        return self.tags[tag]
-
     def _add_questions(self, page: Page, row: Mapping[str, Any]) -> None:
-        asked, answers = self.value(row, "question"), self.value(row, "answers")
+        """Add a question, one by language, or a list of them with a list of answers."""
+        asked, answers, name = (self.value(row, meaning) for meaning in ("question", "answers", "question id"))
         if asked is None or answers is None:
             return
-        if isinstance(asked, dict):  # by language
+        if isinstance(asked, dict):
             asked = asked.get("en") or next((text for text in asked.values() if text), "")
-        if isinstance(asked, list):
-            if not isinstance(answers, list) or len(answers) != len(asked):
-                raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
-            for question, accepted in zip(asked, answers, strict=True):
-                page.ask(as_text(question), _texts_of(accepted))
+        if not isinstance(asked, list):
+            page.ask(as_text(asked), _texts_of(answers), None if name is None else str(name))
             return
-        name = self.value(row, "question id")
-        page.ask(as_text(asked), _texts_of(answers), None if name is None else str(name))
-
-    def _add_label(self, page: Page, row: Mapping[str, Any]) -> None:
-        column, value = self["label"], self.value(row, "label")
-        if value is None and self["tags"] == LIST_LABEL:
-            column, value = LIST_LABEL, self.value(row, "tags")
-        if value is None or isinstance(value, list | dict):
-            return
-        names = self._labels or self._classes.get(column, ())
-        if isinstance(value, int) and names:
-            if not 0 <= value < len(names):
-                raise ManifestError(f"{column}: {value} is none of {len(names)} classes")
-            value = names[value]
-        page.label = clean(as_text(value)) or None
+        if not isinstance(answers, list) or len(answers) != len(asked):
+            raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
+        for question, accepted in zip(asked, answers, strict=True):
+            page.ask(as_text(question), _texts_of(accepted))
 
 
 def box_of(value: Any, column: str) -> Box:
@@ -173,3 +162,45 @@ def _texts_of(answers: Any) -> list[str]:
     if all(isinstance(answer, str | int | float) for answer in given):
         return [as_text(answer) for answer in given]
     raise ManifestError("answers: neither a text nor a list of texts")
+
+
+def add_ground_truth(page: Page, text: str) -> None:
+    """Add to a page what Donut's training sets call its ground truth.
+
+    {"gt_parse": {...}} is an output, whose leaves are questions by their path (`menu[1].nm`); {"gt_parses":
+    [{"question", "answer"}, ...]} questions with one or several accepted answers; {"gt_parse": {"class": ...}} a class.
+
+    Args:
+        page: of the ground truth.
+        text: JSON; any other text is the output itself.
+
+    Raises:
+        ManifestError: a question is blank, or has no answer.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        write_output(page, text)
+        return
+    table = value if isinstance(value, dict) else {}
+    parse = table.get("gt_parse", value)
+    several = table.get("gt_parses")
+    asked = several if isinstance(several, list) else [parse]
+    asked = [one for one in asked if isinstance(one, dict) and "question" in one]
+    if asked:
+        answers: dict[str, list[str]] = {}
+        for one in asked:
+            answers.setdefault(as_text(one["question"]), []).extend(_texts_of(one.get("answer", [])))
+        for question, accepted in answers.items():
+            page.ask(question, accepted)
+    elif isinstance(parse, dict) and [*parse] == ["class"]:
+        page.label = clean(as_text(parse["class"]))
+    else:
+        write_output(page, json.dumps(parse, ensure_ascii=False))
+
+
+def write_output(page: Page, output: str) -> None:
+    """Make a text the page's output, and its fields questions, as `fields_of_output` names them."""
+    page.output = output
+    for field in fields_of_output(output):
+        page.ask(field.question, field.answers, field.id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,10 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from PIL import Image, UnidentifiedImageError
-
 from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingRecipe
-from audit.corpus.images import FORMATS
+from audit.corpus.images import kind_of
 from audit.corpus.paths import inside, printable
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
@@ -25,7 +22,6 @@ from audit.importers.words import fill
 
 FOLDER = "folder"
 """As the provider's column: the folder that the image is in."""
-_SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "TIFF": ".tiff", "WEBP": ".webp"}
 
 
 @dataclass(frozen=True)
@@ -73,15 +69,14 @@ class Source:
         self,
         path: Path,
         scratch: Path,
-        *,
         task: TaskKind | None = None,
         official: bool = False,
         seed: int = 0,
-        options: Options | None = None,
+        options: Options = Options(),
         word_files: Sequence[str] = (),
     ) -> None:
         self.path, self.scratch, self.task, self.official, self.seed = path, scratch, task, official, seed
-        self.options = options or Options()
+        self.options = options
         self.root = path.parent if path.is_file() else path
         self.problems = Problems()
         self.notes: Counter[str] = Counter()
@@ -143,12 +138,13 @@ class Source:
 
     @cached_property
     def _images(self) -> Mapping[str, list[str]]:
-        return _by_name(self.ids, lambda path: {path.name, path.stem})
+        return by_name(self.ids, lambda path: {path.name, path.stem})
 
     @cached_property
-    def word_files(self) -> Mapping[str, list[str]]:
+    def _words(self) -> Mapping[str, list[str]]:
         """The paths of word files, by name without one ending, and without two."""
-        return _by_name(files_in(self.root, self._word_files), lambda path: {path.stem, PurePosixPath(path.stem).stem})
+        files = files_in(self.root, self._word_files)
+        return by_name(files, lambda path: {path.stem, PurePosixPath(path.stem).stem})
 
     def find_image(self, named: str, beside: str = "") -> str:
         """Find the path, within the source, of the image that a record names.
@@ -167,26 +163,9 @@ class Source:
         for candidate in (joined, path.as_posix()):
             if candidate in self.ids:
                 return candidate
-        found = self._images.get(path.name, [])
         # Label Studio puts eight characters and a hyphen before the name of an uploaded file.
-        if not found and "-" in path.name:
-            found = self._images.get(path.name.split("-", 1)[1], [])
-        found = [one for one in found if one.endswith(path.as_posix())] or found
-        if len(found) != 1:
-            reason = f"{len(found)} images have this name" if found else "the image is missing"
-            raise ManifestError(f"{printable(path.as_posix())}: {reason}")
-        return found[0]
-
-    def find_file(self, suffix: str, name: str) -> str:
-        """Find the path, within the source, of the one file of this name.
-
-        Raises:
-            ManifestError: there is none, or there are several.
-        """
-        found = [path for path in files_in(self.root, (suffix,)) if PurePosixPath(path).name == name]
-        if len(found) != 1:
-            raise ManifestError(f"{name}: {len(found)} such files" if found else f"{name}: the file is missing")
-        return found[0]
+        found = self._images.get(path.name) or self._images.get(path.name.partition("-")[2], [])
+        return the_one([one for one in found if one.endswith(path.as_posix())] or found, path.as_posix())
 
     def find_words(self, image: str) -> str | None:
         """Find the word file of an image: of its name with another or one more ending, in its folder before others.
@@ -195,12 +174,10 @@ class Source:
             ManifestError: several files may be it.
         """
         path = PurePosixPath(image)
-        found = self.word_files.get(path.name) or self.word_files.get(path.stem, [])
+        found = self._words.get(path.name) or self._words.get(path.stem, [])
         found = [one for one in found if PurePosixPath(one).parent == path.parent] or found
         found = [one for one in found if PurePosixPath(one).stem in (path.stem, path.name)] or found
-        if len(found) > 1:
-            raise ManifestError(f"several word files: {', '.join(found)}")
-        return found[0] if found else None
+        return the_one(found, image) if found else None
 
     def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
         """Give the page of an image, with the words of its word file; the same each time it is asked for.
@@ -232,13 +209,11 @@ class Source:
     def provider(self, record: Mapping[str, Any] | None, image: str | None = None) -> str | None:
         """Read the provider of a page where the owner says; a record may have keys nested under "data"."""
         column = self.options.provider
-        if column is None:
-            return None
-        if column == FOLDER:
-            return None if image is None else PurePosixPath(image).parent.name or None
+        if column == FOLDER and image is not None:
+            return PurePosixPath(image).parent.name or None
         record = record or {}
         nested = record["data"] if isinstance(record.get("data"), dict) else {}
-        value = nested.get(column) if record.get(column) is None else record[column]
+        value = {**nested, **record}.get(column or "")
         return (" ".join(str(value).split()) if isinstance(value, str | int) else "") or None
 
     def save_image(self, content: bytes) -> Path:
@@ -247,23 +222,31 @@ class Source:
         Raises:
             ManifestError: it is neither PNG, JPEG, TIFF nor WEBP.
         """
-        try:
-            with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-                suffix = _SUFFIXES[image.format or ""]
-        except (UnidentifiedImageError, OSError, KeyError, ValueError, SyntaxError, Image.DecompressionBombError):
-            raise ManifestError(f"not readable as an image ({', '.join(FORMATS)})") from None
         self._n_saved += 1
-        path = self.scratch / f"{self._n_saved:08d}{suffix}"
+        path = self.scratch / f"{self._n_saved:08d}.{kind_of(content)}"
         path.write_bytes(content)
         return path
 
 
-def _by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) -> Mapping[str, list[str]]:
+def by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) -> Mapping[str, list[str]]:
+    """Group paths by the names that each has."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         for name in names(PurePosixPath(path)):
             found[name].append(path)
     return found
+
+
+def the_one(found: Sequence[str], name: str) -> str:
+    """Return the only path of a list.
+
+    Raises:
+        ManifestError: there is none, or there are several.
+    """
+    if len(found) != 1:
+        reason = f"several files may be it: {', '.join(found[:3])}" if found else "the file is missing"
+        raise ManifestError(f"{printable(name)}: {reason}")
+    return found[0]
 
 
 def _path_of(named: str) -> str:

@@ -5,17 +5,16 @@ hOCR (`hocr`), ALTO, Tesseract's table, docTR's export, Amazon Textract's respon
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from audit.corpus.documents import Box, Question, Word
+from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError
 from audit.importers.boxes import shares_of
-from audit.importers.files import form_of, parse_json, read_text, table_text
+from audit.importers.files import form_of, parse_json, read_text, table_rows
 from audit.importers.hocr import read_hocr
 from audit.importers.pages import Field, Page, bounds, clean
 
@@ -31,16 +30,14 @@ def fill(page: Page, path: Path) -> None:
     Raises:
         ManifestError: the file has another form, or is not of one page.
     """
-    text = table_text(path) if path.suffix.lower() == ".tsv" else read_text(path)
     ending = path.suffix.lower()
     if ending == ".tsv":
-        found = read_tesseract(text)
-    elif ending == ".xml" and "ocr_page" not in text:
-        found = read_alto(text)
+        found = read_tesseract(path)
     elif ending == ".json":
-        found = read_service(parse_json(text, "not JSON"))
+        found = read_service(parse_json(read_text(path), "not JSON"))
     else:
-        found = read_hocr(text)
+        text = read_text(path)
+        found = read_alto(text) if ending == ".xml" and "ocr_page" not in text else read_hocr(text)
     if len(found) != 1:
         raise ManifestError(f"{len(found)} pages for one image")
     page.words, page.unit, page.shape = found[0].words, "shares", found[0].shape
@@ -48,7 +45,7 @@ def fill(page: Page, path: Path) -> None:
     page.questions += found[0].questions
 
 
-def read_tesseract(text: str) -> list[Page]:
+def read_tesseract(path: Path) -> list[Page]:
     """Read every page of Tesseract's table: a tab-separated row a word, of level 5.
 
     Raises:
@@ -56,20 +53,16 @@ def read_tesseract(text: str) -> list[Page]:
     """
     pages: list[Page] = []
     shape, words = (0.0, 0.0), list[Word]()
-    table = csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE)
-    with form_of("Tesseract's table"):
-        try:
-            for row in table:
-                left, top, width, height = (float(row[name]) for name in ("left", "top", "width", "height"))
-                if row["level"] == "1":
-                    shape, words = (width, height), []
-                    pages.append(Page("", words=words, shape=shape))
-                elif row["level"] == "5":
-                    if not pages:
-                        raise ManifestError(f"line {table.line_num}: a word before the first page")
-                    words.append(Word(row["text"] or "", shares_of((left, top, left + width, top + height), shape)))
-        except csv.Error as error:
-            raise ManifestError(f"line {table.line_num}: {error}") from None
+    for place, row in table_rows(path, "line", "\t"):
+        with form_of("Tesseract's table"):
+            left, top, width, height = (float(row[name]) for name in ("left", "top", "width", "height"))
+            if row["level"] == "1":
+                shape, words = (width, height), []
+                pages.append(Page("", words=words, shape=shape))
+            elif row["level"] == "5" and not pages:
+                raise ManifestError(f"{place}: a word before the first page")
+            elif row["level"] == "5":
+                words.append(Word(row["text"], shares_of((left, top, left + width, top + height), shape)))
     return pages
 
 
@@ -88,30 +81,24 @@ def read_alto(text: str) -> list[Page]:
     except (LookupError, ValueError):
         raise ManifestError("not XML: it names an encoding that there is not") from None
     pages = []
-    for page in _elements(root, "Page"):
-        shape = (_number(page, "WIDTH"), _number(page, "HEIGHT"))
+    for page in root.iterfind(".//{*}Page"):
+        width, height = _numbers(page, "WIDTH", "HEIGHT")
         words = []
-        for one in _elements(page, "String"):
-            x, y = _number(one, "HPOS"), _number(one, "VPOS")
-            box = (x, y, x + _number(one, "WIDTH"), y + _number(one, "HEIGHT"))
-            words.append(Word(one.get("CONTENT", ""), shares_of(box, shape)))
-        pages.append(Page("", words=words, shape=shape))
+        for one in page.iterfind(".//{*}String"):
+            x, y, wide, high = _numbers(one, "HPOS", "VPOS", "WIDTH", "HEIGHT")
+            words.append(Word(one.get("CONTENT", ""), shares_of((x, y, x + wide, y + high), (width, height))))
+        pages.append(Page("", words=words, shape=(width, height)))
     if not pages:
         raise ManifestError("no element Page: not ALTO")
     return pages
 
 
-def _elements(root: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """Yield the elements of a name, whatever their namespace, which differs between versions."""
-    return (element for element in root.iter() if str(element.tag).rpartition("}")[2] == name)
-
-
-def _number(element: ElementTree.Element, key: str) -> float:
+def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
     try:
-        return float(element.get(key, ""))
+        return [float(element.get(key, "")) for key in keys]
     except ValueError:
         name = str(element.tag).rpartition("}")[2]
-        raise ManifestError(f"{name} {element.get('ID', '')}: {key} is no number") from None
+        raise ManifestError(f"{name} {element.get('ID', '')}: one of {', '.join(keys)} is no number") from None
 
 
 def read_service(value: Any) -> list[Page]:
@@ -127,9 +114,6 @@ def read_service(value: Any) -> list[Page]:
     if isinstance(first, dict) and "recognitionResults" in first:
         with form_of("Microsoft Read's result"):
             return [_microsoft(page) for page in value["recognitionResults"]]
-    if isinstance(first, dict) and "WORD" in first:
-        with form_of("Amazon Textract's words"):
-            return [Page("", words=[Word(word["Text"], _share(word)) for word in value["WORD"]])]
     with form_of("docTR's export"):
         pages = value.get("pages", [value]) if isinstance(value, dict) else value
         return [_doctr(page) for page in pages]
@@ -180,6 +164,9 @@ def _textract(responses: list[Any]) -> Iterator[Page]:
         relations = block.get("Relationships") or ()
         return [blocks[id_] for one in relations if one["Type"] == kind for id_ in one["Ids"]]
 
+    def text_of(held: Iterable[Mapping[str, Any]]) -> str:
+        return " ".join(clean(block.get("Text") or "") for block in held)
+
     for number in sorted({block.get("Page", 1) for block in blocks.values()}):
         own = [block for block in blocks.values() if block.get("Page", 1) == number]
         words = [block for block in own if block["BlockType"] == "WORD"]
@@ -188,14 +175,10 @@ def _textract(responses: list[Any]) -> Iterator[Page]:
         for block in own:
             if block["BlockType"] == "KEY_VALUE_SET" and "KEY" in (block.get("EntityTypes") or ()):
                 for label, one in (("key", block), *(("value", value) for value in related(block, "VALUE"))):
-                    held = [child for child in related(one, "CHILD") if child["Id"] in place]
-                    if held:
-                        text = " ".join(child.get("Text") or "" for child in held)
-                        page.fields.append(Field(label, tuple(place[child["Id"]] for child in held), value=text))
-        queries = [block for block in own if block["BlockType"] == "QUERY" and block.get("Query")]
-        for count, block in enumerate(queries, start=1):
-            answers = tuple(dict.fromkeys(filter(None, (clean(b.get("Text") or "") for b in related(block, "ANSWER")))))
-            asked = clean(block["Query"]["Text"])
-            if answers and asked:
-                page.questions.append(Question(block["Query"].get("Alias") or f"q{count}", asked, answers))
+                    if held := [child for child in related(one, "CHILD") if child["Id"] in place]:
+                        indices = tuple(place[child["Id"]] for child in held)
+                        page.fields.append(Field(label, indices, value=text_of(held)))
+            elif block["BlockType"] == "QUERY" and (answers := related(block, "ANSWER")):
+                query = block["Query"]
+                page.ask(query["Text"], [text_of([answer]) for answer in answers], query.get("Alias"))
         yield page

@@ -28,7 +28,7 @@ from audit.corpus.paths import printable
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import read_names
-from audit.importers.page_folder import FoundPage, find_pages, groups_of, read_document
+from audit.importers.page_folder import FoundPage, find_pages, read_document
 from audit.progress import steps
 from audit.targets.checkpoint.recognising import recognise_task
 
@@ -104,7 +104,8 @@ class PageFolder:
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """Names of folders that pages lie in and that say no split; none where there are fewer than two."""
-        return groups_of(self.pages)
+        names = {page.group for page in self.pages if page.group is not None}
+        return tuple(sorted(names)) if len(names) > 1 else ()
 
     @property
     def says_splits(self) -> bool:

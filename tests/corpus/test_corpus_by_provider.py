@@ -7,7 +7,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from audit.corpus.documents import SPLITS, Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.providers import asked_providers
 from audit.errors import UsageError
-from audit.importers.divide import ByProvider, divide_by_provider
+from audit.importers.divide import divide_by_provider
 from audit.stats.intervals import join_groups
 
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
@@ -44,8 +44,8 @@ def even(n_providers: int, size: int) -> Sources:
     return singles({f"shop {i:03}": size for i in range(n_providers)})
 
 
-def divided(found: Sources, shares: Mapping[Split, float] = SHARES, seed: int = 0, n: int | None = None) -> Drawn:
-    return Drawn(*divide_by_provider(*found, shares, seed, ByProvider(n)))
+def divided(found: Sources, shares: Mapping[Split, float] = SHARES, seed: int = 0) -> Drawn:
+    return Drawn(*divide_by_provider(*found, shares, seed))
 
 
 def by_name(found: Sources, splits: Mapping[str, Split]) -> dict[str, Counter[Split]]:
@@ -76,11 +76,11 @@ shares_by_provider = st.sampled_from(
 ).map(lambda shares: dict(zip(SPLITS, shares, strict=True)))
 
 
-@given(sources(), shares_by_provider, st.integers(0, 3), st.sampled_from([None, 1, 2]))
-def test_what_every_division_keeps(found: Sources, shares: dict[Split, float], seed: int, n: int | None) -> None:
+@given(sources(), shares_by_provider, st.integers(0, 3))
+def test_what_every_division_keeps(found: Sources, shares: dict[Split, float], seed: int) -> None:
     groups, providers = found
     try:
-        drawn = divided(found, shares, seed, n)
+        drawn = divided(found, shares, seed)
     except UsageError:
         assume(False)
     counts = by_name(found, drawn.splits)
@@ -97,7 +97,7 @@ def test_what_every_division_keeps(found: Sources, shares: dict[Split, float], s
             assert not any(document in drawn.splits for document in group)
     for name in inside | outside:
         aside = [group for group in own[name] if drawn.splits.get(group[0]) == "heldout"]
-        assert len(aside) == min(len(own[name]) // 2, n or len(own[name]))  # by its size alone, in or out
+        assert len(aside) == len(own[name]) // 2  # by its size alone, in or out
         assert set(counts[name]) == ({"member", "heldout"} if name in inside else {"heldout"})
         if name in inside:
             assert all(document in drawn.splits for group in own[name] for document in group)
@@ -166,20 +166,10 @@ def test_every_provider_is_in_and_every_document_kept_aside_equally_often() -> N
         assert abs(aside[document] / n - rate) < error
 
 
-def test_at_most_so_many_are_kept_aside() -> None:
-    found = singles({f"shop {i}": size for i, size in enumerate((2, 5, 6, 7, 40, 41))})
-    for n, expected in ((None, (1, 2, 3, 3, 20, 20)), (3, (1, 2, 3, 3, 3, 3)), (1, (1,) * 6)):
-        counts = by_name(found, divided(found, {"member": 0.5, "heldout": 0.5}, n=n).splits)
-        assert tuple(counts[f"shop{i}"]["heldout"] for i in range(6)) == expected
-    with pytest.raises(UsageError, match="0 documents kept aside"):
-        ByProvider(0)
-
-
 def test_names_that_differ_in_case_and_spacing_are_one_provider() -> None:
     providers = {"1": "Red Shop", "2": "RED SHOP", "3": " red  shop", "4": "Blue", "5": "Blue"}
     notes = divided((tuple((name,) for name in providers), dict(providers))).notes
     assert (notes["providers in"], notes["providers out"]) == (1, 1)
-    assert notes["provider names that differ from another in case or spacing only"] == 2
 
 
 def test_a_page_of_two_providers_is_nobodys() -> None:
@@ -236,20 +226,6 @@ def receipts(src: Path, companies: list[str | None]) -> Path:
     return src
 
 
-def records(src: Path, providers: list[str]) -> Path:
-    """PFL-DocVQA's folders with a page for each provider, two pages to a document."""
-    (src / "images").mkdir(parents=True)
-    rows: list[dict[str, Any]] = []
-    for number, provider in enumerate(providers):
-        name = f"p{number:03}"
-        Image.new("L", (40, 20 + number), 255).save(src / "images" / f"{name}.png")
-        page = {"image_name": name, "ocr_tokens": [f"{number}"], "ocr_normalized_boxes": [[0, 0, 0.5, 0.5]]}
-        asked = {"question_id": number, "question": "Which?", "answers": f"{number}"}
-        rows.append(page | asked | {"provider": provider, "docid": f"d{number // 2}"})
-    (src / "blue_train.json").write_text(json.dumps(rows))
-    return src
-
-
 def imported(*arguments: object) -> tuple[str, int]:
     result = CliRunner().invoke(app, ["import", *map(str, arguments)])
     return " ".join(result.output.split()), result.exit_code
@@ -280,84 +256,26 @@ def test_receipts_by_company_from_the_command_line(tmp_path: Path) -> None:
     corpus = manifests.load(tmp_path / "out")
     checked(corpus)
     for told in (
-        *("providers in: 2", "providers out: 1", "providers public: 1", "providers left out: 0"),
-        *("unusable providers (fewer than two different documents; public or left out): 1",),
-        *("documents without a provider, in no split: 1", "differ from another in case or spacing only: 1"),
-        *("provider names that differ from another in punctuation only, taken as others: 1",),
+        *("providers in: 2", "providers out: 1", "providers public: 1"),
+        "unusable providers (fewer than two different documents; public or left out): 1",
+        "documents without a provider, in no split: 1",
     ):
         assert told in output
-    report = json.loads((tmp_path / "out" / "import-report.json").read_text())
-    assert (report["notes"]["providers in"], report["notes"]["providers out"]) == (2, 1)
     asked = asked_providers(corpus)
     assert (asked.n_in, asked.n_out, asked.unasked, asked.also_public) == (2, 1, 0, 0)
-    assert all(document.questions for document in corpus.documents)
-
-    halves = ("--member", 0.5, "--heldout", 0.5, "--public", 0)
-    output, code = imported("sroie", src, tmp_path / "one", "--by-provider", "--kept-aside", 1, *halves)
-    assert code == 0, output
-    counts = Counter(document.provider for document in manifests.load(tmp_path / "one").of("heldout"))
-    assert set(counts.values()) == {1}
-    assert "providers left out: 1" in output
-
-
-def test_pages_by_provider_keep_documents_whole(tmp_path: Path) -> None:
-    providers = [f"shop {i}" for i in range(8) for _ in range(8)]
-    output, code = imported(
-        "pfl-docvqa", records(tmp_path / "src", providers), tmp_path / "out", "--by-provider", "--kept-aside", 1
-    )
-    assert code == 0, output
-    corpus = manifests.load(tmp_path / "out")
-    checked(corpus)
-    aside = Counter(document.provider for document in corpus.of("heldout"))
-    assert (len(aside), set(aside.values())) == (6, {2})  # one document, of two pages
-    for number in range(32):
-        pages = [d.split for d in corpus.documents if d.id in (f"p{2 * number:03}", f"p{2 * number + 1:03}")]
-        assert len(set(pages)) <= 1
-        assert len(pages) in (0, 2)
-    assert "providers in: 3 providers out: 3 providers public: 2" in output
+    assert corpus.manifest.membership.drawn_by == "docaudit import"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "companies", "message"),
+    ("options", "companies", "message"),
     [
-        (
-            ["funsd", "--by-provider"],
-            [],
-            "funsd takes no --by-provider",
-        ),
-        (
-            ["docvqa", "--by-provider"],
-            [],
-            "docvqa takes no --by-provider",
-        ),
-        (
-            ["pfl-docvqa", "--by-provider", "--official"],
-            [],
-            "--by-provider and --official say in several ways which documents are members",
-        ),
-        (["sroie", "--kept-aside", "3"], [], "--kept-aside says how --by-provider divides"),
-        (["sroie", "--by-provider", "--kept-aside", "0"], [], "Invalid value for '--kept-aside'"),
-        (["sroie", "--by-provider", "--heldout", "0"], [], "needs providers in and providers out"),
-        (["sroie", "--by-provider"], ["Red", "RED", "r ed"], "1 of 1 providers have two different documents or more"),
-        (["sroie", "--by-provider"], ["Red", "Blue", "Green"], "0 of 3 providers have two different documents or more"),
-        (["sroie", "--by-provider"], [None, None], "no document names a provider"),
+        (["--by-provider", "--members", "x"], [], "--members and --by-provider say in several ways which documents"),
+        (["--by-provider", "--heldout", "0"], [], "needs providers in and providers out"),
+        (["--by-provider"], [None, None], "no document names a provider"),
     ],
 )
-def test_refused_in_one_line(arguments: list[str], companies: list[str | None], message: str, tmp_path: Path) -> None:
-    source_format, *options = arguments
-    src = receipts(tmp_path / "src", companies)
-    output, code = imported(source_format, src, tmp_path / "out", *options)
-    assert code == 2
+def test_refused_in_one_line(options: list[str], companies: list[str | None], message: str, tmp_path: Path) -> None:
+    output, code = imported("sroie", receipts(tmp_path / "src", companies), tmp_path / "out", *options)
+    assert (code, output.count("error:")) == (2, 1)
     assert message in output
-    assert output.count("error:") <= 1  # an option out of range is typer's to refuse
     assert sorted(path.name for path in tmp_path.iterdir()) == ["src"]
-
-
-def test_without_the_option_nothing_has_changed(tmp_path: Path) -> None:
-    src = receipts(tmp_path / "src", ["Red"] * 10)
-    output, code = imported("sroie", src, tmp_path / "out")
-    assert code == 0, output
-    corpus = manifests.load(tmp_path / "out")
-    assert corpus.manifest.membership.assigned == "random"
-    assert Counter(d.split for d in corpus.documents) == {"member": 4, "heldout": 2, "public": 4}
-    assert "providers" not in output

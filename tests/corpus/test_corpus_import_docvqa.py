@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import DocauditError, ManifestError, UsageError
@@ -129,9 +127,9 @@ def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
         ("338", "Who is it for?", ("A. Person", "Person")),
     ]
     assert report.documents == {"member": 5, "heldout": 0, "public": 0, "left out": 0}
-    assert (report.fields, report.located) == ({"ANSWER": 6}, {"ANSWER": {"whole words": 5}})
+    assert (report.fields, report.located) == ({"ANSWER": 6}, {"ANSWER": {"exact": 5}})
     assert report.not_located == {"ANSWER": {"not found": 1}}
-    assert report.unlocated == (("ffbf0227_1", "340", "not found"),)
+    assert report.unlocated == [("ffbf0227_1", "340", "not found")]
     assert "not on the page" not in (tmp_path / "out" / "import-report.json").read_text()
 
 
@@ -167,15 +165,6 @@ def test_folders_by_part_are_read_together_and_question_types_win(tmp_path: Path
         docvqa.convert(src, tmp_path / "again", ALL_MEMBERS, seed=1)
 
 
-def test_textract_words_are_shares_of_the_page(source: Path, tmp_path: Path) -> None:
-    place = {"BoundingBox": {"Width": 0.5, "Height": 0.1, "Left": 0.25, "Top": 0.5}, "Polygon": []}
-    content = {"PAGE": [], "LINE": [], "WORD": [{"BlockType": "WORD", "Text": "9.00", "Geometry": place}]}
-    (source / "spdocvqa_ocr" / "xnbl0037_1.json").write_text(json.dumps(content))
-    docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, seed=1)
-    (word,) = manifests.load(tmp_path / "out").document("xnbl0037_1").words
-    assert (word.text, word.box) == ("9.00", (25, 100, 75, 120))
-
-
 def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_path: Path) -> None:
     images = source / "spdocvqa_images"
     (images / "snbx0223_4.png").write_bytes((images / "ffbf0227_1.png").read_bytes())
@@ -185,7 +174,7 @@ def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_
         split = {document.id: document.split for document in manifests.load(tmp_path / str(seed)).documents}
         assert split["xnbl0037_1"] == split["xnbl0037_2"]
         assert split["snbx0223_4"] == split["ffbf0227_1"]
-        assert report.duplicates == (("ffbf0227_1", "snbx0223_4"),)
+        assert report.duplicates == [("ffbf0227_1", "snbx0223_4")]
 
 
 def test_the_official_division_keeps_to_the_parts(source: Path, tmp_path: Path) -> None:
@@ -217,98 +206,11 @@ def test_what_was_trained_on_is_never_held_out(source: Path, tmp_path: Path) -> 
     assert [q.id for q in questions] == ["337", "338", "902"]
 
 
-def test_every_broken_record_is_named_by_its_place(source: Path) -> None:
-    records = [
-        entry(1, "xnbl0037_1") | {"answers": []},
-        entry(2, "xnbl0037_1") | {"answers": [" ", ""]},
-        entry(3, "xnbl0037_1", "  "),
-    ]
-    (source / "train_v1.0_withQT.json").write_text(json.dumps({"data": records}))
-    assert problems(source) == (
-        "train_v1.0_withQT.json question 1: no answer",
-        "train_v1.0_withQT.json question 2: no answer",
-        "train_v1.0_withQT.json question 3: the question is empty",
-    )
-    del records[1]["answers"], records[2]["questionId"]
-    (source / "train_v1.0_withQT.json").write_text(json.dumps({"data": [records[1], records[2], "secret"]}))
-    found = problems(source)
-    assert [problem.split(":")[0] for problem in found] == [
-        "train_v1.0_withQT.json data.0.answers",
-        "train_v1.0_withQT.json data.1.questionId",
-        "train_v1.0_withQT.json data.2",
-    ]
-    assert not any("secret" in problem for problem in found)
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "problem"),
-    [
-        ("train_v1.0_withQT.json", "{", "train_v1.0_withQT.json is not JSON"),
-        ("train_v1.0_withQT.json", "[" * 100_000, "train_v1.0_withQT.json is not JSON"),
-        ("train_v1.0_withQT.json", "[]", "train_v1.0_withQT.json : Input should be a dictionary"),
-        ("spdocvqa_ocr/xnbl0037_1.json", "{", "xnbl0037_1: OCR: not JSON"),
-        ("spdocvqa_ocr/xnbl0037_1.json", "{}", "xnbl0037_1: OCR: not docTR's export (no 'blocks')"),
-        (
-            "spdocvqa_ocr/xnbl0037_1.json",
-            '{"recognitionResults": []}',
-            "xnbl0037_1: OCR: 0 pages for one image",
-        ),
-        (
-            "spdocvqa_ocr/xnbl0037_1.json",
-            json.dumps(ocr_of("TOTAL", width=400, height=200)),
-            "xnbl0037_1: the words were read from a page of 400 x 200, but the image has 100 x 200 pixels",
-        ),
-        (
-            "spdocvqa_ocr/xnbl0037_1.json",
-            json.dumps(ocr_of("TOTAL", width=0)),
-            "xnbl0037_1: OCR: the page that was read has no width or height",
-        ),
-        (
-            "spdocvqa_ocr/xnbl0037_1.json",
-            json.dumps(ocr_of("TOTAL", height=float("nan"))),
-            "xnbl0037_1: OCR: the page that was read has no width or height",
-        ),
-        ("spdocvqa_images/xnbl0037_1.png", "no image", "xnbl0037_1: not readable as an image (PNG, JPEG, TIFF, WEBP)"),
-    ],
-)
-def test_a_broken_file_is_one_line(file: str, content: str, problem: str, source: Path) -> None:
-    (source / file).write_text(content)
-    (found,) = problems(source)
-    assert found.startswith(problem)
-
-
-def test_missing_files_are_listed_and_many_are_counted(source: Path) -> None:
-    (source / "spdocvqa_images" / "xnbl0037_1.png").unlink()
-    (source / "spdocvqa_ocr" / "xnbl0037_2.json").unlink()
-    assert problems(source) == ("xnbl0037_1: the image is missing", "xnbl0037_2: the OCR result is missing")
-    records = [entry(number, f"gone_{number}") for number in range(80)]
-    (source / "train_v1.0_withQT.json").write_text(json.dumps({"data": records}))
-    found = problems(source)
-    assert (len(found), found[-1]) == (51, "... and 110 more problems")
-
-
-def test_a_page_that_exif_turns_is_refused(source: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("L", (100, 200)).save(source / "spdocvqa_images" / "xnbl0037_1.png", exif=exif)
-    assert problems(source)[0].startswith("xnbl0037_1: EXIF orientation 6 turns the page for some readers")
-
-
 def test_a_question_that_occurs_twice_is_refused(source: Path) -> None:
     content = json.loads((source / "train_v1.0_withQT.json").read_text())
     content["data"].append(entry(337, "xnbl0037_1", "Another?"))
     (source / "train_v1.0_withQT.json").write_text(json.dumps(content))
     assert problems(source) == ("xnbl0037_1: question 337 occurs several times",)
-
-
-def test_a_name_that_leads_elsewhere_reads_nothing_there(source: Path, tmp_path: Path) -> None:
-    content = {"data": [entry(1, "xnbl0037_1") | {"image": "../../private_1.png"}]}
-    (source / "train_v1.0_withQT.json").write_text(json.dumps(content))
-    assert problems(source) == ("private_1: the image is missing", "private_1: the OCR result is missing")
-    (source / "train_v1.0_withQT.json").rename(source / "kept.json")
-    (source / "train_v1.0_withQT.json").symlink_to("/etc/hostname")
-    (found,) = problems(source)
-    assert "leaves DATA_DIR through a symbolic link" in found
 
 
 def test_places_and_shares_that_cannot_be_used(source: Path, tmp_path: Path) -> None:
@@ -332,14 +234,3 @@ def test_places_and_shares_that_cannot_be_used(source: Path, tmp_path: Path) -> 
     with pytest.raises(UsageError, match="has one part only"):
         docvqa.convert(source, tmp_path / "out", OFFICIAL, 1, "official")
     assert not (tmp_path / "out").exists()
-
-
-def test_from_the_command_line(source: Path, tmp_path: Path) -> None:
-    arguments = ["import", "docvqa", str(source), str(tmp_path / "out")]
-    shares = ["--member", "0.5", "--public", "0.5", "--heldout", "1"]
-    result = CliRunner().invoke(app, [*arguments, "--official", *shares])
-    assert result.exit_code == 0, result.output
-    assert len(manifests.load(tmp_path / "out").of("heldout")) == 2
-    for refused in (["--task", "mlm"], ["--by-provider"], shares):  # the shares of a draw sum to 2
-        assert CliRunner().invoke(app, [*arguments[:3], str(tmp_path / "no"), *refused]).exit_code == 2
-    assert not (tmp_path / "no").exists()

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
 from audit.corpus.summary import summarise
-from audit.errors import UsageError
 from audit.extensions.papers.importers.sroie import FIELDS, PHRASINGS, phrasings_for
 from audit.importers.registry import FORMATS
 
@@ -97,25 +94,6 @@ def test_every_phrasing_is_somebodys_question() -> None:
     assert set(drawn) == set(PHRASINGS["total"])
     # Binomial(600, 1/6): 100, standard deviation 9.1; five of them either way.
     assert all(54 < count < 146 for count in drawn.values())
-
-
-def test_from_the_command_line(receipts: Path, tmp_path: Path) -> None:
-    arguments = ["import", "sroie", str(receipts), str(tmp_path / "out"), "--member", "1", "--heldout", "0"]
-    result = CliRunner().invoke(app, [*arguments, "--public", "0", "--task", "question-answering"])
-    assert result.exit_code == 0, result.output
-    assert manifests.load(tmp_path / "out").documents[0].questions
-    for refused in (["funsd", "--task", "question-answering"], ["sroie", "--official"]):
-        name, *options = refused
-        result = CliRunner().invoke(app, ["import", name, str(receipts), str(tmp_path / "no"), *options])
-        assert result.exit_code == 2, result.output
-    assert not (tmp_path / "no").exists()
-
-
-def test_without_questions_nothing_is_asked(receipts: Path, tmp_path: Path) -> None:
-    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
-    assert not any(document.questions for document in manifests.load(tmp_path / "out").documents)
-    with pytest.raises(UsageError, match="cannot teach the task intent-slots"):
-        sroie.convert(receipts, tmp_path / "no", ALL_MEMBERS, seed=1, task="intent-slots")
 
 
 @pytest.mark.real

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
@@ -73,10 +71,10 @@ def test_lines_that_make_no_utterance_are_counted_and_left_out(tmp_path: Path) -
     assert report.notes["utterances left out: no words"] == 1
     assert report.fields == {"artist": 3, "rating_value": 1, "song": 1}
     assert report.not_located["artist"] == {"another number of tags than words": 1, "no intent": 1}
-    assert report.unlocated == (
+    assert report.unlocated == [
         ("train-00002", "artist", "another number of tags than words"),
         ("train-00004", "artist", "no intent"),
-    )
+    ]
 
 
 def test_a_line_that_is_not_utf8_is_read_as_latin1_by_itself(tmp_path: Path) -> None:
@@ -124,52 +122,6 @@ def test_the_official_division(tmp_path: Path) -> None:
     assert report.notes["copies of documents of the training part, left out"] == 1
     with pytest.raises(UsageError, match="one part only"):
         snips.convert(lay_out(tmp_path / "train", train=[RATE]), tmp_path / "no", OFFICIAL, seed=1, division="official")
-
-
-def test_broken_sources(tmp_path: Path) -> None:
-    src = lay_out(tmp_path / "src", train=[PLAY, RATE], valid=[PLAY, RATE], test=[RATE, PLAY])
-    (src / "train" / "label").write_text("PlayMusic\n")
-    (src / "valid" / "seq.out").unlink()
-    (src / "test" / "seq.out").write_text("O O secret\nO O B- O\n")
-    with pytest.raises(ManifestError) as caught:
-        snips.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
-    assert caught.value.problems == (
-        "train: numbers of lines differ: seq.in 2, seq.out 2, label 1",
-        "valid/seq.out: missing",
-        "test/seq.out:1: a tag is none of O, B-..., I-...",
-        "test/seq.out:2: a tag is none of O, B-..., I-...",
-    )
-    assert not (tmp_path / "dst").exists()
-    with pytest.raises(UsageError, match="has no folder train/"):
-        snips.convert(src / "train", tmp_path / "dst", ALL_MEMBERS, seed=1)
-    for nothing in (("", "", ""), ("play", "O O", "PlayMusic")):
-        empty = lay_out(tmp_path / "empty", train=[nothing])
-        with pytest.raises(UsageError, match="no page"):
-            snips.convert(empty, tmp_path / "dst", ALL_MEMBERS, seed=1)
-    for name in FILES:
-        (tmp_path / "empty" / "train" / name).write_bytes(b"")
-    with pytest.raises(UsageError, match="no page"):
-        snips.convert(tmp_path / "empty", tmp_path / "dst", ALL_MEMBERS, seed=1)
-
-
-def test_on_the_command_line(tmp_path: Path) -> None:
-    src = lay_out(tmp_path / "src", train=numbered(0, 6), test=numbered(10, 2))
-    arguments = ["import", "snips", str(src), str(tmp_path / "dst"), "--official", "--heldout", "1"]
-    result = CliRunner().invoke(app, [*arguments, "--member", "0.5", "--public", "0.5"])
-    assert result.exit_code == 0, result.output
-    inspected = CliRunner().invoke(app, ["inspect", str(tmp_path / "dst")])
-    assert inspected.exit_code == 0, inspected.output
-    assert "intent-slots, membership assigned official" in inspected.output
-    arguments[3] = str(tmp_path / "drawn")
-    assert CliRunner().invoke(app, [*arguments, "--assigned", "random"]).exit_code == 0
-    assert manifests.load(tmp_path / "drawn").manifest.membership.assigned == "random"
-    for option, message in (
-        (["--task", "mlm"], "snips cannot teach the task mlm"),
-        (["--by-provider"], "snips takes no --by-provider"),
-    ):
-        result = CliRunner().invoke(app, ["import", "snips", str(src), str(tmp_path / "no"), *option])
-        assert result.exit_code == 2
-        assert message in result.output
 
 
 @pytest.mark.parametrize(

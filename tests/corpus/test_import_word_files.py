@@ -11,7 +11,7 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Split
-from audit.errors import ManifestError, UsageError
+from audit.errors import UsageError
 from audit.importers.registry import FORMATS
 
 ALL: dict[Split, float] = {"member": 1.0}
@@ -180,54 +180,6 @@ def test_textract(tmp_path: Path) -> None:
     ]
     report = FORMATS["textract"].convert(src, tmp_path / "tags", ALL, 1, task="token-classification")
     assert report.fields == {"key": 1, "value": 1, "ANSWER": 1}
-
-
-@pytest.mark.parametrize(
-    ("form", "name", "content", "problem"),
-    [
-        ("hocr", "p.hocr", "<html>", "p.hocr: no element of class ocr_page: not hOCR"),
-        ("hocr", "p.hocr", HOCR.replace("bbox 24 61", "box 24 61"), "p.hocr: line 6: no bbox in the title"),
-        (
-            "hocr",
-            "p.hocr",
-            HOCR.replace("600 200", "200 600"),
-            "read from a page of 200 x 600, but the image has 600 x 200",
-        ),
-        ("alto", "p.xml", "<alto", "p.xml: not XML at line 1"),
-        ("alto", "p.xml", '<!DOCTYPE a [<!ENTITY x "y">]><alto/>', "p.xml: it declares a document type or entities"),
-        ("alto", "p.xml", ALTO.replace('HPOS="24"', 'HPOS="x"'), "p.xml: String string_0: HPOS is no number"),
-        ("doctr", "p.json", "{", "p.json: not JSON"),
-        ("doctr", "p.json", {"pages": []}, "p.json: 0 pages for one image"),
-        ("doctr", "p.json", {"pages": [{"dimensions": [1]}]}, "p.json: not docTR's export (no 'blocks')"),
-        (
-            "textract",
-            "p.json",
-            {"Blocks": [block("w", "WORD", Text="x")]},
-            "p.json: not Amazon Textract's response (no 'Geometry')",
-        ),
-        (
-            "textract",
-            "p.json",
-            {"Blocks": [block("w", "KEY_VALUE_SET", EntityTypes=["KEY"], Relationships=[children("CHILD", "z")])]},
-            "p.json: not Amazon Textract's response (no 'z')",
-        ),
-        ("hocr", "q.hocr", HOCR, "p.png: its word file is missing"),
-    ],
-)
-def test_files_that_cannot_be_read_are_named(form: str, name: str, content: Any, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(ManifestError) as caught:
-        FORMATS[form].convert(lay_out(tmp_path, name, content), tmp_path / "out", ALL, 1)
-    assert any(problem in found for found in caught.value.problems), caught.value.problems
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_link_out_of_the_source_is_refused(tmp_path: Path) -> None:
-    src = lay_out(tmp_path, "p.hocr", HOCR)
-    (tmp_path / "private.hocr").write_text(HOCR)
-    (src / "p.hocr").unlink()
-    (src / "p.hocr").symlink_to(tmp_path / "private.hocr")
-    with pytest.raises(ManifestError, match="symbolic link"):
-        FORMATS["hocr"].convert(src, tmp_path / "out", ALL, 1)
 
 
 def test_no_word_files(tmp_path: Path) -> None:

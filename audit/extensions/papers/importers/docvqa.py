@@ -17,7 +17,6 @@ from audit.extensions.papers.importers.questions import Answers, QuestionPages, 
 from audit.importers.files import IMAGES, read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 from audit.importers.words import fill
 
@@ -55,12 +54,7 @@ class DocVQA(Importer):
     description = "train*.json, val*.json, images, OCR"
     tasks = ("question-answering",)
     providers = recognises = False
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        tables = (record.get("data") for record in peek.records("train*.json", "val*.json"))
-        firsts = (table[0] for table in tables if isinstance(table, list) and table)
-        return any(isinstance(first, dict) and "questionId" in first for first in firsts)
+    marks = tuple((name, '"questionId":') for name in ("train*.json", "val*.json"))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""

@@ -14,7 +14,6 @@ from audit.extensions.papers.importers.questions import files_by_stem
 from audit.importers.files import read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 LINKS, LINKS_LEFT_OUT = "links", "links left out"
@@ -56,11 +55,7 @@ class FUNSD(Importer):
     tasks = ("mlm", "token-classification", "spade-extraction", "spade-linking")
     labels = ("HEADER", "QUESTION", "ANSWER")
     parts = providers = recognises = False
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        folders = [own for own in peek.folders if (own / "images").is_dir() and (own / "annotations").is_dir()]
-        return any(Peek(own / "annotations").keys("form") for own in folders)
+    marks = (("annotations/*.json", '"form":'),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""

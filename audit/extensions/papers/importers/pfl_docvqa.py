@@ -17,12 +17,12 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, TypeAdapt
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Box, Word
+from audit.corpus.validation import form_problems
 from audit.errors import UsageError
 from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask, files_by_stem
-from audit.importers.files import IMAGES, open_source, parse_json, source_problems
+from audit.importers.files import IMAGES, open_source, parse_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 RECORD_FOLDERS = ("", "imdb", "imdbs", "annotations")
@@ -69,10 +69,7 @@ class PFLDocVQA(Importer):
     description = "records as JSON, images/"
     tasks = ("question-answering",)
     recognises = False
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.keys("question", "image_name", "ocr_tokens", patterns=("*.json", "*.jsonl"))
+    marks = tuple((name, '"ocr_tokens":') for name in ("*.json", "*.jsonl"))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
@@ -144,7 +141,7 @@ def _records(source: Source, path: Path) -> Iterator[tuple[str, _Record]]:
                 try:
                     yield line, _record_type.validate_python(value)
                 except ValidationError as error:
-                    source.problems.add(line, source_problems(error))
+                    source.problems.add(line, form_problems(error))
 
 
 def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,6 @@ from audit.importers.files import read_source
 from audit.importers.interface import Importer
 from audit.importers.labels import fields_of_tags
 from audit.importers.pages import Field, Page, Part, replace_controls
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 FOLDERS: Mapping[str, Part] = {"train": "train", "valid": "validation", "test": "validation"}
@@ -37,10 +36,7 @@ class Snips(Importer):
     description = "train/, valid/, test/, each with seq.in, seq.out, label"
     tasks = ("intent-slots",)
     providers = recognises = False
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return bool(peek.files("seq.in")) and bool(peek.files("seq.out"))
+    marks = (("seq.in", ""),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""

@@ -13,7 +13,6 @@ from audit.importers.files import parse_json, read_text
 from audit.importers.forms import boxed_lines
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 FIELDS: Mapping[str, Category] = {
@@ -71,10 +70,7 @@ class SROIE(Importer):
     labels = tuple(map(str.upper, FIELDS))
     parts = False
     recognises = False
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.has("img", "box", "key")
+    marks = (("key/*", ""),)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""

@@ -18,12 +18,12 @@ from pydantic import ConfigDict, Field, StrictInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Category, Redaction
+from audit.corpus.validation import form_problems
 from audit.errors import ManifestError, UsageError
 from audit.importers import pages as drafts
-from audit.importers.files import read_json, read_source, source_problems
+from audit.importers.files import read_json, read_source
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, Span, clean, divided_at
-from audit.importers.peek import Peek
 from audit.importers.source import Source
 
 Label = Literal["PERSON", "CODE", "LOC", "ORG", "DEM", "DATETIME", "QUANTITY", "MISC"]
@@ -102,10 +102,7 @@ class TAB(Importer):
     tasks = ("mlm", "token-classification")
     labels = tuple(LABELS)
     providers = recognises = False
-
-    def looks_like(self, peek: Peek) -> bool:
-        """See `Importer.looks_like`."""
-        return peek.has(TEXTS, MENTIONS) or peek.keys("text", "annotations", "doc_id", patterns=(PATTERN,))
+    marks = ((MENTIONS, ""), (PATTERN, '"doc_id":'))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
@@ -153,7 +150,7 @@ def _official(source: Source) -> dict[str, _Text]:
     try:
         found = _mentions_type.validate_python(spans)
     except ValidationError as error:
-        raise ManifestError(source_problems(error)) from None
+        raise ManifestError([*form_problems(error)]) from None
     return {name: _Text(case.text, found[name], parts[name]) for name, case in cases.items()}
 
 

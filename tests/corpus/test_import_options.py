@@ -1,0 +1,48 @@
+"""The options of `docaudit import`: those that a format takes are in its help, others are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from audit.cli import app
+from audit.importers.registry import FORMATS
+
+
+def docaudit(*arguments: object) -> tuple[str, int]:
+    result = CliRunner().invoke(app, ["import", *map(str, arguments)], terminal_width=1000)
+    return " ".join(result.output.split()), result.exit_code
+
+
+def test_the_help_names_every_format_and_only_the_options_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "3000")
+    output, code = docaudit("--help")
+    assert code == 0
+    assert all(importer.description in output for importer in FORMATS.values())
+    for name, importer in FORMATS.items():
+        shown = docaudit(name, "--help")[0]
+        takes = {"--official": importer.parts, "--by-provider": importer.providers, "--boxes": importer.recognises}
+        takes |= {"--task": len(importer.tasks) > 1, "--labels": importer.recognises, "--members": True}
+        for option, taken in takes.items():
+            assert (f" {option} " in shown) == taken, (name, option)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("docvqa", "--by-provider"), "No such option: --by-provider"),
+        (("funsd", "--official"), "No such option: --official"),
+        (("funsd", "--labels", "A,B"), "No such option: --labels"),
+        (("funsd", "--task", "spade-linked"), "'spade-linked' is not one of"),
+        (("funsd", "--task", "parsing"), "funsd cannot teach the task parsing"),
+        (("hearsay",), "No such command 'hearsay'"),
+    ],
+)
+def test_other_options_are_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    name, *options = arguments
+    output, code = docaudit(name, tmp_path, tmp_path / "out", *options)
+    assert code == 2
+    assert message in output.replace("│ ", "").replace(" │", "")
+    assert not (tmp_path / "out").exists()
