@@ -20,6 +20,7 @@ import numpy as np
 import tomli_w
 
 import audit
+from audit.attacks.interface import why
 from audit.attacks.parameters import PROVENANCE
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case, References
@@ -223,7 +224,7 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
     options, corpus = opened.options, opened.corpus
     members = Corpus(corpus.root, corpus.manifest, opened.halves.members, corpus.sha256)
     # Both before hours are spent on training.
-    reason = attack.inapplicable(Case(opened.target, members))
+    reason = why(attack, Case(opened.target, members), "model")
     if reason is not None:
         raise TargetError(f"{options.model_dir}: {reason}")
     units = {trial.unit for trial in attack.usual_trials(Case(opened.target, members))}

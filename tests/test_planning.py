@@ -19,6 +19,7 @@ from audit import policy as policies
 from audit.attacks import known_metrics, text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
+from audit.attacks.interface import why
 from audit.attacks.membership import MembershipInference
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
@@ -606,7 +607,7 @@ def agrees(model, data):
     case = Case(opened.defended(opened.target), opened.corpus)
     costs = {cost.attack: cost for cost in at_most(opened.corpus, "standard")}
     for attack in opened.attacks:
-        told, found = costs[attack.name].inapplicable, attack.inapplicable(case)
+        told, found = costs[attack.name].inapplicable, why(attack, case, "model")
         if attack.name == "memorisation" and found is not None:
             # A model that does not answer is not asked questions: that the data set has none is said instead.
             assert costs[attack.name].lacks.startswith("no question with an answer")

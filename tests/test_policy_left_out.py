@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import tiny
@@ -14,11 +15,15 @@ from test_policy import LEAKY, SAFE, TODAY, completed, estimate, limit
 from audit import policy as policies
 from audit.attacks.battery import BATTERY
 from audit.attacks.canaries.attack import Canaries
+from audit.attacks.interface import why
 from audit.cards import Bounds
+from audit.case import Case
+from audit.corpus.documents import Corpus, Manifest, Membership, Task, TaskKind
 from audit.measurements import Unresolved
 from audit.policy import Policy, Verdict, evaluate
 from audit.record import AuditRecord, Reason, Result
 from audit.report.answer import decides_most
+from audit.targets.interface import NoModel
 
 FEW = Unresolved("rare", "fewer than 72 held-out documents", 20, 72)
 PLENTY, SMALL = {"member": 100, "heldout": 100}, {"member": 100, "heldout": 40}
@@ -155,6 +160,11 @@ def test_a_scan_that_tried_all_calls_for_more_documents() -> None:
     assert "more documents would decide" in decides_most(made, verdict)
 
 
+def of(task: str) -> Corpus:
+    """Return an empty data set for models of a task."""
+    return Corpus(Path(), Manifest(1, "none", Task(task), Membership("random")), (), "0" * 64)
+
+
 @pytest.mark.parametrize("name", ["default", "strict"])
 def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name: str) -> None:
     policy = policies.load(name)
@@ -162,7 +172,8 @@ def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name:
     for kind in BATTERY:
         if kind.name in limited:
             permitted = {task for gap in policy.gaps if gap.attack == kind.name for task in gap.tasks}
-            assert set(kind.inapplicable_tasks) <= permitted, kind.name
+            barred = {task for task in get_args(TaskKind) if why(kind(), Case(NoModel(of(task)), of(task)), "model")}
+            assert barred <= permitted, kind.name
 
 
 @pytest.mark.parametrize("name", ["default", "strict"])
@@ -170,7 +181,13 @@ def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name:
 def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task: str) -> None:
     policy = policies.load(name)
     own = tuple(limit for limit in policy.limits if limit.attack == "canaries")
-    result = Result("canaries", status="inapplicable", reason=Reason("model", Canaries.inapplicable_tasks[task]))
+    barred = why(Canaries(), Case(NoModel(of(task)), of(task)), "model")
+    assert barred is not None
+    result = Result(
+        "canaries",
+        status="inapplicable",
+        reason=Reason("model", barred),
+    )
     record = tiny.record(result)
     record = replace(record, battery=("canaries",), target=replace(record.target, task=task))
     verdict = evaluate(record, replace(policy, limits=own), TODAY)

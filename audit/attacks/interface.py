@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
+from audit.attacks import text_of
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.usable import usable
 from audit.case import Case
-from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import NONE_AUDITED, Query, Target
@@ -63,21 +63,15 @@ class Attack(ABC):
         name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
-        inapplicable_tasks: kinds of models that it is not put to, or few of them, and why: what `inapplicable` says
-            before there is a model.
         sides: the first word of the stratum of trials of members, and of others.
         needs_model: False where it tells something of the documents even if no model is audited.
-        seconds: of one trial, and of measuring all outcomes: a first guess, of the small samples on two processor
-            cores (ours), from which the time left of a scan is told until it has been seen.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
-    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {}
     sides: ClassVar[tuple[str, str]] = ("member", "heldout")
     needs_model: ClassVar[bool] = True
-    seconds: ClassVar[tuple[float, float]] = (0.02, 5.0)
 
     @abstractmethod
     def trials(self, case: Case) -> list[Trial]:
@@ -103,40 +97,13 @@ class Attack(ABC):
         """The attack with the parameters of a budget ("quick", "standard", "full")."""
         return cls()
 
-    def inapplicable(self, case: Case) -> str | None:
-        """Why this kind of target cannot be attacked this way; None when it can."""
-        return self.inapplicable_tasks.get(case.corpus.manifest.task.kind)
+    def applies(self, case: Case) -> list[Reason]:
+        """Return why this cannot be run on the case ("model", "data", "missing"), or not at full strength ("weak").
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """Return what this data set lacks to feed the attack, whatever the model; None when nothing."""
-        return None
-
-    def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
-        """Return whether a policy may do without it: a data set never held what feeds it; `labels` are the model's."""
-        return self.lacks(corpus) is not None
-
-    def unprovided(self, corpus: Corpus) -> str | None:
-        """The reference that it cannot do without and [references] does not name; None when none is missing.
-
-        It is no part of `lacks`: the owner can mend it, so it excuses no limit.
+        Where `case.target` is no model, before there is one, this is what data set and manifest tell. Only what the
+        data set never held ("data") excuses a limit.
         """
-        return None
-
-    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        """Return which references an attacker who can do without them lacks, and what to give, before there is a model.
-
-        Policies pass no limit with a weakened attacker. None when nothing weakens it.
-
-        Args:
-            corpus: the data set.
-            given: how many references there are, of "baselines", of "pretrained", and of "auxiliary" where it can be
-                asked what the target is asked.
-        """
-        return None
-
-    def weakened_in(self, case: Case) -> str | None:
-        """The same with the models at hand."""
-        return self.weakened(case.corpus, usable(case))
+        return []
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """Return the most that this data set holds for the metrics that policies ask for, before any model runs."""
@@ -165,10 +132,6 @@ class Attack(ABC):
             ManifestError: an image is missing, damaged or too large.
         """
         return None
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """Why this corpus gives nothing to try, and what the owner can add."""
-        return self.lacks(case.corpus) or "the data set gives nothing to try", "add documents that the attack can try"
 
     def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
         """One trial with the target and with `rounded`, the same in a coarser number format, side by side.
@@ -200,10 +163,22 @@ class Attack(ABC):
 
 
 def why_inapplicable(attack: Attack, case: Case) -> str | None:
-    """Return why this case cannot be attacked this way: `Attack.inapplicable`, or that there is no model."""
+    """Return why this model cannot be attacked this way, or that there is none; None when it can."""
     if attack.needs_model and not case.target.card.is_model:
         return NONE_AUDITED
-    return attack.inapplicable(case)
+    return why(attack, case, "model")
+
+
+def why(attack: Attack, case: Case, *kinds: str) -> str | None:
+    """Return the first reason of these kinds, and what would help; None without any."""
+    found = next((reason for reason in attack.applies(case) if reason.kind in kinds), None)
+    return None if found is None else f"{found.why} {found.fix}".rstrip() if found.kind == "weak" else found.why
+
+
+def nothing_to_try(attack: Attack, case: Case) -> Reason:
+    """Return why a case gives nothing to try, and what the owner can add."""
+    found = next((reason for reason in attack.applies(case) if reason.kind in ("data", "missing")), None)
+    return found or Reason("missing", "the model can be asked nothing of the data set", text_of(attack.name).add)
 
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:

@@ -104,6 +104,7 @@ class AttackText(StrictModel):
         counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
             differ were not attacked on the same fields.
         threat: what the attacker has and knows; None: not stated.
+        add: what an owner can add where the data set gives nothing to try.
     """
 
     name: str = ""
@@ -124,6 +125,7 @@ class AttackText(StrictModel):
     provable: dict[str, Provable] = Field(default_factory=dict)
     counts_fields: bool = False
     threat: Threat | None = None
+    add: str = "add documents that the attack can try"
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -41,8 +41,16 @@ def given_in_vain(case: Case) -> str:
     return f"; not counted, for it lacks the head for the target's task: {', '.join(names)}" if names else ""
 
 
-def usable(case: Case) -> dict[str, int]:
-    """Count the references that give the loss that the target gives, by name."""
+def given(case: Case) -> dict[str, int]:
+    """Count the references that give the loss that the target gives, by name; without a model those of the manifest."""
+    if not case.target.card.is_model:
+        named = case.corpus.manifest.references
+        asked = named.auxiliary is not None and case.corpus.manifest.task.kind == "mlm"
+        return {
+            "baselines": len(named.baselines),
+            "pretrained": int(named.pretrained is not None),
+            "auxiliary": int(asked),
+        }
     own, references = loss_kind(case.target), case.references
     given = {
         "baselines": references.baselines,

@@ -65,14 +65,16 @@ def inspect(
 def _outlook(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
     """Name every attack with what keeps it from this data set and model, or that it can be fed."""
     from audit.attacks.battery import BATTERY
+    from audit.attacks.interface import why
+    from audit.case import Case
+    from audit.targets.interface import NoModel
 
-    task = corpus.manifest.task.kind
     for kind in BATTERY:
         attack = kind.preset("standard")
-        barred = kind.inapplicable_tasks.get(task) if model is None else model.inapplicable.get(attack.name)
         # References of a model may be given beside the manifest: what they lack is listed with it.
-        unprovided = attack.unprovided(corpus) if model is None else None
-        yield attack.name, barred or attack.lacks(corpus) or unprovided or "can be fed"
+        kinds = ("model", "data", "missing") if model is None else ("data",)
+        barred = None if model is None else model.inapplicable.get(attack.name)
+        yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or "can be fed"
 
 
 def _show_summary(summary: Summary) -> None:

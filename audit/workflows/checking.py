@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from audit.attacks.interface import Attack, why_inapplicable
+from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, find_copies, without_copies
@@ -97,8 +97,10 @@ def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Tri
     applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
     trials: dict[str, Sequence[Trial]] = {attack.name: attack.trials(case) for attack in applicable}
     if applicable and not any(trials.values()):
-        problems = [f"{attack.name}: {attack.no_trials(case)[0]}" for attack in applicable]
-        raise ManifestError(problems, applicable[0].no_trials(case)[1])
+        reasons = {attack.name: nothing_to_try(attack, case) for attack in applicable}
+        raise ManifestError(
+            [f"{name}: {reason.why}" for name, reason in reasons.items()], next(iter(reasons.values())).fix
+        )
     return trials
 
 

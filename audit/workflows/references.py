@@ -125,7 +125,7 @@ def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
 def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     """Say the same for a scan that was opened."""
     case = Case(opened.defended(opened.target), opened.corpus)
-    attacks = tuple(attack for attack in opened.attacks if attack.inapplicable(case) is None)
+    attacks = tuple(attack for attack in opened.attacks if why_inapplicable(attack, case) is None)
     trials = {attack.name: attack.trials(case) for attack in attacks if attack.needs}
     checked = CheckedModel(opened.target, opened.corpus, opened.copies, opened.unread, attacks, trials)
     options = opened.options

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
-from audit.attacks.interface import Attack, confounded_by_copies, why_inapplicable
+from audit.attacks.interface import Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import Bounds, DeclaredPolicy
 from audit.case import Case
@@ -193,7 +192,7 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
     asked = {attack.name for attack in opened.attacks}
     found = []
     for attack in (kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked):
-        barred, lacks = why_inapplicable(attack, case), _lacks(attack, case)
+        barred, lacks = why_inapplicable(attack, case), why(attack, case, "data")
         if barred is not None:
             reason = Reason("model", barred)
         elif lacks is not None:
@@ -202,10 +201,6 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
             reason = Reason("left out", NOT_RUN, ASK)
         found.append(Result(attack.name, "left out", reason))
     return tuple(found)
-
-
-def _lacks(attack: Attack, case: Case) -> str | None:
-    return attack.lacks(case.corpus) if attack.excused(case.corpus, case.labels) else None
 
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
@@ -274,8 +269,7 @@ def _measure(
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     everything = attack.trials(case)
     if not everything:
-        kind: Literal["data", "missing"] = "missing" if _lacks(attack, case) is None else "data"
-        return Result(attack.name, "skipped", Reason(kind, *attack.no_trials(case)))
+        return Result(attack.name, "skipped", nothing_to_try(attack, case))
     trials = opened.sampled(everything)
     checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
     proof = read_proof(options.model_dir, opened.corpus)

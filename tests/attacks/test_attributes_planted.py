@@ -22,6 +22,7 @@ from audit.attacks.attributes import AttributeInference
 from audit.attacks.attributes.attack import values_of
 from audit.attacks.attributes.hidden import FEW, select_plausible
 from audit.attacks.attributes.table import calibrate, chance_of_first, rank_of_first
+from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.removal import PROVEN
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
@@ -30,7 +31,7 @@ from audit.engine.interface import SILENT
 from audit.measurements import Unresolved
 from audit.record import Result
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CompletionLoss, FillMask, MaskedCompletionLoss, MaskedLoss, TrainingLoss
+from audit.targets.interface import CompletionLoss, FillMask, MaskedCompletionLoss, MaskedLoss, NoModel, TrainingLoss
 
 CATEGORIES = ("person", "code")
 LENGTHS = {"person": 2, "code": 3}
@@ -103,7 +104,7 @@ class Found:
     def __init__(self, target, data, attack=None, **references):
         attack = attack or AttributeInference()
         self.case = case = Case(target, data, References(**references))
-        assert attack.inapplicable(case) is None
+        assert why(attack, case, "model") is None
         self.trials = attack.trials(case)
         found = dict(drive(Work(attack, case), self.trials, 16))
         self.outcomes = json.loads(json.dumps([found[trial.id] for trial in self.trials], allow_nan=False))
@@ -242,8 +243,8 @@ def test_a_plan_knows_that_a_tagger_is_held_against_the_public_language_model():
     # As a tagger and a masked language model answer: neither gives the loss of a page that the other gives.
     tagger.answers |= {TrainingLoss}
     auxiliary.answers |= {MaskedLoss}
-    assert AttributeInference().weakened_in(Case(tagger, data, References(auxiliary=auxiliary))) is None
-    assert "no reference" in AttributeInference().weakened_in(Case(tagger, data))
+    assert why(AttributeInference(), Case(tagger, data, References(auxiliary=auxiliary)), "weak") is None
+    assert "no reference" in why(AttributeInference(), Case(tagger, data), "weak")
 
 
 def test_a_model_that_finds_all_values_alike_is_right_by_lot():
@@ -305,7 +306,7 @@ def test_values_without_plausible_others_are_left_out_and_counted():
     data = corpus(10, 10, 2)
     case = Case(Knowing(data), data)
     assert AttributeInference().trials(case) == []
-    assert "40 few plausible values" in AttributeInference().no_trials(case)[0]
+    assert nothing_to_try(AttributeInference(), case).kind == "missing"
     assert {hidden.left_out for hidden in values_of(case).all()} == {FEW}
 
 
@@ -339,13 +340,13 @@ def test_without_any_other_model_nothing_passes():
 def test_what_a_data_set_and_a_model_must_have_is_said():
     attack = AttributeInference()
     data = corpus(5, 5)
-    assert attack.lacks(data) is None
+    assert why(attack, Case(NoModel(data), data), "data") is None
     bare = replace(data, documents=data.of("member", "heldout"))
-    assert "whose kind public documents hold" in attack.lacks(bare)
+    assert "whose kind public documents hold" in why(attack, Case(NoModel(bare), bare), "data")
     units = {one.metric: one for one in attack.units(data)}
     assert (units["excess.unique"].members, units["excess.unique"].others, units["excess.all"].members) == (5, 5, 5)
     silent = Knowing(data, kind=FillMask)
-    assert "no loss of a value" in attack.inapplicable(Case(silent, data))
+    assert "no loss of a value" in why(attack, Case(silent, data), "model")
     with pytest.raises(ValueError, match="n_candidates"):
         AttributeInference(n_candidates=3)
     with pytest.raises(ValueError, match="n_per_document"):

@@ -12,6 +12,7 @@ import tiny
 from planted_canaries import counts, measured, run
 
 from audit.attacks.canaries import Canaries
+from audit.attacks.interface import why
 from audit.attacks.membership.documents import select_compared
 from audit.attacks.questions import all_questions
 from audit.case import Case
@@ -68,7 +69,7 @@ def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(tmp_path
 def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_path, family):
     corpus = planted_in(canaried.pages(tmp_path / "plain", kind="mlm"), tmp_path / "data", count=6, length=2)
     case = Case(target_of(tiny.checkpoint(tmp_path / "model", family, "mlm"), corpus), corpus)
-    assert QUICK.inapplicable(case) is None
+    assert why(QUICK, case, "model") is None
     trials, outcomes, findings = run(QUICK, case)
     assert {outcome["left_out"] for outcome in outcomes} == {None}
     assert all(outcome["enumerated"] and np.isfinite(outcome["true_loss"]) for outcome in outcomes)

@@ -32,6 +32,7 @@ from audit.attacks.canaries.attack import NO_CANARIES
 from audit.attacks.canaries.inversion import softmax
 from audit.attacks.canaries.outcomes import REASONS, read_outcome
 from audit.attacks.canaries.pages import ByMasks, read
+from audit.attacks.interface import nothing_to_try, why
 from audit.case import Case
 from audit.corpus.documents import Task
 from audit.engine.interface import Trial
@@ -41,6 +42,7 @@ from audit.stats.likelihood_ratio import chance_exposure
 from audit.targets.interface import (
     BestLinks,
     CompletionLoss,
+    NoModel,
     Relaxed,
     RelaxedLoss,
     TagProbabilities,
@@ -374,9 +376,10 @@ def test_evidence_has_the_words_and_outcomes_have_none(leaky):
 def test_a_data_set_without_canaries_says_so_and_how_to_put_some_in(tmp_path):
     case = Case(Knowing(), planted.corpus(tmp_path, None))
     attack = Canaries.preset("standard")
-    assert attack.lacks(case.corpus) == NO_CANARIES
+    assert why(attack, Case(NoModel(case.corpus), case.corpus), "data") == NO_CANARIES
     assert attack.trials(case) == []
-    reason, provide = attack.no_trials(case)
+    found = nothing_to_try(attack, case)
+    reason, provide = found.why, found.fix
     assert reason == NO_CANARIES
     assert "docaudit canary insert" in provide
     assert attack.units(case.corpus)[0].members == 0
@@ -388,7 +391,7 @@ def test_units_are_canaries_put_in_and_left_out(tmp_path):
     assert [units.metric for units in found] == ["excess", "excess_top3"]
     for units in found:
         assert (units.kind, units.unit, units.members, units.others) == ("difference", "canaries", 6, 3)
-    assert Canaries().lacks(whole) is None
+    assert why(Canaries(), Case(NoModel(whole), whole), "data") is None
     assert len(Canaries().trials(Case(Knowing(), whole))) == 9
 
 
@@ -403,9 +406,9 @@ def test_units_are_canaries_put_in_and_left_out(tmp_path):
 def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
     target = Knowing()
     target.answers = frozenset(answers)
-    assert word in Canaries().inapplicable(Case(target, planted.corpus(tmp_path, canary_set(2))))
+    assert word in why(Canaries(), Case(target, planted.corpus(tmp_path, canary_set(2))), "model")
     for fine in (Knowing(), Masking(), Writing(canary_set(2))):
-        assert Canaries().inapplicable(Case(fine, planted.corpus(tmp_path, canary_set(2)))) is None
+        assert why(Canaries(), Case(fine, planted.corpus(tmp_path, canary_set(2))), "model") is None
 
 
 def test_a_preflight_compares_the_losses_of_completions(tmp_path):
@@ -452,9 +455,9 @@ def test_a_data_set_whose_canaries_were_taken_out_is_not_excused_for_holding_non
         case = labelled(case, "O", "B-canary", "I-canary")
     elif named == "model":
         case.target.labels = ("O", "B-canary", "I-canary")
-    reason, provide = attack.no_trials(case)
-    assert attack.lacks(case.corpus) == NO_CANARIES
-    assert attack.excused(case.corpus, case.labels) is (named == "nobody")
+    found = nothing_to_try(attack, case)
+    reason, provide = found.why, found.fix
+    assert (why(attack, case, "data") is not None) is (named == "nobody")
     if named == "nobody":
         assert reason == NO_CANARIES
         return

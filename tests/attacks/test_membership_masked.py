@@ -11,6 +11,7 @@ from scipy.stats import norm
 from test_membership_planted import NAMES, KnowingPages, measured, normal, run, split_models, written
 from test_provider_planted import run as run_providers
 
+from audit.attacks.interface import why
 from audit.attacks.masking import N_MASKS, masked_losses, masks_of
 from audit.attacks.membership import MembershipInference
 from audit.attacks.provider_membership.attack import ProviderMembership
@@ -85,7 +86,7 @@ def audit():
 
 def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
     case, _, _, findings = audit
-    assert MembershipInference().inapplicable(case) is None
+    assert why(MembershipInference(), case, "model") is None
     alone = norm.cdf(0.2 / np.sqrt(2 * (DIFFICULTY**2 + NOISE**2)))
     beside = norm.cdf(0.2 / np.sqrt(2 * 2 * NOISE**2))
     for name, truth in (("auc.loss", alone), ("auc.calibrated", beside), ("auc", beside)):
@@ -222,7 +223,7 @@ def test_providers_of_masked_language_models_are_told_apart_by_their_mean_loss(l
     whole, known = provided(20)
     case = Case(KnowingMasks(known, leak), whole, References(pretrained=KnowingMasks(seed=1)))
     attack = ProviderMembership(n_seeds=2, share=0.3)
-    assert attack.inapplicable(case) is None
+    assert why(attack, case, "model") is None
     assert provider_reference_of(case) is case.references.pretrained
     _, outcomes, findings = run_providers(case, attack)
     ranked = measured(findings, "auc")  # user inference: the mean log ratio

@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import norm
 
 from audit.attacks import TEXTS
+from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import first_by_name
 from audit.attacks.membership.scores import RATIO, SCORES, cluster
@@ -28,7 +29,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.record import Result
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, PageAdaptation, TrainingLoss
+from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, NoModel, PageAdaptation, TrainingLoss
 from benchmarks.membership_calibration import Setting, share_of_alarms
 from benchmarks.simulated_audits import confounded_of
 
@@ -338,8 +339,8 @@ def test_references_that_give_no_such_loss_are_passed_over():
 def test_a_model_that_gives_no_loss_is_no_target():
     target = Knowing()
     target.answers = frozenset({FillMask})
-    assert "no loss" in MembershipInference().inapplicable(Case(target, corpus(2, 2)))
-    assert MembershipInference().inapplicable(Case(Knowing(), corpus(2, 2))) is None
+    assert "no loss" in why(MembershipInference(), Case(target, corpus(2, 2)), "model")
+    assert why(MembershipInference(), Case(Knowing(), corpus(2, 2)), "model") is None
 
 
 ALL = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
@@ -433,12 +434,15 @@ def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
 
 def test_what_a_corpus_lacks_is_said():
     attack = MembershipInference()
-    assert attack.lacks(corpus(2, 0)) == "no heldout documents"
-    assert attack.lacks(corpus(2, 2, n_questions=0)) == "no question in member documents"
-    assert attack.lacks(corpus(2, 2)) is None
+    assert why(attack, Case(NoModel(corpus(2, 0)), corpus(2, 0)), "data") == "no heldout documents"
+    assert (
+        why(attack, Case(NoModel(corpus(2, 2, n_questions=0)), corpus(2, 2, n_questions=0)), "data")
+        == "no question in member documents"
+    )
+    assert why(attack, Case(NoModel(corpus(2, 2)), corpus(2, 2)), "data") is None
     case = Case(Knowing(), corpus(2, 2, n_questions=0))
     assert attack.trials(case) == []
-    assert "4 with no question" in attack.no_trials(case)[0]
+    assert nothing_to_try(attack, case).kind == "data"
 
 
 def provided(whole, provider_of, word_of=None):
@@ -531,7 +535,7 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
 def test_data_sets_by_provider_without_counterparts_give_nothing_to_try():
     whole = corpus(5, 5, assigned="by-provider")
     assert MembershipInference().trials(Case(Knowing(), whole)) == []
-    assert "10 with no counterpart of the same provider" in MembershipInference().no_trials(Case(Knowing(), whole))[0]
+    assert nothing_to_try(MembershipInference(), Case(Knowing(), whole)).kind == "missing"
 
 
 def test_without_a_reference_the_loss_alone_passes_nothing():

@@ -14,6 +14,7 @@ from answering import NOTHING, Answering, memory_of, question
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks import TEXTS
+from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, decoy_pages, most_frequent
 from audit.attacks.memorisation.scores import build_table
@@ -28,7 +29,7 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.record import Result
-from audit.targets.interface import Answer, Reply
+from audit.targets.interface import Answer, NoModel, Reply
 from benchmarks.simulated_audits import confounded_of
 
 EXACT = Memorisation(contexts=("exact",))
@@ -430,19 +431,21 @@ def test_preflight_compares_the_answers_of_both_number_formats():
 
 def test_what_a_data_set_lacks_is_said():
     corpus = answering.corpus(3, 3)
-    assert EXACT.lacks(corpus) is None
+    assert why(EXACT, Case(NoModel(corpus), corpus), "data") is None
     none = replace(corpus, documents=tuple(replace(document, questions=()) for document in corpus.documents))
-    assert "member" in EXACT.lacks(none)
+    assert "member" in why(EXACT, Case(NoModel(none), none), "data")
     assert EXACT.trials(case(Answering(), none)) == []
-    assert all(EXACT.no_trials(case(Answering(), none)))
-    assert "heldout" in EXACT.lacks(answering.corpus(3, 0))
+    assert nothing_to_try(EXACT, case(Answering(), none)).fix == "give documents questions and answers"
+    assert "heldout" in why(EXACT, Case(NoModel(answering.corpus(3, 0)), answering.corpus(3, 0)), "data")
     plain = replace(corpus, manifest=replace(corpus.manifest, references=type(corpus.manifest.references)()))
-    assert EXACT.lacks(plain) is None, "a baseline can be trained: without one no limit is left out"
-    assert "train-baseline" in EXACT.unprovided(plain)
-    assert EXACT.inapplicable(case(Answering(), corpus)) is None
+    assert why(EXACT, Case(NoModel(plain), plain), "data") is None, (
+        "a baseline can be trained: without one no limit is left out"
+    )
+    assert "train-baseline" in why(EXACT, Case(NoModel(plain), plain), "missing")
+    assert why(EXACT, case(Answering(), corpus), "model") is None
     deaf = Answering()
     deaf.answers = frozenset()
-    assert "does not answer" in EXACT.inapplicable(case(deaf, corpus))
+    assert "does not answer" in why(EXACT, case(deaf, corpus), "model")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from answering import NOTHING, Answering, placed, value
 
 from audit.attacks import TEXTS
+from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.provider_membership.attack import ProviderMembership
 from audit.attacks.provider_membership.measures import CONSTANT as ALL_THE_SAME
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
@@ -29,7 +30,7 @@ from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
 from audit.record import Result
 from audit.stats.roc import auc
-from audit.targets.interface import FillMask, Reply
+from audit.targets.interface import FillMask, NoModel, Reply
 
 QUICK = ProviderMembership(n_seeds=1, share=0.3)
 KEYS = {"tax": "code", "total": "amount", "iban": "contact"}
@@ -426,14 +427,15 @@ def test_what_a_corpus_lacks_is_said_with_what_to_add(make, told):
     data = make()
     case = Case(Reader(), data)
     assert QUICK.trials(case) == []
-    reason, provide = QUICK.no_trials(case)
+    found = nothing_to_try(QUICK, case)
+    reason, provide = found.why, found.fix
     assert told in reason
     assert len(provide) > 20
-    assert QUICK.lacks(data) == reason
+    assert why(QUICK, Case(NoModel(data), data), "data") == reason
 
 
 def test_the_plan_is_told_how_many_providers_there_are():
-    assert QUICK.lacks(corpus(5, 4)) is None
+    assert why(QUICK, Case(NoModel(corpus(5, 4)), corpus(5, 4)), "data") is None
     units = {found.metric: found for found in QUICK.units(corpus(5, 4))}
     assert (units["balanced_accuracy"].members, units["balanced_accuracy"].others) == (5, 4)
     assert units["balanced_accuracy"].unit == units["auc"].unit == "providers"
@@ -450,8 +452,8 @@ def test_the_plan_is_told_how_many_providers_there_are():
 def test_a_model_that_gives_no_loss_is_no_target():
     target = Reader()
     target.answers = frozenset({FillMask})
-    assert "nor gives a loss" in QUICK.inapplicable(Case(target, corpus(2, 2)))
-    assert QUICK.inapplicable(Case(Reader(), corpus(2, 2))) is None
+    assert "nor gives a loss" in why(QUICK, Case(target, corpus(2, 2)), "model")
+    assert why(QUICK, Case(Reader(), corpus(2, 2)), "model") is None
 
 
 def test_the_preflight_compares_the_losses_of_both_number_formats():

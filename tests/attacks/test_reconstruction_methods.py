@@ -12,16 +12,18 @@ from test_reconstruction_planted import measured, run, verdict
 
 from audit.attacks import TEXTS
 from audit.attacks.fields import all_fields, withheld
+from audit.attacks.interface import why
 from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction import attack as attacking
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge, Sampling
 from audit.attacks.reconstruction.units import FieldKind, coverage
+from audit.case import Case
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.corpus.folding import occurrences
 from audit.engine.interface import SILENT
 from audit.measurements import Unresolved
-from audit.targets.interface import Candidates
+from audit.targets.interface import Candidates, NoModel
 from benchmarks.simulated_audits import confounded_of, fired
 
 pytestmark = pytest.mark.slow
@@ -185,11 +187,14 @@ def test_parameters_that_weaken_the_attack_are_named(parameters, told):
 def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():
     corpus = planted.corpus(2, 2)
     attack = Reconstruction()
-    assert attack.lacks(corpus) is None
-    assert "no auxiliary model" in attack.unprovided(corpus)
-    assert attack.lacks(planted.corpus(2, 0)) == "no field to attack in heldout documents"
+    assert why(attack, Case(NoModel(corpus), corpus), "data") is None
+    assert "no auxiliary model" in why(attack, Case(NoModel(corpus), corpus), "missing")
+    assert (
+        why(attack, Case(NoModel(planted.corpus(2, 0)), planted.corpus(2, 0)), "data")
+        == "no field to attack in heldout documents"
+    )
     given = replace(corpus, manifest=replace(corpus.manifest, references=ReferencePaths(auxiliary="a")))
-    assert attack.unprovided(given) is None
+    assert why(attack, Case(NoModel(given), given), "missing") is None
 
 
 def test_budgets_and_stronger_parameters_are_no_ablation():

@@ -13,12 +13,14 @@ from sklearn.metrics import accuracy_score
 
 from audit.attacks import TEXTS
 from audit.attacks.budget import FOLDS, sample
+from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.samples import groups_of, samples_of
 from audit.attacks.redaction.text_leak import gather
 from audit.case import Case
 from audit.corpus.documents import Document, Entity, Word
 from audit.record import Result
+from audit.targets.interface import NoModel
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +123,7 @@ def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
     ]
     data = redacted.corpus(documents)
     attack = RedactionContext(n_folds=n_folds)
-    assume(attack.lacks(data) is None)
+    assume(why(attack, Case(NoModel(data), data), "data") is None)
     samples = samples_of(data, "fixed", n_folds)
     for keys in (samples.documents, [data.document(span.document).provider or span.document for span in samples.spans]):
         for key in set(keys):
@@ -213,10 +215,11 @@ def test_a_kind_with_two_samples_spoils_nothing():
 def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(change, reason, provide):
     data = change(redacted.texts(8, told=True))
     attack, case = RedactionContext(), Case(redacted.Silent(), data)
-    assert reason in attack.lacks(data)
-    assert attack.inapplicable(case) is None
+    assert reason in why(attack, Case(NoModel(data), data), "data")
+    assert why(attack, case, "model") is None
     assert attack.trials(case) == []
-    said, what = attack.no_trials(case)
+    found = nothing_to_try(attack, case)
+    said, what = found.why, found.fix
     assert reason in said
     assert provide in what
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -15,11 +15,12 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Units, ask
 from audit.attacks.text import load
+from audit.attacks.usable import given
 from audit.case import Case
-from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import ALPHAS, Count, Estimate
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.intervals import Interval
 from audit.stats.means import welch_reach
 from audit.targets.interface import TrainingLoss
@@ -41,16 +42,15 @@ class LossGap(Attack):
     least_words: Annotated[int, Field(ge=1)] = 1
 
     name: ClassVar[str] = "loss_gap"
-    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
-        "question-answering": "a model that answers names no labels",
-    }
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         sides = (len([one for one in self._pages(corpus) if one.stratum == split]) for split in self.sides)
         return (Units("low", "difference", "documents", *sides),)
 
-    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        return None if given["baselines"] else "no baseline to tell hard pages by"
+    def applies(self, case: Case) -> list[Reason]:
+        if case.corpus.manifest.task.asks:
+            return [Reason("model", "a model that answers names no labels")]
+        return [] if given(case)["baselines"] else [Reason("weak", "no baseline to tell hard pages by")]
 
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         return blind_baseline.of_trials(corpus, self._pages(corpus), share, progress)

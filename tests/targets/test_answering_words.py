@@ -13,6 +13,7 @@ import torch
 from text_answering_checkpoints import make_t5
 from text_zoo import ASKED_IN_TURNS, DECODERS, ENCODER_DECODERS, NAMES, PLAIN_PROMPT, prompt_of, write_text_model
 
+from audit.attacks.interface import why
 from audit.attacks.reconstruction.attack import Reconstruction
 from audit.attacks.reconstruction.units import OWN_MARKS
 from audit.case import Case
@@ -287,7 +288,7 @@ def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_ar
     target, own = opened(name), name in ("pegasus", "mbart")
     document = Document("d", "member", questions=(Question("q", "What?", ("5.00",)),))
     manifest = Manifest(1, "x", Task("question-answering"), Membership("random"))
-    reason = Reconstruction().inapplicable(Case(target, Corpus(Path(), manifest, (document,), "0" * 64)))
+    reason = why(Reconstruction(), Case(target, Corpus(Path(), manifest, (document,), "0" * 64)), "model")
     assert (reason == OWN_MARKS) == own
     assert (reason is None) != own
     assert proposed_to(target) != own

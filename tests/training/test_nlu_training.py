@@ -10,6 +10,7 @@ import nlu_models
 import numpy as np
 import pytest
 
+from audit.attacks.interface import why
 from audit.attacks.membership import MembershipInference
 from audit.case import Case
 from audit.corpus.documents import Document
@@ -123,7 +124,7 @@ def test_membership_of_utterances_is_measured(tmp_path: Path) -> None:
     fit_nlu(members, (), recipe, tmp_path, labels=nlu_models.TAGS)
     case = Case(load_nlu(tmp_path), nlu_models.corpus(drawn))
     attack = MembershipInference(n_adapted=0)
-    assert attack.inapplicable(case) is None
+    assert why(attack, case, "model") is None
     trials = attack.trials(case)
     assert len(trials) == 40
     outcomes = dict(drive(AttackWork(attack, case, 0), trials, 16))

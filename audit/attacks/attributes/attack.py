@@ -14,7 +14,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.arrays import Floats
-from audit.attacks import blind_baseline
+from audit.attacks import blind_baseline, text_of
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Fields, Hidden, HiddenValues, loss_query
 from audit.attacks.attributes.measures import (
     Kind,
@@ -32,11 +32,11 @@ from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.fields import withheld
 from audit.attacks.interface import Attack, Sides, Units, weaker
 from audit.attacks.measuring import Streams, run_jobs
-from audit.attacks.usable import GIVE_REFERENCE, POINTING, POINTS, given_in_vain, points
+from audit.attacks.usable import GIVE_REFERENCE, POINTS, given, given_in_vain, points
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus, TaskKind
+from audit.corpus.documents import CATEGORIES, Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.targets.interface import AnswerLoss, Target
 
@@ -75,7 +75,6 @@ class AttributeInference(Attack):
 
     name: ClassVar[str] = "attribute_inference"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
-    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
 
     def __post_init__(self) -> None:
         """Refuse a choice that says nothing.
@@ -98,9 +97,18 @@ class AttributeInference(Attack):
         """See `Attack.preset`."""
         return cls(n_per_document=N_PER_DOCUMENT[budget])
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
-        return lacking(corpus)
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`: a tagger is held against a masked language model too, which others are not."""
+        known = case.target.card.is_model
+        if points(case.target):
+            return [Reason("model", POINTS)]
+        if known and values_of(case) is None:
+            return [Reason("model", "the model gives no loss of a value on a page, nor of an answer")]
+        lacks = lacking(case.corpus)
+        reasons = [] if lacks is None else [Reason("data", lacks, text_of(self.name).add)]
+        if (public_of(case, _values(case)) is None) if known else not any(map(given(case).get, self.uses)):
+            reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
+        return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a value whose category public documents hold."""
@@ -110,26 +118,10 @@ class AttributeInference(Attack):
         """See `Attack.offered`."""
         return most_trials(corpus, self.n_per_document)
 
-    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        """See `Attack.weakened`."""
-        if any(given.get(name) for name in self.uses):
-            return None
-        return f"no reference: {NO_REFERENCE} {GIVE_REFERENCE}"
-
-    def weakened_in(self, case: Case) -> str | None:
-        """See `Attack.weakened_in`: a tagger is held against a masked language model too, which others are not."""
-        return None if public_of(case, _values(case)) is not None else self.weakened(case.corpus, {})
-
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
         trials = [Trial(name, name, split) for name, split in holding(corpus)]
         return blind_baseline.of_trials(corpus, trials, share, progress)
-
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`."""
-        if points(case.target):
-            return POINTS
-        return None if values_of(case) is not None else "the model gives no loss of a value on a page, nor of an answer"
 
     def trials(self, case: Case) -> list[Trial]:
         """Values of member and held-out documents for which there are enough plausible others."""
@@ -138,17 +130,6 @@ class AttributeInference(Attack):
             if hidden.left_out is None:
                 found[hidden.document.id].append(hidden.trial)
         return [trial for trials in found.values() for trial in _by_lot(trials)[: self.n_per_document]]
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        left_out = Counter(hidden.left_out for hidden in _values(case).all())
-        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        return (
-            f"no value of member or held-out documents has plausible others ({found})"
-            if found
-            else "member and held-out documents have no value that the model is asked for",
-            "add public documents with values of the same categories; give questions a `category`",
-        )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """The losses of all candidates, the true one first, of the target ("target") and the public model ("public").

@@ -18,12 +18,12 @@ from audit.attacks.canaries.search import Effort, ask_question, query_style, sam
 from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
 from audit.attacks.interface import Attack, Sides, Units, weaker
 from audit.attacks.measuring import Streams, compare_losses
-from audit.attacks.usable import POINTING, POINTS, points
+from audit.attacks.usable import POINTS, points
 from audit.case import Case
 from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
-from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
@@ -75,13 +75,6 @@ class Canaries(Attack):
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
     name: ClassVar[str] = "canaries"
-    seconds: ClassVar[tuple[float, float]] = (0.5, 3.0)
-    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
-        "spade-extraction": LINKS_ONLY,
-        "spade-linking": LINKS_ONLY,
-        POINTING: POINTS,
-        "parsing": WRITES_PAGES,
-    }
 
     @property
     def ablations(self) -> tuple[str, ...]:
@@ -94,13 +87,26 @@ class Canaries(Attack):
         settings: dict[str, Any] = dict(zip(SEARCHED, SEARCH[budget], strict=True))
         return cls(**settings)
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
-        return None if _canaries(corpus) else NO_CANARIES
-
-    def excused(self, corpus: Corpus, labels: Sequence[str] = ()) -> bool:
-        """See `Attack.excused`: labels that are made for canaries tell that there were some."""
-        return super().excused(corpus, labels) and not _made_for({*corpus.manifest.task.labels, *labels})
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`: labels that are made for canaries tell that there were some."""
+        answers, kind = case.target.answers, case.corpus.manifest.task.kind
+        if points(case.target):
+            return [Reason("model", POINTS)]
+        if BestLinks in answers or kind in ("spade-extraction", "spade-linking"):
+            return [Reason("model", LINKS_ONLY)]
+        if kind == "parsing":
+            return [Reason("model", WRITES_PAGES)]
+        if case.target.card.is_model and query_style(case.target) is None:
+            losses = "of several unknown tokens at once, or of mixtures of candidates"
+            neither = "the model gives neither a training loss of a page nor the probability of an answer"
+            return [
+                Reason("model", f"the model gives no training loss {losses}" if TrainingLoss in answers else neither)
+            ]
+        if _canaries(case.corpus):
+            return []
+        if _made_for({*case.corpus.manifest.task.labels, *case.labels}):
+            return [Reason("missing", TAKEN_OUT, PUT_BACK)]
+        return [Reason("data", NO_CANARIES, PROVIDE)]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: canaries put in, and those that their coins left out."""
@@ -115,28 +121,9 @@ class Canaries(Attack):
         coins = [canary.included for canary in _canaries(corpus) if canary.id in tried]
         return coins.count(True), coins.count(False)
 
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`."""
-        answers = case.target.answers
-        if points(case.target):
-            return POINTS
-        if BestLinks in answers:
-            return LINKS_ONLY
-        if case.corpus.manifest.task.kind == "parsing":
-            return WRITES_PAGES
-        if query_style(case.target) is not None:
-            return None
-        if TrainingLoss in answers:
-            return "the model gives no training loss of several unknown tokens at once, or of mixtures of candidates"
-        return "the model gives neither a training loss of a page nor the probability of an answer"
-
     def trials(self, case: Case) -> list[Trial]:
         """One for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
         return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries(case.corpus)]
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        return (NO_CANARIES, PROVIDE) if self.excused(case.corpus, case.labels) else (TAKEN_OUT, PUT_BACK)
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """One canary; what is done has nothing to do with its coin, or with that of any other."""

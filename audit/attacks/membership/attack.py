@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blind_baseline
+from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.interface import Attack, Units, weaker
 from audit.attacks.masking import N_MASKS
@@ -48,12 +48,12 @@ from audit.attacks.membership.scores import (
 )
 from audit.attacks.score_figures import LOW, rank_scores
 from audit.attacks.splits import AUDITED
-from audit.attacks.usable import GIVE_REFERENCE, loss_kind
+from audit.attacks.usable import GIVE_REFERENCE, given, loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Count, Coverage
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import AdaptationRule, Target
@@ -120,22 +120,20 @@ class MembershipInference(Attack):
         """See `Attack.preset`."""
         return cls(n_adapted=N_ADAPTED[budget], n_masks=MASKS[budget])
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`."""
+        if case.target.card.is_model and loss_kind(case.target) is None:
+            return [Reason("model", "the model gives no loss of a document")]
+        reasons = []
         for split in AUDITED:
-            documents = corpus.of(split)
-            if not documents:
-                return f"no {split} documents"
-            answering = corpus.manifest.task.asks
-            if answering and not any(document.questions for document in documents):
-                return f"no question in {split} documents"
-        return None
-
-    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        """See `Attack.weakened`."""
-        if any(given.get(name) for name in CALIBRATING):
-            return None
-        return f"no reference: {NO_REFERENCE} {GIVE_REFERENCE}"
+            documents = case.corpus.of(split)
+            asked = not case.corpus.manifest.task.asks or any(document.questions for document in documents)
+            if not documents or not asked:
+                lacks = f"no question in {split} documents" if documents else f"no {split} documents"
+                reasons.append(Reason("data", lacks, text_of(self.name).add))
+        if not any(map(given(case).get, CALIBRATING)):
+            reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
+        return reasons
 
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`."""
@@ -161,10 +159,6 @@ class MembershipInference(Attack):
             for score, numbers in of_score.items()
         )
 
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`."""
-        return None if loss_kind(case.target) is not None else "the model gives no loss of a document"
-
     def trials(self, case: Case) -> list[Trial]:
         """One for each member and held-out document, and for public ones where there are split models."""
         documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
@@ -176,14 +170,6 @@ class MembershipInference(Attack):
         documents = [document for document in case.corpus.of("public") if left_out(case, document) is None]
         chosen = first_by_name(documents, self.n_public)
         return [document for document in documents if document.id in chosen]
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        found = ", ".join(f"{count} with {reason}" for reason, count in count_left_out(case).items()) or "there is none"
-        return (
-            f"no member or held-out document can be scored ({found})",
-            "add member and held-out documents, for models that answer questions with questions and answers",
-        )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document, and adapt the target to it."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import TEXTS, blind_baseline
+from audit.attacks import TEXTS, blind_baseline, text_of
 from audit.attacks.interface import Attack, Sides, Units, ask_all
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
@@ -38,14 +38,14 @@ from audit.attacks.memorisation.scores import (
 from audit.attacks.questions import AskedQuestion, all_questions, is_unique, question_of, trained_on
 from audit.attacks.removal import ATTEMPTED, clear
 from audit.attacks.splits import count_splits, missing_split
-from audit.attacks.usable import POINTING, POINTS, points
+from audit.attacks.usable import POINTS, given, points
 from audit.case import Case
-from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Diagnostic
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.distances import anls
 from audit.stats.paired import UnitScores
 from audit.targets.interface import Answer, AnswerLoss, Target
@@ -79,7 +79,6 @@ class Memorisation(Attack):
 
     name: ClassVar[str] = "memorisation"
     needs: ClassVar[tuple[str, ...]] = ("baselines",)
-    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {POINTING: POINTS}
 
     def __post_init__(self) -> None:
         """Refuse parameters without meaning.
@@ -107,18 +106,24 @@ class Memorisation(Attack):
             n_baselines=3 if budget == "full" else 1,
         )
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
-        split = missing_split(asked.document for asked in all_questions(corpus))
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`: fewer baselines than the budget wants weaken it."""
+        if points(case.target):
+            return [Reason("model", POINTS)]
+        known = case.target.card.is_model
+        if known and Answer not in case.target.answers:
+            return [Reason("model", "the model does not answer questions about a page")]
+        reasons = []
+        split = missing_split(asked.document for asked in all_questions(case.corpus))
         if split is not None:
-            return f"no question with an answer in {split} documents"
-        return None
-
-    def unprovided(self, corpus: Corpus) -> str | None:
-        """See `Attack.unprovided`."""
-        if not corpus.manifest.references.baselines:
-            return "no baselines in [references]: docaudit train-baseline makes one"
-        return None
+            reasons.append(Reason("data", f"no question with an answer in {split} documents", text_of(self.name).add))
+        baselines = given(case)["baselines"]
+        if not known and not baselines:
+            reasons.append(Reason("missing", "no baselines in [references]: docaudit train-baseline makes one"))
+        if 0 < baselines < self.n_baselines:
+            few = f"{baselines} of {self.n_baselines} baselines"
+            reasons.append(Reason("weak", few, "(give more: --reference baselines=PATH)"))
+        return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: member documents with such a question, which model and baselines are both asked."""
@@ -141,25 +146,9 @@ class Memorisation(Attack):
         """See `Attack.offered`: questions."""
         return count_splits(asked.document.split for asked in all_questions(corpus))
 
-    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        """See `Attack.weakened`: fewer baselines than the budget wants."""
-        if not 0 < given["baselines"] < self.n_baselines:
-            return None
-        return f"{given['baselines']} of {self.n_baselines} baselines (give more: --reference baselines=PATH)"
-
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`."""
-        if points(case.target):
-            return POINTS
-        return None if Answer in case.target.answers else "the model does not answer questions about a page"
-
     def trials(self, case: Case) -> list[Trial]:
         """Questions of member and held-out documents; which answers can be removed shows when they are tried."""
         return [asked.trial for asked in all_questions(case.corpus)]
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        return "no question with an answer in member or held-out documents", "give documents questions and answers"
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Remove the answer and prove it gone; ask the model and its baselines in every context; read their odds.

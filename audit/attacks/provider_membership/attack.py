@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -42,11 +42,11 @@ from audit.attacks.provider_membership.queries import (
     reference_of,
 )
 from audit.attacks.score_figures import LOW
-from audit.attacks.usable import loss_kind
+from audit.attacks.usable import given, loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.power import MetricKind
 from audit.targets.interface import Target
 
@@ -78,10 +78,31 @@ class ProviderMembership(Attack):
         """See `Attack.ablations`."""
         return weaker(self, more=("n_seeds",), kept=("share",))
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
-        lacking = shortage(corpus, perhaps_askable(corpus))
-        return None if lacking is None else lacking[0]
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`."""
+        known = case.target.card.is_model
+        if known and loss_kind(case.target) is None:
+            return [Reason("model", "the model neither answers questions nor gives a loss of a page")]
+        reasons = []
+        lacking = shortage(case.corpus, perhaps_askable(case.corpus))
+        if lacking is not None:
+            reasons.append(Reason("data", *lacking))
+        elif known and (lacking := shortage(case.corpus, askable(case))) is not None:
+            reasons.append(Reason("missing", *lacking))
+        weak = describe_unnamed(case.corpus) or (missing_reference(case) if known else self._no_reference(case))
+        return reasons if weak is None else [*reasons, Reason("weak", weak)]
+
+    def _no_reference(self, case: Case) -> str | None:
+        """Say that the manifest names no reference which knows none of the providers; None where it does."""
+        there = given(case)
+        if there["pretrained"]:
+            return None
+        if not there["baselines"]:
+            return f"no reference: {NO_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"
+        if knows_public(case.corpus):
+            saw = "baselines saw public documents of providers that are asked about"
+            return f"no reference: {NO_REFERENCE}, for {saw} ({GIVE})"
+        return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`."""
@@ -100,22 +121,6 @@ class ProviderMembership(Attack):
             for names in [STRONGEST[metric]]
         )
 
-    def weakened(self, corpus: Corpus, given: Mapping[str, int]) -> str | None:
-        """See `Attack.weakened`."""
-        unnamed = describe_unnamed(corpus)
-        if unnamed is not None or given["pretrained"]:
-            return unnamed
-        if not given["baselines"]:
-            return f"no reference: {NO_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"
-        if knows_public(corpus):
-            saw = "baselines saw public documents of providers that are asked about"
-            return f"no reference: {NO_REFERENCE}, for {saw} ({GIVE})"
-        return None
-
-    def weakened_in(self, case: Case) -> str | None:
-        """See `Attack.weakened_in`."""
-        return describe_unnamed(case.corpus) or missing_reference(case)
-
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
         """See `Attack.blind_baseline`: before questions are cut to as many on both sides, which takes the model's."""
         compared = select_compared(corpus, providers_of(corpus, perhaps_askable(corpus)))
@@ -124,23 +129,12 @@ class ProviderMembership(Attack):
         taken = [providers[trial.unit] for trial in sample(trials, share, SEED)]
         return _blind(corpus, [(one, document) for one in taken for document in one.asked], progress)
 
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`."""
-        asked = loss_kind(case.target) is not None
-        return None if asked else "the model neither answers questions nor gives a loss of a page"
-
     def trials(self, case: Case) -> list[Trial]:
         """One for each provider with a kept-aside document to ask about; none where a side has too few."""
         return [
             Trial(provider.name, provider.name, IN if provider.member else OUT)
             for provider in select_compared(case.corpus, providers_of(case.corpus, askable(case)))
         ]
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        lacking = shortage(case.corpus, askable(case))
-        assert lacking is not None
-        return lacking
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask about each kept-aside document of the provider, one after the other; see `queries.ask_about`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
@@ -10,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blind_baseline
+from audit.attacks import blind_baseline, text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of
 from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import Attack, Sides, Units
@@ -55,7 +54,7 @@ from audit.attacks.usable import POINTING, points
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
@@ -65,6 +64,14 @@ N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
 """By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
 N_ATTEMPTS = 8
 """Under every budget (ours)."""
+
+UNFIT: Mapping[TaskKind, str] = {
+    "question-answering": ANSWERING,
+    "parsing": PARSING,
+    "intent-slots": OWN_VOCABULARY,
+    POINTING: NO_PAGE_LOSS,
+}
+"""Tasks whose models, or most of them, cannot be attacked this way, and why."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +118,6 @@ class Reconstruction(Attack):
 
     name: ClassVar[str] = "reconstruction"
     needs: ClassVar[tuple[str, ...]] = ("auxiliary",)
-    inapplicable_tasks: ClassVar[Mapping[TaskKind, str]] = {
-        "question-answering": ANSWERING,
-        "parsing": PARSING,
-        "intent-slots": OWN_VOCABULARY,
-        POINTING: NO_PAGE_LOSS,
-    }
-    seconds: ClassVar[tuple[float, float]] = (0.1, 20.0)
 
     def __post_init__(self) -> None:
         if self.min_tokens > self.max_tokens:
@@ -149,13 +149,16 @@ class Reconstruction(Attack):
         """See `Attack.preset`."""
         return cls(n_candidates=N_CANDIDATES[budget])
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
-        return lacking(corpus)
-
-    def unprovided(self, corpus: Corpus) -> str | None:
-        """See `Attack.unprovided`."""
-        return no_public_model(corpus)
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`."""
+        known = case.target.card.is_model
+        barred = self._barred(case) if known else UNFIT.get(case.corpus.manifest.task.kind)
+        if barred is not None:
+            return [Reason("model", barred)]
+        lacks = lacking(case.corpus)
+        reasons = [] if lacks is None else [Reason("data", lacks, text_of(self.name).add)]
+        unprovided = None if known else no_public_model(case.corpus)
+        return reasons if unprovided is None else [*reasons, Reason("missing", unprovided)]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
@@ -169,8 +172,8 @@ class Reconstruction(Attack):
         """See `Attack.blind_baseline`."""
         return blind_baseline.of_trials(corpus, whole_fields(corpus), share, progress)
 
-    def inapplicable(self, case: Case) -> str | None:
-        """See `Attack.inapplicable`."""
+    def _barred(self, case: Case) -> str | None:
+        """Say why this model cannot be attacked this way; None when it can."""
         if case.corpus.manifest.task.kind == "intent-slots":
             return OWN_VOCABULARY
         if points(case.target):
@@ -193,15 +196,6 @@ class Reconstruction(Attack):
     def usual_trials(self, case: Case) -> list[Trial]:
         """Those of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
         return [trial for trial in self.trials(case) if trial.stratum in AUDITED]
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        left_out = Counter(field.left_out for field in self._fields(case))
-        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "none is marked for attack"
-        return (
-            f"no field that the model can spell out in member or held-out documents ({found})",
-            "annotate fields in the manifest",
-        )
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Reconstruct one field with the target, again without it, and see whether the truth was within reach.

@@ -21,7 +21,7 @@ from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.redaction import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.record import Result
+from audit.record import Reason, Result
 from audit.targets.interface import Target
 
 NOT_REDACTED = "the data set does not say that values are redacted"
@@ -53,8 +53,15 @@ class RedactionContext(Attack):
             return ()
         return (f"the classifier learns from {self.n_folds - 1} of {self.n_folds} parts only",)
 
-    def lacks(self, corpus: Corpus) -> str | None:
-        """See `Attack.lacks`."""
+    def applies(self, case: Case) -> list[Reason]:
+        """See `Attack.applies`."""
+        lacks = self._lacks(case.corpus)
+        if lacks is None:
+            return []
+        return [Reason("data", lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)]
+
+    def _lacks(self, corpus: Corpus) -> str | None:
+        """Say what this data set lacks to feed the attack; None when nothing."""
         if corpus.manifest.redaction is None:
             return NOT_REDACTED
         spans = redacted_spans(corpus.documents, "fixed")
@@ -73,7 +80,7 @@ class RedactionContext(Attack):
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each fold, and one for each document that the target is asked about."""
-        if self.lacks(case.corpus) is not None:
+        if self._lacks(case.corpus) is not None:
             return []
         folds = [f"{_declared(case.corpus)}/{number:02}/linear-svm" for number in range(self.n_folds)]
         found = [Trial(fold, fold, FOLDS) for fold in folds]
@@ -85,12 +92,6 @@ class RedactionContext(Attack):
                 if document.id in asked
             ]
         return found
-
-    def no_trials(self, case: Case) -> tuple[str, str]:
-        """See `Attack.no_trials`."""
-        lacks = self.lacks(case.corpus)
-        assert lacks is not None
-        return lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Predict the categories of a fold, or ask the target about each hidden value of a document.

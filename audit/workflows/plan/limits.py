@@ -16,12 +16,14 @@ from typing import Literal
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.budget import SHARES, halves
-from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies
+from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, why
+from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import Limit, Policy
 from audit.policy.gaps import unanswered
 from audit.stats.power import certified, needed, pass_power
+from audit.targets.interface import NoModel
 
 UNTIMED = "give --model to time it"
 
@@ -311,26 +313,22 @@ def at_most(corpus: Corpus, budget: str, documents: int | None = None, part: flo
 
 
 def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None, part: float) -> Cost:
-    inapplicable = attack.inapplicable_tasks.get(corpus.manifest.task.kind)
+    case = Case(NoModel(corpus), corpus)
+    inapplicable = why(attack, case, "model")
     if inapplicable is not None:
         return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
     sides = attack.offered(corpus)
-    references = corpus.manifest.references
-    given = {"baselines": len(references.baselines), "pretrained": int(references.pretrained is not None)}
-    if corpus.manifest.task.kind == "mlm":
-        given["auxiliary"] = int(references.auxiliary is not None)
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     if documents is not None or part < 1:
         sampled, reached = _bounded(attack, corpus, sides, share, documents, part)
-    lacks = attack.lacks(corpus)
     return Cost(
         attack.name,
         sum(sampled),
         False,
         reached,
-        lacks=lacks or attack.unprovided(corpus),
-        by_data=attack.excused(corpus),
-        weakened=attack.weakened(corpus, given),
+        lacks=why(attack, case, "data", "missing"),
+        by_data=why(attack, case, "data") is not None,
+        weakened=why(attack, case, "weak"),
         untimed=UNTIMED,
     )
 

@@ -17,7 +17,7 @@ from types import FrameType
 import numpy as np
 
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, nothing_to_try, why
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
@@ -106,14 +106,14 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
 
 def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    reason = attack.inapplicable(case)
+    reason = why(attack, case, "model")
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
     trials = opened.sampled(attack.trials(case))
     in_folds = any(trial.stratum == FOLDS for trial in trials)
     reached = attack.offered(opened.corpus) if in_folds else attack.reached(opened.corpus, trials)
-    lacks = _missing(opened, attack, filled) if trials else attack.no_trials(case)[0]
-    weakened, by_data = attack.weakened_in(case), attack.excused(opened.corpus, case.labels)
+    lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
+    weakened, by_data = why(attack, case, "weak"), why(attack, case, "data") is not None
     cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
     if lacks is not None:
         return cost
