@@ -1,4 +1,4 @@
-"""Edits of files: of what a file says, of its text, of its bytes, of what kind of file it is."""
+"""Edits of files, drawn by Hypothesis: of what a file says, of its text, of its bytes, of what kind of file it is."""
 
 from __future__ import annotations
 
@@ -15,15 +15,37 @@ from typing import Any
 
 import hostile_pictures
 import tomli_w
-from hostile_values import Raw
-
-_MARK = "hostile-raw-{}"
-
+from hypothesis import strategies as st
 
 _MOST_ALIKE = 24
 """Entries of a dictionary or list that are edited: a vocabulary of thousands would keep edits from all else."""
 LARGEST = 2**21
 """Bytes of a file that is edited, and about what an edit adds: data that memory cannot hold is no finding."""
+TEXTS = (
+    *("", " ", "\x1b[2J\x1b[1;1HPASSED: exit code 0", "a\nPASSED\n", "\u202epassed", "\u200b", "\ud800", "\0", "~"),
+    *("../../../etc/passwd", "/etc/passwd", "C:\\x", "a/../..", "https://example.org/x", "{question}", "%s%n"),
+    *("<script>alert(1)</script>", "'\"`$(id)", "nan", "1e999", "2026-13-45", "0000-00-00", "default"),
+    *("\u0130\u00df\ufb01", "x" * 5_000, "\u0301" * 300),
+)
+WHOLE = (0, -1, 1, 2, 7, 255, 256, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**30, 10**400)
+REAL = (0.0, -0.0, 0.5, 1e-320, 1e308, float("inf"), float("-inf"), float("nan"))
+RAW = (
+    *("9" * 5_000, "1e999", "0x10", "00", "[" * 3_000 + "]" * 3_000, "[" * 100_000, "{" * 50_000, "inf", "'''"),
+    *('{"a":' * 3_000 + "1" + "}" * 3_000, "", ",", '"', "]", "}", "1979-05-27", "07:32:00"),
+)
+"""Texts that are written as they stand in place of a value, whether or not they are one."""
+SNIPPETS = (
+    *("\0", "\ufeff", "\x1b[31m", "\u2028", "\r", "\t", '"', "\\", "\\ud800", "{", "[", "]]", "=", "#", ",", "<", "&"),
+    *("&lol;", "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>", "%PDF-1.7", "[table]\n", "[[table]]\n"),
+    *("a.b.c.d = 1\n", "schema = 1\n", "9" * 400, "-1", "1e999", "nan"),
+)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A value that is written as it stands."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +72,8 @@ class Edit:
         if self.kind in TREE:
             _edit_tree(path, self)
         elif self.kind in TEXT:
-            _edit_text(path, self)
+            text = path.read_bytes().decode("utf-8", "surrogateescape")
+            path.write_bytes(TEXT[self.kind](text, self.where, self.value).encode("utf-8", "surrogatepass"))
         elif self.kind in BYTES:
             path.write_bytes(BYTES[self.kind](path.read_bytes(), self.where, self.value))
         elif self.kind == "picture":
@@ -59,116 +82,85 @@ class Edit:
             FILES[self.kind](path, files)
 
 
-# What a file says
+# What a file says. An edit gets the dictionary or list, the key in it, and a value.
 
 
-@dataclass(frozen=True)
-class Node:
-    """A place in a tree of dictionaries and lists."""
-
-    parent: Any
-    key: Any
-
-    @property
-    def value(self) -> Any:
-        """What stands there."""
-        return self.parent[self.key]
-
-
-def nodes(tree: Any, most: int | None = None) -> list[Node]:
-    """The places of a tree, outer ones first; of each dictionary and list the first `most`, None: all."""
-    found: list[Node] = []
+def _nodes(tree: Any) -> list[tuple[Any, Any]]:
+    """List the places of a tree, outer ones first; of each dictionary and list the first `_MOST_ALIKE`."""
+    found: list[tuple[Any, Any]] = []
     waiting = [tree]
     while waiting:
         parent = waiting.pop()
-        keys: Sequence[Any] = (
-            list(parent) if isinstance(parent, dict) else range(len(parent)) if isinstance(parent, list) else ()
-        )
-        for key in keys[:most]:
-            found.append(Node(parent, key))
+        keys = list(parent) if isinstance(parent, dict) else range(len(parent)) if isinstance(parent, list) else ()
+        for key in keys[:_MOST_ALIKE]:
+            found.append((parent, key))
             waiting.append(parent[key])
     return found
 
 
-def _delete(node: Node, _tree: Any, _value: Any) -> None:
-    del node.parent[node.key]
+def _delete(parent: Any, key: Any, _value: Any) -> None:
+    del parent[key]
 
 
-def _replace(node: Node, _tree: Any, value: Any) -> None:
-    node.parent[node.key] = value
+def _replace(parent: Any, key: Any, value: Any) -> None:
+    parent[key] = value[_type_of(parent[key])] if isinstance(value, dict) and "other" in value else value
 
 
-def _rename(node: Node, _tree: Any, value: Any) -> None:
-    if isinstance(node.parent, dict):
-        node.parent[value if isinstance(value, str) else str(type(value))] = node.parent.pop(node.key)
+def _rename(parent: Any, key: Any, value: Any) -> None:
+    if isinstance(parent, dict):
+        parent[value if isinstance(value, str) else str(type(value))] = parent.pop(key)
 
 
-def _add(node: Node, _tree: Any, value: Any) -> None:
-    if isinstance(node.parent, dict):
-        node.parent["unknown"] = value
+def _add(parent: Any, key: Any, value: Any) -> None:
+    if isinstance(parent, dict):
+        parent["unknown"] = value
     else:
-        node.parent.insert(node.key, value)
+        parent.insert(key, value)
 
 
-def _wrap(node: Node, _tree: Any, _value: Any) -> None:
-    node.parent[node.key] = [node.value]
-
-
-def _repeat(node: Node, _tree: Any, value: Any) -> None:
+def _repeat(parent: Any, key: Any, value: Any) -> None:
     """More of the same: entries of a list, or letters of a text."""
-    if isinstance(node.value, list | str):
-        most = max(2, LARGEST // max(len(json.dumps(node.value, default=str)), 1))
-        node.parent[node.key] = node.value * (2 if not isinstance(value, int) else min(abs(value), 2_000, most))
-    elif isinstance(node.parent, list):
-        node.parent.append(node.value)
+    own = parent[key]
+    if isinstance(own, list | str):
+        most = max(2, LARGEST // max(len(json.dumps(own, default=str)), 1))
+        parent[key] = own * (2 if not isinstance(value, int) else min(abs(value), 2_000, most))
+    elif isinstance(parent, list):
+        parent.append(own)
 
 
-def _copy(node: Node, tree: Any, value: Any) -> None:
-    """What stands elsewhere in the same file."""
-    others = nodes(tree)
-    other = others[hash(repr(value)) % len(others)] if not isinstance(value, int) else others[value % len(others)]
-    node.parent[node.key] = json.loads(json.dumps(other.value, default=str))
+def _negate(parent: Any, key: Any, _value: Any) -> None:
+    own = parent[key]
+    if isinstance(own, int | float):
+        parent[key] = not own if isinstance(own, bool) else -own
+    elif isinstance(own, list):
+        own.reverse()
+    else:
+        parent[key] = [own]
 
 
-def _negate(node: Node, _tree: Any, _value: Any) -> None:
-    if isinstance(node.value, int | float):
-        node.parent[node.key] = not node.value if isinstance(node.value, bool) else -node.value
-    elif isinstance(node.value, list):
-        node.value.reverse()
-
-
-TREE: Mapping[str, Callable[[Node, Any, Any], None]] = {
+TREE: Mapping[str, Callable[[Any, Any, Any], None]] = {
     "delete": _delete,
     "replace": _replace,
-    "same type": _replace,
     "rename": _rename,
     "add": _add,
-    "wrap": _wrap,
     "repeat": _repeat,
-    "copy": _copy,
     "negate": _negate,
 }
+
+
+def _type_of(value: Any) -> str:
+    kinds = (("bool", bool), ("int", int), ("float", float), ("str", str))
+    return next((name for name, kind in kinds if isinstance(value, kind)), "other")
 
 
 def _edit_tree(path: Path, edit: Edit) -> None:
     try:
         tree = _read(path)
-        places = nodes(tree, _MOST_ALIKE)
-        node = places[edit.where % len(places)]
-        value = edit.value
-        if edit.kind == "same type":
-            value = value[_type_of(node.value)]
-        TREE[edit.kind](node, tree, value)
+        places = _nodes(tree)
+        TREE[edit.kind](*places[edit.where % len(places)], edit.value)
         path.write_bytes(_written(path, tree).encode("utf-8", "surrogatepass"))
     except (ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, AttributeError, OverflowError):
         return  # no such file any more, after an earlier edit, or nothing that the format can say
-
-
-def _type_of(value: Any) -> str:
-    for name, kind in (("bool", bool), ("int", int), ("float", float), ("str", str)):
-        if isinstance(value, kind):
-            return name
-    return "other"
 
 
 def _read(path: Path) -> Any:
@@ -191,26 +183,23 @@ def _written(path: Path, tree: Any) -> str:
     elif path.suffix == ".jsonl":
         text = "".join(json.dumps(row) + "\n" for row in marked)
     elif path.suffix == ".safetensors":
-        header = json.dumps(marked)
-        content = path.read_bytes()
+        header, content = json.dumps(marked), path.read_bytes()
         (length,) = struct.unpack("<Q", content[:8])
         return (struct.pack("<Q", len(header)) + header.encode() + content[8 + length :]).decode("latin-1")
     else:
         text = json.dumps(marked)
     for number, raw in enumerate(raws):
-        text = text.replace(f'"{_MARK.format(number)}"', raw)
+        text = text.replace(f'"hostile-raw-{number}"', raw)
     return text
 
 
 def _without_raw(value: Any, raws: list[str]) -> Any:
     if isinstance(value, Raw):
         raws.append(value.text)
-        return _MARK.format(len(raws) - 1)
+        return f"hostile-raw-{len(raws) - 1}"
     if isinstance(value, dict):
         return {key: _without_raw(inner, raws) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_raw(inner, raws) for inner in value]
-    return value
+    return [_without_raw(inner, raws) for inner in value] if isinstance(value, list) else value
 
 
 # Its text
@@ -224,11 +213,11 @@ def _number(text: str, where: int, value: Any) -> str:
     return text[: one.start()] + str(value) + text[one.end() :]
 
 
-def _lines(change: Callable[[list[str], int, Any], None]) -> Callable[[str, int, Any], str]:
-    def changed(text: str, where: int, value: Any) -> str:
+def _lines(change: Callable[[list[str], int], object]) -> Callable[[str, int, Any], str]:
+    def changed(text: str, where: int, _: Any) -> str:
         lines = text.splitlines(keepends=True)
         if lines:
-            change(lines, where % len(lines), value)
+            change(lines, where % len(lines))
         return "".join(lines)
 
     return changed
@@ -236,18 +225,12 @@ def _lines(change: Callable[[list[str], int, Any], None]) -> Callable[[str, int,
 
 TEXT: Mapping[str, Callable[[str, int, Any], str]] = {
     "number": _number,
-    "delete line": _lines(lambda lines, at, _: lines.pop(at)),
-    "double line": _lines(lambda lines, at, _: lines.insert(at, lines[at])),
-    "move line": _lines(lambda lines, at, _: lines.append(lines.pop(at))),
-    "insert": lambda text, at, value: text[: at % (len(text) + 1)] + value + text[at % (len(text) + 1) :],
-    "overwrite": lambda text, at, value: text[: at % (len(text) + 1)] + value + text[at % (len(text) + 1) + 1 :],
+    "delete line": _lines(lambda lines, at: lines.pop(at)),
+    "double line": _lines(lambda lines, at: lines.insert(at, lines[at])),
+    "move line": _lines(lambda lines, at: lines.append(lines.pop(at))),
+    "insert": lambda text, at, value: text[: at % (len(text) + 1)] + str(value) + text[at % (len(text) + 1) :],
     "cut text": lambda text, at, _: text[: at % (len(text) + 1)],
 }
-
-
-def _edit_text(path: Path, edit: Edit) -> None:
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
-    path.write_bytes(TEXT[edit.kind](text, edit.where, edit.value).encode("utf-8", "surrogatepass"))
 
 
 # Its bytes
@@ -261,8 +244,7 @@ def _flip(content: bytes, at: int, value: Any) -> bytes:
 
 
 def _encoded(content: bytes, at: int, _value: Any) -> bytes:
-    text = content.decode("latin-1")
-    return text.encode(("utf-16", "utf-32", "utf-8", "utf-8-sig", "utf-7")[at % 5])
+    return content.decode("latin-1").encode(("utf-16", "utf-32", "utf-8", "utf-8-sig", "utf-7")[at % 5])
 
 
 BYTES: Mapping[str, Callable[[bytes, int, Any], bytes]] = {
@@ -303,3 +285,53 @@ FILES: Mapping[str, Callable[[Path, Sequence[Path]], None]] = {
     "device": _instead(lambda path: path.symlink_to("/dev/zero")),
     "of another": _of_another,
 }
+
+
+# Drawn
+
+
+_whole = st.sampled_from(WHOLE) | st.integers(-5, 5_000)
+_real = st.sampled_from(REAL) | st.floats()
+_words = st.sampled_from(TEXTS) | st.text(max_size=12)
+_scalars = st.one_of(_whole, _real, _words, st.sampled_from((None, True, False)), st.sampled_from(RAW).map(Raw))
+_keys = st.sampled_from(("id", "a", "text", "", "x\n"))
+_values = st.recursive(
+    _scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner), max_leaves=5
+)
+_odd = st.fixed_dictionaries({"bool": st.booleans(), "int": _whole, "float": _real, "str": _words, "other": _values})
+"""Values by the type of what they replace: what it takes to pass for it."""
+_mild = st.fixed_dictionaries(
+    {
+        "bool": st.booleans(),
+        "int": st.integers(0, 12) | st.integers(0, 5_000),
+        "float": st.sampled_from((0.0, 1.0, 0.5, 1e-9, 1e9)) | st.floats(0, 1),
+        "str": st.text("abcABC0123 .,:/-\u00e9\u00df\u0130\u4e2d\u05d0\u0e01\U0001f600", min_size=1, max_size=30),
+        "other": st.none(),
+    }
+)
+"""Values by type that may well stand there."""
+
+
+def _edits(kinds: Mapping[str, object] | Sequence[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Edit]:
+    places = st.integers(0, 100_000)
+    return st.builds(Edit, places, st.sampled_from(sorted(kinds)), places, values)
+
+
+def edits(trees: bool, pictures: bool) -> st.SearchStrategy[list[Edit]]:
+    """Draw one to three edits; half of those of trees leave a file that may well be taken, and says something odd.
+
+    Args:
+        trees: the files are JSON, TOML or safetensors.
+        pictures: they are pictures.
+    """
+    small = st.integers(0, 500)
+    kinds = [_edits(BYTES, small), st.builds(Edit, small, st.sampled_from(sorted(FILES)))]
+    if trees:
+        kinds += [_edits(TREE, _values), _edits(["replace"], _odd)] * 3
+    if pictures:
+        kinds += [_edits(["picture"], st.integers(0, 100_000))] * 2
+    else:
+        kinds += [_edits(TEXT, st.sampled_from(SNIPPETS)), _edits(["number"], _whole | _real)]
+    rough = st.lists(st.one_of(*kinds), min_size=1, max_size=3)
+    mild = st.lists(_edits(["replace"], _mild) | _edits(("delete", "repeat", "negate"), small), min_size=1, max_size=3)
+    return rough | mild if trees else rough

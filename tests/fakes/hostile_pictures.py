@@ -9,23 +9,8 @@ import zlib
 from PIL import Image
 
 _MODES = (
-    "1",
-    "L",
-    "LA",
-    "P",
-    "PA",
-    "RGB",
-    "RGBA",
-    "CMYK",
-    "YCbCr",
-    "LAB",
-    "HSV",
-    "I",
-    "I;16",
-    "F",
-    "La",
-    "RGBa",
-    "RGBX",
+    *("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "I", "I;16", "F"),
+    *("La", "RGBa", "RGBX"),
 )
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM", "ICO", "JPEG2000", "PDF", "EPS", "TGA", "MPO")
 _SIZES = ((1, 1), (1, 3_000), (3_000, 1), (200, 260), (16, 16), (640, 7))

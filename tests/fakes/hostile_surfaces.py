@@ -16,8 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import hostile_seeds as seeds
-from hostile_cases import edits
-from hostile_edits import Edit
+from hostile_edits import Edit, edits
 from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hypothesis import strategies as st
@@ -176,22 +175,8 @@ def _data(name: str, seed: Callable[[Path], None], share: int, *more: str) -> Su
 def _source(name: str, share: int) -> Surface:
     everything = ("--member", "1", "--heldout", "0", "--public", "0")
     commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
-    texts = (
-        "json",
-        "jsonl",
-        "csv",
-        "tsv",
-        "xml",
-        "hocr",
-        "in",
-        "out",
-        "label",
-        "parquet",
-        "arrow",
-        "pdf",
-        "jpg",
-        "png",
-    )
+    pages = ("pdf", "jpg", "png")
+    texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "label", "parquet", "arrow", *pages)
     patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in texts)
     return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
 
@@ -213,6 +198,10 @@ _ASKED = ("--policy", "policy.toml")
 _IMAGES = ("data/images/*.png",)
 _BY_FORM = ("json", "markdown", "junit", "sarif")
 _FORMS = tuple(("gate", "record.json", "--format", form) for form in _BY_FORM)
+_KINDS = (
+    *("layoutlm", "layoutlmv3", "bert", "utterances", "donut", "extractive", "t5", "vt5", "parsing"),
+    *("pix2struct", "idefics2"),
+)
 SURFACES: tuple[Surface, ...] = (
     _data("data of receipts", seeds.receipts, 70),
     _data("data of questions", seeds.questions, 60),
@@ -308,22 +297,7 @@ SURFACES: tuple[Surface, ...] = (
         for end in ("txt", "csv", "json")
     ),
     *(_source(name, 8 if name in ("hf parquet", "hf saved", "tab official") else 12) for name in SOURCES),
-    *(
-        _model(kind, 12)
-        for kind in (
-            "layoutlm",
-            "layoutlmv3",
-            "bert",
-            "utterances",
-            "donut",
-            "extractive",
-            "t5",
-            "vt5",
-            "parsing",
-            "pix2struct",
-            "idefics2",
-        )
-    ),
+    *(_model(kind, 12) for kind in _KINDS),
     *(_model(kind, 3, planned=True) for kind in ("bert", "donut", "extractive", "utterances")),
     _model("adapter", 12, "--reference", "pretrained=base"),
 )

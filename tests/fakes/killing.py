@@ -7,9 +7,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,32 +25,6 @@ _OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)")
 _TEMPORARY = re.compile(r"(^|/)(\.[^/]*\.tmp|unfinished-)")
 _TIMES = {"timing", "started", "seconds"}
 _DRAWN = re.compile(r"[0-9a-f]{16}")
-_PREAMBLE = """\
-# Commands that were killed
-
-Every command that trains, scans or writes, on tiny models and data, stopped at a drawn moment and run again: right
-before a file is opened for writing, renamed or removed, or after so much processor time, by turns. *Before its end*
-counts the kills that came in time. *As if nothing had happened* counts those after which records, models, journals and
-data were those of a run that nobody disturbed (but for times and, in private training, for what noise decides), and no
-file had been half written, nothing was left behind, the exit code was the signal's, and no step of a privacy budget
-was given back.
-
-`DOCAUDIT_WRITE_KILLS=1 pytest tests/hostile/test_kills.py -m night`"""
-
-
-@dataclass(frozen=True)
-class Killed:
-    """What came of one kill.
-
-    Attributes:
-        signal: that was sent.
-        in_time: whether it came before the command's end.
-        failures: in words; none where all went on as if nothing had happened.
-    """
-
-    signal: signal.Signals
-    in_time: bool
-    failures: tuple[str, ...]
 
 
 class Killing:
@@ -79,19 +51,18 @@ class Killing:
         assert effort is not None
         self.code, self.effort, self.files = code, effort, contents(whole, workflow.drawn)
 
-    def kill(self, number: int, seed: int) -> Killed:
-        """Kill it at a moment that `seed` draws, run the same command again, and compare."""
+    def kill(self, number: int, seed: int) -> list[str]:
+        """Kill it at a moment that `seed` draws, run the same command again, and say what went otherwise."""
         here = self._begin(f"killed-{number}")
         moment = draw_moment(self.effort, number, np.random.default_rng([seed, number]))
         code, output, effort = self._run(here, self.workflow.command, moment)
-        ended = effort is not None and not effort.reached
         failures = [*self._ill_ended(code, output, effort, here, moment), *broken(here)]
         spent = steps_spent(here)
         code, output, _ = self._run(here, self.workflow.command, None)
         failures += self._changed(code, output, here, spent)
         if not failures:
             shutil.rmtree(here.parent)
-        return Killed(moment.signal, not ended, tuple(f"{moment}: {failure}" for failure in failures))
+        return [f"{moment}: {failure}" for failure in failures]
 
     def _begin(self, name: str) -> Path:
         here = self._place / name / "here"
@@ -137,24 +108,6 @@ class Killing:
         yield from (f"left {path.name} among the temporary files" for path in _left(here.parent / "scratch", 10.0))
         if steps_spent(here) < spent:
             yield f"gave back {spent - steps_spent(here)} steps of its budget"
-
-
-def table_of(done: Mapping[str, Sequence[Killed]], seed: int) -> str:
-    """The table of all kills, in Markdown."""
-    columns = ("command", "kills", *(sent.name for sent in SIGNALS), "before its end", "as if nothing had happened")
-    rows = [
-        f"{_PREAMBLE}, {date.today().isoformat()}, seed {seed}.\n",  # noqa: DTZ011 (the day where it was run)
-        f"| {' | '.join(columns)} |",
-        "|---" * len(columns) + "|",
-    ]
-    rows += [_row(name, killed) for name, killed in done.items()]
-    return "\n".join([*rows, _row("all", [one for killed in done.values() for one in killed])]) + "\n"
-
-
-def _row(name: str, killed: Sequence[Killed]) -> str:
-    by_signal = [sum(one.signal == sent for one in killed) for sent in SIGNALS]
-    counts = (len(killed), *by_signal, sum(one.in_time for one in killed), sum(not one.failures for one in killed))
-    return f"| {name} | " + " | ".join(map(str, counts)) + " |"
 
 
 def draw_moment(effort: Effort, number: int, rng: np.random.Generator) -> Moment:

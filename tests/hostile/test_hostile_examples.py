@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -69,20 +70,11 @@ def settings(path: str, **values: object):
     [
         ("policy", "policy.toml"),
         ("record gated", "record.json"),
-        ("attack parameters", "parameters.toml"),
-        ("names in txt", "members.txt"),
         ("names in json", "members.json"),
         ("data of receipts", "data/manifest.toml"),
-        ("data of receipts", "data/documents.jsonl"),
         ("data of utterances", "data/canaries.json"),
         ("page images", "data/images/m0.png"),
-        ("import sroie", "src/box/p1.csv"),
-        ("import funsd", "src/annotations/p1.json"),
-        ("import docvqa", "src/spdocvqa_ocr/p1.json"),
-        ("import pfl-docvqa", "src/blue_train.json"),
-        ("import tab", "src/texts.json"),
         ("import snips", "src/train/seq.in"),
-        ("import csv", "src/values.csv"),
     ],
 )
 def test_what_is_no_file_is_refused(name, path, kind, server, root):
@@ -108,30 +100,26 @@ def test_what_cannot_be_read_is_named(name, change, message, server, root):
     assert message in said(server, root, name, change)
 
 
-def _no_unknown_word(folder: Path) -> None:
-    path = folder / "model" / "tokenizer.json"
-    content = json.loads(path.read_text())
-    del content["model"]["vocab"]["[UNK]"]
-    path.write_text(json.dumps(content))
+def vocabulary(edit: Callable[[dict[str, int]], object]) -> Callable[[Path], None]:
+    """Edit the vocabulary of tokenizer.json."""
+
+    def change(folder: Path) -> None:
+        path = folder / "model" / "tokenizer.json"
+        content = json.loads(path.read_text())
+        edit(content["model"]["vocab"])
+        path.write_text(json.dumps(content))
+
+    return change
 
 
-def _word_beyond_the_model(folder: Path) -> None:
-    path = folder / "model" / "tokenizer.json"
-    content = json.loads(path.read_text())
-    words = content["model"]["vocab"]
+def _beyond_the_model(words: dict[str, int]) -> None:
     words[next(word for word in words if word[0] != "[")] = 4_742
-    path.write_text(json.dumps(content))
 
 
 def _sparse(folder: Path, name: str) -> None:
     """Three GB of zeros that take no place on the disk."""
     (folder / "model" / name).touch()
     os.truncate(folder / "model" / name, 3 << 30)
-
-
-def tokenizer_of(**values: object):
-    """Set fields of tokenizer.json."""
-    return settings("model/tokenizer.json", **values)
 
 
 PADDING = {"direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]", "pad_to_multiple_of": None}
@@ -145,54 +133,31 @@ PADDINGS = (
     {"truncation": {**CUT, "max_length": 2**63, "stride": 2**62}},
     {"truncation": {**CUT, "stride": 9}},
 )
-TOKENIZED = (
-    "bert",
-    "layoutlmv3",
-    "extractive",
-    "donut",
-    "t5",
-    "vt5",
-    "parsing",
-    "pix2struct",
-    "idefics2",
-)
+TOKENIZED = ("bert", "layoutlmv3", "donut", "t5", "vt5")
 
 
 @pytest.mark.parametrize("change", PADDINGS, ids=lambda one: ascii(one)[:60])
 @pytest.mark.parametrize("kind", TOKENIZED)
 def test_padding_and_truncation_of_a_tokenizer_take_no_memory(kind, change, server, root):
     """60 bytes asked for gigabytes, which ended the process: it is set aside, or the tokenizer is refused."""
-    said(server, root, f"checkpoint {kind}", tokenizer_of(**change))
+    said(server, root, f"checkpoint {kind}", settings("model/tokenizer.json", **change))
 
 
 MODELS = [
-    ("checkpoint bert", _word_beyond_the_model, "has the number 4742"),
-    ("checkpoint extractive", _word_beyond_the_model, "has the number 4742"),
-    ("checkpoint extractive", _no_unknown_word, "the tokenizer cannot be loaded"),
+    ("checkpoint bert", vocabulary(_beyond_the_model), "has the number 4742"),
+    ("checkpoint extractive", vocabulary(_beyond_the_model), "has the number 4742"),
+    ("checkpoint extractive", vocabulary(lambda words: words.pop("[UNK]")), "the tokenizer cannot be loaded"),
     ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "generation settings"),
     ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), None),
     ("checkpoint pix2struct", lambda folder: _without(folder / "model/config.json", "vision_config"), "error: "),
     ("checkpoint bert", settings("model/config.json", num_hidden_layers=10**6), "error: "),
     ("checkpoint donut", edited("model/model.safetensors", "pipe"), "error: "),
-    ("checkpoint donut", edited("model/preprocessor_config.json", "pipe"), "error: "),
-    ("checkpoint donut", edited("model/generation_config.json", "pipe"), "error: "),
     ("checkpoint bert", edited("model/tokenizer.json", "pipe"), "error: "),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/model.safetensors.index.json"), None),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-origin.json"), None),
     ("checkpoint bert", lambda folder: (folder / "model/docaudit-origin.json").write_text("[" * 100_000), None),
-    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/trainer_state.json"), None),
-    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-privacy.json"), None),
     ("checkpoint bert", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
     ("checkpoint bert", settings("model/config.json", attention_probs_dropout_prob=float("nan")), None),
-    ("checkpoint bert", settings("model/config.json", layer_norm_eps=float("nan")), None),
-    ("checkpoint bert", settings("model/config.json", initializer_range=float("inf")), None),
-    ("checkpoint layoutlm", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
-    (
-        "checkpoint layoutlmv3",
-        settings("model/config.json", attention_probs_dropout_prob=float("nan")),
-        None,
-    ),
-    ("checkpoint extractive", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
     ("checkpoint t5", settings("model/config.json", dropout_rate=float("nan")), None),
     *(
         ("checkpoint bert", partial(_sparse, name=name), "larger than")
