@@ -177,6 +177,10 @@ class Histogram:
     edges: tuple[float, ...]
     counts: dict[str, tuple[int, ...]]
 
+    def __post_init__(self) -> None:
+        if any(len(series) + 1 != len(self.edges) for series in self.counts.values()):
+            raise ValueError("edges must have one entry more than each series of counts")
+
 
 @dataclass(frozen=True, config=STRICT)
 class CurvePoint:

@@ -16,7 +16,7 @@ from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
-    from audit.corpus.summary import Quartiles, Summary
+    from audit.corpus.summary import Summary
     from audit.workflows.references import InspectedModel
 
 
@@ -86,33 +86,26 @@ def _show_summary(summary: Summary) -> None:
         f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}, sha256 {summary.sha256[:16]}"
     )
     console.say("")
-    providers = [summary.providers[split] for split in SPLITS]
-    console.show_table(
-        "Documents",
-        ("", *SPLITS),
-        [
-            ("documents", *(summary.documents[split] for split in SPLITS)),
-            ("with an image", *(summary.images[split] for split in SPLITS)),
-            ("image repeated in the split", *(summary.duplicate_images.within[split] for split in SPLITS)),
-            ("providers", *(count.providers for count in providers)),
-            ("providers with two or more", *(count.with_two for count in providers)),
-            ("questions", *(summary.questions[split] for split in SPLITS)),
-            ("answers among the page's words", *(summary.answers_on_page[split] for split in SPLITS)),
-            ("questions with an image", *(summary.questions_with_image[split] for split in SPLITS)),
-            ("links between fields", *(summary.links[split] for split in SPLITS)),
-        ],
-    )
+    counts = {
+        "documents": summary.documents,
+        "with an image": summary.images,
+        "image repeated in the split": summary.duplicate_images.within,
+        "providers": {split: summary.providers[split].providers for split in SPLITS},
+        "questions": summary.questions,
+        "answers among the page's words": summary.answers_on_page,
+    }
+    rows = [(name, *(own[split] for split in SPLITS)) for name, own in counts.items()]
+    console.show_table("Documents", ("", *SPLITS), rows)
     if summary.categories:
-        _show_fields(summary)
-    if summary.words is not None:
-        console.say(f"words a document: {_range(summary.words)} (least to greatest, median)")
-    if summary.questions_a_document is not None:
-        console.say(f"questions a document: {_range(summary.questions_a_document)} (least to greatest, median)")
+        fields = [
+            (name, *(f"{own.attacked[split]} of {own.fields[split]}" for split in SPLITS), own.values, own.unique)
+            for name, own in summary.categories.items()
+        ]
+        console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), fields)
     console.say(f"images found in several splits: {summary.duplicate_images.across}")
     asked = summary.asked_providers
     console.say(
-        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}; "
-        f"spellings merged: {asked.merged}"
+        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"
     )
     canaries = summary.canaries
     if canaries is not None:
@@ -122,25 +115,3 @@ def _show_summary(summary: Summary) -> None:
         )
     console.say("")
     console.warn(*summary.warnings)
-
-
-def _show_fields(summary: Summary) -> None:
-    from audit.corpus.documents import SPLITS
-
-    rows = [
-        (
-            name,
-            *(f"{counts.attacked[split]} of {counts.fields[split]}" for split in SPLITS),
-            counts.values,
-            counts.unique,
-            sum(counts.repeated_across.values()),
-            _range(counts.words),
-        )
-        for name, counts in summary.categories.items()
-    ]
-    columns = ("category", *SPLITS, "values", "unique", "in another split", "words each")
-    console.show_table("Fields marked for attack, of all", columns, rows)
-
-
-def _range(quartiles: Quartiles) -> str:
-    return f"{quartiles.least:g}-{quartiles.greatest:g}, {quartiles.median:g}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -66,9 +65,7 @@ def demo(
     console.say(f"  In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
 
 
-def doctor(
-    format_: Annotated[Literal["text", "json"], typer.Option("--format", help="text, or json for programs.")] = "text",
-) -> None:
+def doctor() -> None:
     """Say what this machine can do, and for all that is missing what one does without and the command that mends it.
 
     It names versions, sizes and devices, no folders and no names of people: its output can be passed on.
@@ -76,14 +73,11 @@ def doctor(
     from audit.workflows.doctor import examine
 
     found = examine()
-    if format_ == "json":
-        typer.echo(json.dumps(found.json(), indent=1))
-    else:
-        rows = [(check.name, check.state, check.found) for check in found.checks]
-        console.show_table("This machine", ("what", "state", "found"), rows)
-        for check in found.checks:
-            if check.without:
-                mark = "needed" if check.needed and check.state != "ok" else "optional"
-                console.say(f"{check.name} ({mark}). Without it: {check.without}", f"  {check.mend}")
-        console.say("", "A scan with its report can run." if found.ready else "A scan with its report cannot run yet.")
+    rows = [(check.name, check.state, check.found) for check in found.checks]
+    console.show_table("This machine", ("what", "state", "found"), rows)
+    for check in found.checks:
+        if check.without:
+            mark = "needed" if check.needed and check.state != "ok" else "optional"
+            console.say(f"{check.name} ({mark}). Without it: {check.without}", f"  {check.mend}")
+    console.say("", "A scan with its report can run." if found.ready else "A scan with its report cannot run yet.")
     raise typer.Exit(0 if found.ready else 1)

@@ -13,16 +13,11 @@ from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, find_copies, without_copies
 from audit.engine.interface import Trial
 from audit.errors import ManifestError, UsageError
-from audit.references.provenance import FILE_NAME, adapter_of
-from audit.references.resolve import ReferencePlan
 from audit.report.remedies import QueryDefense
-from audit.targets.adaptation import has_half_weights
 from audit.targets.answering.loading import is_answering
-from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format
-from audit.targets.checkpoint.loading import LARGE
 from audit.targets.checkpoint.safety import method_of
-from audit.targets.extractive.target import ExtractiveTarget, is_extractive
+from audit.targets.extractive.target import is_extractive
 from audit.targets.interface import Target
 from audit.targets.opening import Checkpoint, check, target_of
 from audit.targets.unread import Unread, find_unread, without_unread
@@ -145,32 +140,3 @@ def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> C
     if method_of(folder.config) is not None:
         raise UsageError(f"--dtype {dtype}: the weights of {folder} are quantised", "leave it out")
     return in_format(folder, cast("NumberFormat", dtype))
-
-
-def warn_of_size(target: Checkpoint) -> tuple[str, ...]:
-    """Say that a large model is held in float32."""
-    in_full = not has_half_weights(target.model) and "quantised" not in target.card.architecture
-    if in_full and target.card.parameters > LARGE and isinstance(target, AnsweringTarget | ExtractiveTarget):
-        return (
-            f"the model is held in float32, which takes {4e-9 * target.card.parameters:.0f} GB and rounds nothing; "
-            "--dtype bfloat16 takes half of that, and rounds its weights",
-        )
-    return ()
-
-
-def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
-    """A line for each reference that was trained here in another way than the audited adapter."""
-    if prepared.adapter is None:
-        return ()
-    others = [
-        (reference.role, adapter_of(reference.folder))
-        for reference in prepared.same_kind
-        if (reference.folder / FILE_NAME).is_file()
-    ]
-    return tuple(
-        f"reference {role} was trained {'in all its weights' if own is None else f'with another adapter ({own})'}, the "
-        f"audited model with {prepared.adapter}: it remembers otherwise and is no fair yardstick; train it with "
-        "--reference pretrained=ADAPTER_DIR, the folder of the audited adapter"
-        for role, own in others
-        if own != prepared.adapter
-    )

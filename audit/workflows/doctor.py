@@ -11,10 +11,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from packaging.requirements import Requirement
 
@@ -78,10 +77,6 @@ class Examination:
         """Whether a scan with its report can run."""
         return all(check.state == "ok" for check in self.checks if check.needed)
 
-    def json(self) -> dict[str, Any]:
-        """The same for programs."""
-        return {"schema_version": 1, "ready": self.ready, "checks": [asdict(check) for check in self.checks]}
-
 
 def examine() -> Examination:
     """Check everything. What may break down when it is loaded is loaded in processes of its own, at the same time."""
@@ -89,9 +84,10 @@ def examine() -> Examination:
         slow = [pool.submit(check) for check in (_torch, _pango, _tesseract)]
         packages = _packages()
         torch, *tools = (check.result() for check in slow)
-    system = f"docaudit {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    system = f"docaudit {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return Examination(
-        (Check("docaudit", "ok", system), packages, torch, _computer(), *tools, *_extras(), _folder(), _network())
+        (Check("docaudit", "ok", f"{system}{cores} cores"), packages, torch, *tools, *_extras(), _folder())
     )
 
 
@@ -191,25 +187,6 @@ def _folder() -> Check:
     if free < LEAST_DISK:
         return Check("this folder", "missing", found, True, "a scan may not finish", mend)
     return Check("this folder", "ok", found, needed=True)
-
-
-def _network() -> Check:
-    """Look whether the libraries may reach for the network."""
-    names = ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_TELEMETRY")
-    # The command sets both unless they are set already.
-    off = [name for name in names if os.environ.get(name, "1").upper() not in ("1", "ON", "YES", "TRUE")]
-    if not off:
-        return Check("network", "ok", "libraries are kept offline")
-    without = "libraries may reach for the network, which docaudit never needs"
-    return Check("network", "missing", f"{', '.join(off)} let them online", False, without, f"unset {' '.join(off)}")
-
-
-def _computer() -> Check:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    memory = ""
-    with suppress(ValueError, OSError, AttributeError):
-        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / GIGABYTE:.1f} GB of memory"
-    return Check("machine", "ok", f"{cores} cores{memory}")
 
 
 def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:

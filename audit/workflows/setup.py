@@ -39,8 +39,6 @@ from audit.workflows.checking import (
     doubt_draw,
     find_trials,
     hold_weights,
-    warn_of_recipes,
-    warn_of_size,
     wrap_target,
 )
 from audit.workflows.options import ScanOptions, check_work
@@ -170,8 +168,6 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         *doubt_draw(folder, whole),
         *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target, folder),
-        *warn_of_recipes(prepared),
-        *warn_of_size(target),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
