@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit.corpus.page_view import PageView
-from audit.corpus.removal.derivable import why_derivable
-from audit.corpus.removal.proof import TESSERACT, ReadCrop, Reading, crops_of, prove_removal
+from audit.corpus.removal.proof import Reading, crops_of, prove_removal, why_derivable
 from audit.corpus.removal.redact import remove
+from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
 from audit.engine.interface import Request
 
 PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = "proven", "unproven", "survives", "derivable", "absent"

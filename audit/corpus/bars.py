@@ -61,7 +61,7 @@ def _beside(box: Box, line: Sequence[Box]) -> bool:
 
 
 BLOCK = 2.0
-"""Lines whose gap is at most so many heights of the hidden value's line are one block (ours)."""
+"""Lines whose gap is at most so many heights of the hidden value's line are one block."""
 LAYOUT = ("left", "middle", "width", "characters")
 """What `RedactedSpan.layout` holds: where the mask begins and how far down its middle is, as shares of the page; its
 width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
@@ -161,9 +161,9 @@ class BarredPage:
 
 
 MARGIN = 0.15
-"""Share of a box's height that is left out on every side (ours): a painted box may be smaller than its word's."""
+"""Share of a box's height that is left out on every side: a painted box may be smaller than its word's."""
 NOISE = 24
-"""Greys, of 256, by which a painted box may differ within itself (ours): what JPEG makes of one colour; print differs
+"""Greys, of 256, by which a painted box may differ within itself: what JPEG makes of one colour; print differs
 from its paper by far more."""
 
 

@@ -20,7 +20,7 @@ from audit.corpus.removal.redact import cover
 _LEADING = 1.25
 """Height of a line over the size of its letters, as `audit.corpus.canaries.pages` has it."""
 _SMALLEST = 4
-"""Pixels of letters that anybody could read (ours); lower or narrower boxes are painted over and left blank."""
+"""Pixels of letters that anybody could read; lower or narrower boxes are painted over and left blank."""
 
 
 def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...]) -> Image:

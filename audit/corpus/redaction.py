@@ -24,7 +24,7 @@ ABBREVIATION = re.compile(
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.",
     re.IGNORECASE,
 )
-"""Words that do not end a sentence with their full stop (ours)."""
+"""Words that do not end a sentence with their full stop."""
 _OPENING = "\"'“”‘’«([{"
 _ENDS = re.compile(r"[.!?…]+[\"'”’»)\]}]*$")
 _LETTERS_WITH_STOPS = re.compile(r"(?:[^\W\d_]\.)+$")
@@ -72,7 +72,7 @@ def _begins(word: str) -> bool:
 STAR = "*"
 """Stands for a hidden character (paper, table 1)."""
 FIXED = STAR * 5
-"""A mask of one length (ours: the paper does not say how long)."""
+"""A mask of one length (the paper does not say how long)."""
 LINE_END = "\n"
 """Between the lines of a page's context; contexts of running text have none."""
 TOLERANCE = 1.0

@@ -22,7 +22,7 @@ def _asked(text: str, entity: tuple[int, ...] | None) -> AskedQuestion:
 
 
 def _cleared(asked: AskedQuestion) -> Cleared:
-    asking = clear(PageView(asked.document.words), asked.spellings, fuzzy=True)
+    asking = clear(PageView(asked.document.words), asked.spellings)
     with pytest.raises(StopIteration) as ended:
         next(asking)
     cleared = ended.value.value

@@ -21,8 +21,7 @@ from audit.corpus.folding import fold
 from audit.corpus.page_view import PageView
 from audit.corpus.painting import replace_value
 from audit.corpus.paraphrases import paraphrase
-from audit.corpus.removal.derivable import why_derivable
-from audit.corpus.removal.proof import survives
+from audit.corpus.removal.proof import survives, why_derivable
 from audit.corpus.removal.redact import GROWTH, WHITE, line_height
 
 Context = Literal["exact", "paraphrased", "no_text", "brightness_130", "decoy"]

@@ -10,7 +10,7 @@ of a window go:
   the shortest: a budget of two errors is no reason to take the short word next to it;
 - then the same again on what is left, until nothing is matched: words that are neighbours only now count too.
 
-Ours, where methods.md is silent: words without letters and digits neither begin nor end a window and are not counted;
+Words without letters and digits neither begin nor end a window and are not counted;
 what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
 word of ordinary letters is no short number ("is" is not 15, while "lS" and "IS" are).
 """
@@ -36,7 +36,7 @@ MORE_WORDS = 2
 _NOT_BARE = re.compile(r"[^0-9A-Za-z|]+")
 _LOOK_ALIKES = str.maketrans({"o": "0", "l": "1", "i": "1", "|": "1", "s": "5", "b": "8"})
 _SETS_OFF = re.compile(r"(?<!\d)[:;,=()\[\]{}<>#*\"|~]+|[:;,=()\[\]{}<>#*\"|~]+(?!\d)")
-# Ours: what the data sets at hand use. A digit may have been read as a letter, so look-alikes begin a number too.
+# What the data sets at hand use. A digit may have been read as a letter, so look-alikes begin a number too.
 _CURRENCY = r"(?:rm|myr|us\$|usd|s\$|sgd|eur|gbp|chf|jpy|cny|inr|rs|idr|rp|thb|a\$|aud|c\$|cad|hk\$|hkd|[$€£¥₹₩฿₫₱₽₪₺])"
 _NUMBER = r"[-+]?(?=\D*\d)[\doil|sb][\doil|sb.,]*"
 _CURRENCY_FIRST = re.compile(rf"\W*{_CURRENCY}[\s.:]*({_NUMBER})[^\w|]*", re.IGNORECASE)

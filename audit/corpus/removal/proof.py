@@ -1,4 +1,4 @@
-"""Proof that an answer is gone from a page: in its pixels, in its words, and for a reader.
+"""Proof that an answer is gone from a page, in its pixels, in its words and for a reader; and answers that follow.
 
 Method: methods.md#memorisation.
 
@@ -7,8 +7,10 @@ The three parts look for the answer in other ways than `redact` takes it away, s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from PIL.Image import Image
@@ -28,9 +30,7 @@ from audit.corpus.removal.matching import (
     whole_word,
 )
 from audit.corpus.removal.redact import Removal
-from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
-
-__all__ = ["TESSERACT", "Proof", "ReadCrop", "Reading", "Status", "crops_of", "prove_removal", "survives"]
+from audit.corpus.removal.tesseract import ReadCrop
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
 Status = Literal["proven", "unproven", "survives"]
@@ -40,7 +40,7 @@ MIN_SIMILAR = 6
 SIMILARITY = 80.0
 """What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
 MAX_CROPS = 16
-"""Crops of a page that are read; an answer that is in more is never proven removed (ours: bounds the time)."""
+"""Crops of a page that are read; an answer that is in more is never proven removed, to bound the time."""
 
 
 @dataclass(frozen=True)
@@ -187,3 +187,52 @@ def _windows(words: Sequence[str], longest: int) -> Iterator[str]:
 def _similarity(answer: str, page: str) -> float:
     """`partial_ratio` slides the shorter text along the longer; a page shorter than the answer is compared whole."""
     return fuzz.partial_ratio(answer, page) if len(page) >= len(answer) else fuzz.ratio(answer, page)
+
+
+YES_OR_NO = "yes or no"
+SUM = "sum of visible amounts"
+MIN_ADDENDS = 3
+"""Amounts that follow each other, as in a column, and add up to the answer; two may be anywhere."""
+_YES_OR_NO = frozenset(map(normalise_ocr, ("yes", "no")))
+_AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\w.,]*")
+
+
+def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
+    """Reason why the answer follows without reading it, or None: to give such an answer is no memory.
+
+    The rules are few and strict: what they miss, the generalisation baseline catches; what they name is dropped from
+    the test and listed, so each must be plain to whoever reads the page.
+
+    - `YES_OR_NO`: an accepted answer is "yes" or "no".
+    - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones ("total" of "cash" and
+      "change"), or the sum of at least `MIN_ADDENDS` that follow each other among the amounts of the page.
+      Amounts of 0.00 are no addends.
+
+    Args:
+        sheet_words: what is left of the page, in reading order.
+        answers: the accepted answers; one that follows is enough.
+    """
+    if any(normalise_ocr(answer) in _YES_OR_NO for answer in answers):
+        return YES_OR_NO
+    amounts = [amount for word in sheet_words if (amount := _amount(word))]
+    sums = frozenset(_sums(amounts))
+    if any(amount in sums for answer in prepare_answers(answers) if (amount := _amount(answer.text))):
+        return SUM
+    return None
+
+
+def _amount(text: str) -> Decimal | None:
+    """A positive number with two decimals, whatever currency precedes it; None for all else."""
+    match = _AMOUNT.fullmatch(text.strip())
+    return None if match is None else Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
+
+
+def _sums(amounts: Sequence[Decimal]) -> Iterator[Decimal]:
+    for index, amount in enumerate(amounts):
+        total = amount
+        for number, other in enumerate(amounts[index + 1 :], start=2):
+            yield amount + other
+            yield abs(amount - other)
+            total += other
+            if number >= MIN_ADDENDS:
+                yield total

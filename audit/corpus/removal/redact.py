@@ -25,7 +25,7 @@ WHITE: Colour = (255, 255, 255)
 GROWTH = 0.15
 """By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
 SAME_LINE = 0.5
-"""Boxes that share so much of the lower one's height are in one line (ours)."""
+"""Boxes that share so much of the lower one's height are in one line."""
 
 
 @dataclass(frozen=True, eq=False)

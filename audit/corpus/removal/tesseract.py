@@ -34,18 +34,18 @@ class View:
 
 
 VIEWS = (View(1.0, 0.35, 48), View(1.0, 0.0, 48), View(4.0, 1.0, 40))
-"""Tesseract is shown a crop in three ways, one below the other in one picture (ours).
+"""Tesseract is shown a crop in three ways, one below the other in one picture.
 
 Of 137 crops of SROIE's receipts it read the first view of 123, one of the three of 130, for a third more time.
 """
 MAX_SIDE = 2400
-"""A view's longest side in pixels, after enlarging (ours: bounds the time that a reading takes)."""
+"""A view's longest side in pixels, after enlarging (bounds the time that a reading takes)."""
 MAX_SCALE = 6.0
-"""Smaller lines are enlarged no further (ours)."""
+"""Smaller lines are enlarged no further."""
 PAPER = 48
-"""White paper around a view, pixels: Tesseract does not see letters that touch the edge (ours)."""
+"""White paper around a view, pixels: Tesseract does not see letters that touch the edge."""
 SECONDS = 60.0
-"""How long one reading may take (ours; it takes a fifth of a second)."""
+"""How long one reading may take (it takes a fifth of a second)."""
 ONE_BLOCK = "6"
 """Tesseract's page segmentation: a single block of lines."""
 
@@ -53,7 +53,7 @@ ONE_BLOCK = "6"
 END_OF_PAGE = "\f"
 """What Tesseract writes between the texts of two pages."""
 SHEET = 16
-"""Pictures that one process reads, the pages of one TIFF file (ours: starting costs four times as much as reading)."""
+"""Pictures that one process reads, the pages of one TIFF file (starting costs four times as much as reading)."""
 
 
 @dataclass(frozen=True, eq=False)

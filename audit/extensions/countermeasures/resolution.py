@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from audit.targets.checkpoint.folder import CheckpointFolder
 
 FACTOR = 2
-"""By which the side of the picture grows (ours)."""
+"""By which the side of the picture grows."""
 Settings = dict[str, Any]
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _HINT = "train from a start that takes larger pictures, and scan the new model"

@@ -29,7 +29,7 @@ EARLY_STOPPING: Mapping[str, Any] = {"patience": 20}
 CHARACTERS: Mapping[str, Any] = {"character_layer": True}
 SUFFIX = "-validated"
 HELD_ASIDE = 0.2
-"""The share of public utterances that early stopping looks at (ours); no baseline learns from them."""
+"""The share of public utterances that early stopping looks at; no baseline learns from them."""
 
 
 class NluTraining(TrainingDefense):
