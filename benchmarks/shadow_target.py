@@ -20,7 +20,7 @@ from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.extensions.papers.image_branch import start_with_images
 from audit.references.encoders import fit, save
-from audit.references.load import locate, with_base
+from audit.references.load import AuditedModel, locate
 from audit.references.provenance import refuse_the_target
 from audit.references.public_model import check_image_input, check_tokens
 from audit.references.recipes import Recipe, key_of, made_once
@@ -90,7 +90,7 @@ def pretrained_of(
         UsageError: `given` names something that is no reference.
     """
     opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
-    own = next(iter(with_base(locate(corpus, given), opened).get("pretrained", ())), None)
+    own = next(iter(locate(AuditedModel(target, opened, corpus), given).get("pretrained", ())), None)
     if own is None:
         return None
     folder = own.checkpoint

@@ -130,7 +130,7 @@ def test_workers_elsewhere_open_the_same_references(place):
         case, trials, outcomes = read_outcomes(opened, "memorisation")
         filled = fill_references(opened, SILENT)
         source = execution.work_source(opened, attack, opened.target, filled)
-        folders = {"target": place / "model", "data": place / "data"} | dict(filled.folders)
+        folders = {"target": place / "model", "data": place / "data"} | {one.role: one.folder for one in filled.loaded}
         work = source.elsewhere(folders)
     from audit.engine.driver import drive
 

@@ -106,7 +106,9 @@ def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     filled = fill_references(found, SILENT)
     source = execution.work_source(found, attack, found.target, filled)
     trials = attack.trials(source.here.case)[:2]
-    elsewhere = source.elsewhere({"target": place / "vt5", "data": place / "data"} | dict(filled.folders))
+    elsewhere = source.elsewhere(
+        {"target": place / "vt5", "data": place / "data"} | {one.role: one.folder for one in filled.loaded}
+    )
     assert dict(drive(elsewhere, trials, 2)) == dict(drive(source.here, trials, 1))
 
 

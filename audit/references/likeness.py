@@ -6,7 +6,7 @@ of it: noise of one part in 10,000 changes every byte and no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -24,24 +24,24 @@ from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss
 from audit.targets.opening import Checkpoint
 
 MIN_SHARED = 0.9
-"""Share of the target's tensors that a checkpoint must have to be compared with it (ours): another head leaves most."""
+"""Share of the target's tensors that a checkpoint must have to be compared with it: another head leaves most."""
 NOISE = 2.5e-4
-"""A distance up to which weights are the same whatever the model answers (ours): float16 differs by 0.0002 from
+"""A distance up to which weights are the same whatever the model answers: float16 differs by 0.0002 from
 float32. Eight steps of AdamW with a learning rate of 0.00005 move a small model by 0.0004."""
 NEAR = 3e-3
-"""A distance up to which models are asked whether they answer alike (ours): bfloat16 differs by 0.0017. Of the sample
+"""A distance up to which models are asked whether they answer alike: bfloat16 differs by 0.0017. Of the sample
 models those that were trained on other documents are 0.08 to 1.07 apart, and 0.2 from what they were trained from."""
 SHARE = 0.1
-"""Nor may a reference be nearer to the target than a tenth of what training has moved the target (ours): two models
-that were trained from one start on different documents are about as far from each other as each is from the start."""
+"""Nor may a reference be nearer to the target than a tenth of what training has moved the target: two models that were
+trained from one start on different documents are about as far from each other as each is from the start."""
 DRAWN = 2**18
-"""Numbers of a tensor that two loaded models are compared by (ours): a distance is known to a hundredth of itself."""
+"""Numbers of a tensor that two loaded models are compared by: a distance is known to a hundredth of itself."""
 MAX_DOCUMENTS = 32
 MIN_CORRELATION = 0.999
-"""Of the losses of member documents (ours): the target in bfloat16 has 0.9999, the baselines of the samples 0.2 to 0.9,
+"""Of the losses of member documents: the target in bfloat16 has 0.9999, the baselines of the samples 0.2 to 0.9,
 and what a model was fine-tuned from 0.3."""
 MAX_CHANGE = 0.05
-"""Their mean difference, in standard deviations between documents (ours): the target in bfloat16 has 0.01 at most."""
+"""Their mean difference, in standard deviations between documents: the target in bfloat16 has 0.01 at most."""
 
 
 def distance_of_weights(one: Path, other: Path) -> float | None:
@@ -201,17 +201,10 @@ def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
         ]
         return np.array([-float(loss.mean()) for loss in model.ask(queries)])
     if TrainingLoss in model.answers:
-        return np.array(list(_page_losses(cast("TokenTarget", model), corpus)))
+        encoded = [cast("TokenTarget", model).encode(document) for document in corpus.of("member")[:MAX_DOCUMENTS]]
+        pages = [page for page in encoded if page is not None and page.has_loss]
+        # The loss of the page as it is: a token in its own place.
+        return np.array(
+            [float(losses[0]) for losses in model.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])]
+        )
     return np.empty(0)
-
-
-def _page_losses(model: TokenTarget, corpus: Corpus) -> Iterator[float]:
-    """The loss of each page as it stands."""
-    for document in corpus.of("member")[:MAX_DOCUMENTS]:
-        page = model.encode(document)
-        if page is None or not page.has_loss:
-            continue
-        positions = np.flatnonzero(page.words >= 0)
-        if len(positions):
-            (losses,) = model.ask([TrainingLoss(page, int(positions[0]), page.ids[positions[:1]])])
-            yield float(losses[0])

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError, UsageError
-from audit.references.likeness import Drawn, distance_of_drawn, drawn_weights, refuse_a_near_copy
+from audit.references.likeness import distance_of_drawn, drawn_weights, refuse_a_near_copy
 from audit.references.provenance import adapter_of, read_splits, refuse_the_target, refuse_unfit
 from audit.references.recipes import UNFINISHED
-from audit.targets.answering.denoiser import is_denoiser
+from audit.targets.answering.denoiser import Denoiser, is_denoiser
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import (
     CheckpointFolder,
@@ -31,6 +31,7 @@ from audit.targets.opening import Checkpoint, target_of
 Source = Literal["manifest", "command line", "adapter"]
 SAME_KIND = ("baselines", "pretrained", "splits")
 """References that are models of the target's own kind."""
+REFERENCE_NAMES = ("auxiliary", *SAME_KIND)
 PROVIDE_BASELINES = (
     "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
     "docaudit train-baseline"
@@ -76,41 +77,78 @@ class AuditedModel:
     folder: CheckpointFolder
     corpus: Corpus
 
-    @cached_property
-    def drawn(self) -> Drawn:
-        """Numbers of its weights, see `drawn_weights`."""
-        return drawn_weights(self.target.model)
-
 
 @dataclass(frozen=True)
-class SameKindReference:
-    """A reference of the target's own kind.
+class Reference:
+    """A reference that somebody gave, or that was trained.
 
     Attributes:
-        role: "baseline-0" ..., "pretrained", "split-0" ...
+        role: "auxiliary", "baseline-0" ..., "pretrained", "split-0" ...
         folder: its folder.
         source: who named it.
         target: the loaded model.
         members: the ids of the documents it was trained on, for a split model.
+        recipe: how docaudit trained it.
+        corpus: name and sha256 of the data set it was trained on, when that is not the audited one.
     """
 
     role: str
     folder: Path
-    source: Source
-    target: Checkpoint
+    source: Source | Literal["trained"]
+    target: Checkpoint | Denoiser
     members: frozenset[str] | None = None
+    recipe: dict[str, Any] | None = None
+    corpus: str | None = None
 
     @property
     def card(self) -> ReferenceCard:
-        """The card for a record; with the adapter it was trained with, when docaudit trained it so."""
-        adapter = adapter_of(self.folder)
-        recipe = None if adapter is None else {"adapter": adapter}
-        return ReferenceCard(self.role, self.source, self.target.card, recipe)
+        """The card for a record."""
+        return ReferenceCard(self.role, self.source, self.target.card, self.recipe, self.corpus)
+
+
+def locate(audited: AuditedModel, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
+    """List the folders of each reference; the command line outranks the manifest.
+
+    What an adapter was fine-tuned from is its base, which is that of other adapters among the references too. Models
+    of the target's own kind are held in its number format.
+
+    Raises:
+        UsageError: a name that is no reference, or several folders for a reference of which there is one.
+        TargetError: a reference is no folder.
+    """
+    unknown = sorted(set(given) - set(REFERENCE_NAMES))
+    if unknown:
+        raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
+    corpus = audited.corpus
+    base = None if audited.folder.base is None else audited.folder.base.own_path
+    number_format = audited.folder.number_format
+    if number_format == "auto" and audited.target.card.dtype == "bfloat16":
+        number_format = "bfloat16"  # whatever they are stored in, and half the memory
+    folders: dict[str, list[GivenFolder]] = {}
+    for name in REFERENCE_NAMES:
+        named = getattr(corpus.manifest.references, name) or ()
+        paths = [corpus.root / path for path in ((named,) if isinstance(named, str) else named)]
+        source: Source = "manifest"
+        if name in given:
+            paths, source = [*given[name]], "command line"
+        elif name == "pretrained" and base is not None and not paths:
+            paths, source = [base], "adapter"
+        lost = next((path for path in paths if not path.is_dir()), None)
+        if lost is not None:
+            hint = hub_hint(lost) if source == "command line" else ""
+            raise TargetError(f"reference {name} ({source}): {lost} is not a folder", hint)
+        if len(paths) > 1 and name in ("auxiliary", "pretrained"):
+            raise UsageError(f"--reference {name}: {len(paths)} folders", "there is one of it")
+        held: NumberFormat = number_format if name in SAME_KIND else "auto"
+        own = [GivenFolder(path, source, base, held) for path in paths]
+        if own:
+            folders[name] = own
+    return folders
 
 
 def load_same_kind(
     wanted: Sequence[str], audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]
-) -> tuple[SameKindReference, ...]:
+) -> tuple[Reference, ...]:
     """Load the references of the same kind that attacks want and somebody named.
 
     Args:
@@ -139,41 +177,6 @@ def load_same_kind(
         chosen += [(f"split-{number}", *split) for number, split in enumerate(splits)]
     start = next((folder.path for folder in given.get("pretrained", ())), None)
     return tuple(_load(*one, audited, start) for one in chosen)
-
-
-def refuse_lost(name: str, folders: Sequence[GivenFolder]) -> None:
-    """Refuse a reference that is no folder.
-
-    Raises:
-        TargetError: one is none.
-    """
-    lost = next((folder for folder in folders if not folder.path.is_dir()), None)
-    if lost is not None:
-        given = hub_hint(lost.path) if lost.source == "command line" else ""
-        raise TargetError(f"reference {name} ({lost.source}): {lost.path} is not a folder", given)
-
-
-def with_base(given: Mapping[str, Sequence[GivenFolder]], target: CheckpointFolder) -> dict[str, list[GivenFolder]]:
-    """The references of an adapter: its base is what it was fine-tuned from, and that of other adapters among them."""
-    folders = {name: list(own) for name, own in given.items()}
-    if target.base is None:
-        return folders
-    base = target.base.own_path
-    folders.setdefault("pretrained", [GivenFolder(base, "adapter")])
-    return {name: [replace(own, base=base) for own in others] for name, others in folders.items()}
-
-
-def in_format_of(
-    given: Mapping[str, Sequence[GivenFolder]], target: Checkpoint, folder: CheckpointFolder
-) -> dict[str, list[GivenFolder]]:
-    """The references, those of the target's own kind with weights in its number format."""
-    wanted = folder.number_format
-    if wanted == "auto" and target.card.dtype == "bfloat16":
-        wanted = "bfloat16"  # whatever they are stored in, and half the memory
-    return {
-        name: [replace(one, number_format=wanted) if name in SAME_KIND else one for one in own]
-        for name, own in given.items()
-    }
 
 
 def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
@@ -216,24 +219,20 @@ def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
 
 def _load(
     role: str, given: GivenFolder, members: frozenset[str] | None, audited: AuditedModel, start: Path | None
-) -> SameKindReference:
+) -> Reference:
     folder = given.checkpoint
     distance = refuse_the_target(role, folder, audited.folder)
     if members is None and role != "pretrained":
         refuse_unfit(role, folder, audited.corpus, audited.folder)
-    reference = _load_of_kind(role, folder, audited)
+    loaded = _load_of_kind(role, folder, audited)
     if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
-        distance = distance_of_drawn(audited.drawn, drawn_weights(reference.model))
-    refuse_a_near_copy(
-        role,
-        folder.path,
-        audited.folder.path,
-        distance,
-        (audited.target, reference),
-        audited.corpus,
-        pretrained=None if role == "pretrained" else start,
-    )
-    return SameKindReference(role, folder.path, given.source, reference, members)
+        distance = distance_of_drawn(drawn_weights(audited.target.model), drawn_weights(loaded.model))
+    start = None if role == "pretrained" else start
+    models = (audited.target, loaded)
+    refuse_a_near_copy(role, folder.path, audited.folder.path, distance, models, audited.corpus, start)
+    adapter = adapter_of(folder.path)
+    recipe = None if adapter is None else {"adapter": adapter}
+    return Reference(role, folder.path, given.source, loaded, members, recipe)
 
 
 def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) -> Checkpoint:
@@ -272,42 +271,3 @@ def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget
             f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
             "it must be of the target's own kind",
         )
-
-
-REFERENCE_NAMES = ("auxiliary", *SAME_KIND)
-
-
-def locate(corpus: Corpus, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
-    """The folders of each reference; the command line outranks the manifest.
-
-    Raises:
-        UsageError: a name that is no reference.
-    """
-    unknown = sorted(set(given) - set(REFERENCE_NAMES))
-    if unknown:
-        raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
-    folders: dict[str, list[GivenFolder]] = {}
-    for name in REFERENCE_NAMES:
-        named = getattr(corpus.manifest.references, name) or ()
-        paths = (named,) if isinstance(named, str) else named
-        folders[name] = [GivenFolder(corpus.root / path, "manifest") for path in paths]
-        if name in given:
-            folders[name] = [GivenFolder(path, "command line") for path in given[name]]
-    for name, own in folders.items():
-        refuse_lost(name, own)
-        if len(own) > 1 and name in ("auxiliary", "pretrained"):
-            raise UsageError(f"--reference {name}: {len(own)} folders", "there is one of it")
-    return {name: own for name, own in folders.items() if own}
-
-
-def without_auxiliary(given: Mapping[str, list[GivenFolder]]) -> dict[str, list[GivenFolder]]:
-    """The references when other public documents are to train the auxiliary.
-
-    Raises:
-        UsageError: they would train nothing.
-    """
-    if any(folder.source == "command line" for folder in given.get("auxiliary", ())):
-        raise UsageError("--reference public and auxiliary=PATH: nothing would be trained", "give one of them")
-    if "pretrained" not in given:
-        raise UsageError("--reference public: nothing to train on these documents", "add --reference pretrained=PATH")
-    return {name: folders for name, folders in given.items() if name != "auxiliary"}

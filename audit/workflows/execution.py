@@ -187,7 +187,7 @@ def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: L
     folders = {
         "target": {} if opened.options.no_model else files_of(opened.options.model_dir),
         "data": files_of_corpus(opened.whole or opened.corpus),
-        **{role: files_of(folder) for role, folder in filled.folders.items()},
+        **{reference.role: files_of(reference.folder) for reference in filled.loaded},
     }
     return WorkSource(AttackWork(attack, case, opened.options.seed), folders, remote_work)
 

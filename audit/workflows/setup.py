@@ -98,7 +98,8 @@ class ScanSetup:
 
     def references_behind_defense(self, filled: LoadedReferences) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
-        return filled.completed(defended_references(self.defense, filled.models, filled.members))
+        references = defended_references(self.defense, filled.models, filled.members)
+        return dataclasses.replace(references, uncounted=filled.uncounted)
 
 
 def defended_references(

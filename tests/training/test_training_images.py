@@ -156,7 +156,7 @@ def prepared(seen_target, folder, **given):
 
 def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpoints, tmp_path):
     for family in ("layoutlm", "bert", "docaudit-layoutlm-image", "docaudit-bros-image"):
-        auxiliary = prepared(seen_target, checkpoints(family, "mlm")).auxiliary
+        auxiliary = prepared(seen_target, checkpoints(family, "mlm")).auxiliary.target
         page = auxiliary.encode(seen_target[2].of("heldout")[0])
         assert (page.page_image is not None) == family.startswith("docaudit")
     other = start_with_images(checkpoints("layoutlm", "mlm"), "mlm", image_size=48, image_channels=[8])
