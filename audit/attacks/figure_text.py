@@ -11,9 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Form = Literal["share", "points", "ratio", "number"]
 """share: printed in percent; points: in hundredths; ratio and number: as they are."""
-Shown = Literal["value", "counted", "count first", "null", "drawn"]
-"""value: with its interval; counted: and the whole number of units behind a share; count first: that number leads;
-null: what the measurement is compared with; drawn: its interval as a drawing."""
 
 
 class StrictModel(BaseModel):
@@ -73,27 +70,22 @@ Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
 
 
 class TableColumn(StrictModel):
-    """A column of a compact table: a measurement, or a diagnostic.
+    """A column of a compact table: a measurement.
 
     Attributes:
-        metric: the measurement's name without the row's suffix; empty in a column of diagnostics.
+        metric: the measurement's name without the row's suffix.
         after: the last part of the name, behind the row's suffix.
-        shown: what is printed of the measurement.
-        zero: where the drawing has its line of no difference.
+        counted: whether the whole number of units behind a share is printed too.
+        null: whether what the measurement is compared with is printed in its place.
         n: whether the number of units stands here instead of beside the row's label.
-        diagnostic: the diagnostic's name without the row's suffix, printed in `form`.
-        p: the diagnostic that is printed as p under the number.
     """
 
     label: str
-    metric: str = ""
+    metric: str
     after: str = ""
-    shown: Shown = "value"
-    zero: float = 0.0
+    counted: bool = False
+    null: bool = False
     n: bool = False
-    diagnostic: str = ""
-    form: Form = "number"
-    p: str = ""
 
 
 class TableRow(StrictModel):
@@ -126,29 +118,18 @@ class TableSpec(StrictModel):
     rows: tuple[TableRow, ...]
 
 
-class PartMark(StrictModel):
-    """A label on a part whose diagnostic is under a threshold, and the reason."""
-
-    diagnostic: str
-    under: float
-    label: str
-    reason: str
-
-
 class ReportPart(StrictModel):
     """A part of an attack's section.
 
     Attributes:
         text: the macro of its sentences.
         template: holds that macro; empty: the attack's own.
-        mark: shown where a diagnostic is low.
     """
 
     title: str
     text: str
     figures: Figures = ()
     tables: tuple[TableSpec, ...] = ()
-    mark: PartMark | None = None
     template: str = ""
 
 

@@ -224,9 +224,6 @@ class AttackText(StrictModel):
         for part in self.parts:
             for table in part.tables:
                 yield from self._in_table(table)
-        for name in self._read_diagnostics():
-            if not self.has_diagnostic(name):
-                yield f"diagnostic {name!r} is not declared"
 
     def _unlabelled(self, name: str) -> Iterator[str]:
         head, *rest = name_parts(name)
@@ -245,7 +242,7 @@ class AttackText(StrictModel):
 
     def _in_table(self, table: TableSpec) -> Iterator[str]:
         """Yield misspelt rows and columns; a cell may stay empty, as not every measurement has every row."""
-        columns = [column for column in table.columns if column.metric]
+        columns = table.columns
         bases = {column.metric for column in columns}
         for row in table.rows:
             names = [name for column in columns if (name := row.name(column.metric, column.after))]
@@ -256,13 +253,6 @@ class AttackText(StrictModel):
         for column in columns:
             if not {row.name(column.metric, column.after) for row in table.rows} & self.known:
                 yield f"table: no measurement in the column of {column.metric!r}"
-
-    def _read_diagnostics(self) -> Iterator[str]:
-        for part in self.parts:
-            if part.mark:
-                yield part.mark.diagnostic
-            for column in (column for table in part.tables for column in table.columns):
-                yield from filter(None, (column.diagnostic, column.p))
 
 
 @cache

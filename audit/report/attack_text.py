@@ -8,12 +8,10 @@ ruled out, and `method(result)`. `n` is a `ResultIndex`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 import jinja2
-from jinja2 import nodes
 from markupsafe import Markup
 
 from audit.attacks.figure_text import ReportPart
@@ -86,11 +84,7 @@ class ResultIndex:
 
 
 class AttackMacros:
-    """An attack's `AttackText` with the macros of its template.
-
-    Raises:
-        jinja2.TemplateError: a macro that the report names is missing, or one names what the attack does not measure.
-    """
+    """An attack's `AttackText` with the macros of its template."""
 
     def __init__(self, templates: jinja2.Environment, attack: str) -> None:
         self.attack = attack
@@ -98,14 +92,7 @@ class AttackMacros:
         self.title = self.report.title or attack
         self._templates = templates
         self._generic = templates.get_template(GENERIC).module
-        own = templates.select_template([f"attacks/{attack}.html", GENERIC])
-        self._own = own.module
-        missing = [text for text in self.report.parts if not callable(getattr(self._holder(text), text.text, None))]
-        if missing:
-            raise jinja2.TemplateAssertionError(f"no macro {missing[0].text!r}", 1, own.name)
-        for template in dict.fromkeys([own.name or GENERIC, *(part.template for part in self.report.parts)]):
-            if template and template != GENERIC:
-                self._check_names(template)
+        self._own = templates.select_template([f"attacks/{attack}.html", GENERIC]).module
 
     def leak(self, index: ResultIndex) -> Markup:
         """Return the sentences of page one: what came out, with count and interval."""
@@ -138,40 +125,7 @@ class AttackMacros:
         """The template whose macros hold a text."""
         return self._templates.get_template(of.template).module if of.template else self._own
 
-    def _check_names(self, template: str) -> None:
-        """Refuse a macro that asks for a measurement or diagnostic which the attack does not have."""
-        if not self.report.metrics:
-            return
-        known = self.report.known
-        assert self._templates.loader is not None
-        source, *_ = self._templates.loader.get_source(self._templates, template)
-        for line, asked, name, whole in _asked_names(source):
-            if asked == "diagnostic":
-                fits = self.report.has_diagnostic(name.rstrip("."))
-            else:
-                fits = name in known or (not whole and any(one.startswith(name) for one in known))
-            if not fits:
-                raise jinja2.TemplateAssertionError(f"{self.attack} has no {name!r}", line, template)
-
 
 def in_one_line(text: str) -> Markup:
     """Join the lines of a template, without a space at the end: that would break lines badly."""
     return Markup(_SPACE.sub(" ", text)).strip()
-
-
-@cache
-def _asked_names(source: str) -> tuple[tuple[int, str, str, bool], ...]:
-    """Line, method of `n` and name of every measurement and diagnostic that a template asks for, and if it is whole."""
-    asked = jinja2.Environment(autoescape=True).parse(source).find_all(nodes.Call)
-    return tuple(name for call in asked for name in _names_of(call))
-
-
-def _names_of(call: nodes.Call) -> Iterator[tuple[int, str, str, bool]]:
-    asked = call.node
-    if not isinstance(asked, nodes.Getattr) or asked.attr not in ("get", "decisive", "find", "missing", "diagnostic"):
-        return
-    if isinstance(asked.node, nodes.Name) and asked.node.name == "n":
-        for argument in call.args:
-            first = argument.nodes[0] if isinstance(argument, nodes.Concat) else argument
-            if isinstance(first, nodes.Const):
-                yield call.lineno, asked.attr, str(first.value), first is argument

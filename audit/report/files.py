@@ -11,7 +11,7 @@ from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord, dumps
 from audit.report.comparison import Comparison
-from audit.report.html import render, report_view
+from audit.report.html import render, report_context
 from audit.report.measurements_csv import measurements_csv
 from audit.report.pdf import Attachment, pdf
 
@@ -52,8 +52,8 @@ def write(
     """
     observer().stage(f"drawing {HTML_NAME}")
     try:
-        view = report_view(record, verdict, policy, comparisons)
-        annex, decision = render("report.html", view), render("decision.html", view)
+        context = report_context(record, verdict, policy, comparisons)
+        annex, decision = render("report.html", context), render("decision.html", context)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
         write_atomically(out / HTML_NAME, annex.encode())
     except DocauditError as error:

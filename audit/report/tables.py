@@ -1,4 +1,4 @@
-"""Rows for the report's tables: decisions and measurements, as text. Nothing is computed, only laid out."""
+"""Lay out the report's tables as text: limits with their decisions, and measurements. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from audit.attacks.figure_text import TableColumn, TableRow, TableSpec
 from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
-from audit.policy import Decision, Outcome
-from audit.policy.identity import Looser
+from audit.policy import Decision
 from audit.report import numbers
-from audit.report.compact import gap
+from audit.report.attack_text import ResultIndex
 
 OUTCOME_LABELS = {
     "violated": "Violated",
@@ -28,7 +28,6 @@ NULL_LABELS = {
     "held-out": "unseen",
     "blind": "no model",
 }
-
 CONFIRMED = "the leak is confirmed over the limit"
 WITHIN = "the whole interval is within the limit"
 
@@ -58,73 +57,29 @@ class DecisionRow:
     between: str
     n: str
     power: str
-    weak: bool
     p_value: str
     gauge: Gauge | None
 
 
-@dataclass(frozen=True)
-class MeasurementRow:
-    """One measurement that could be resolved."""
-
-    name: str
-    label: str
-    value: str
-    between: str
-    n: str
-    clusters: str
-    null: str
-    method: str
-
-
-@dataclass(frozen=True)
-class MeasurementGroup:
-    """The measurements that share the first part of their name; `unit` is set where all count the same."""
-
-    label: str
-    meaning: str
-    unit: str
-    rows: tuple[MeasurementRow, ...]
-
-
-@dataclass(frozen=True)
-class MissingMeasurements:
-    """Why measurements are missing, and which: what they are called, and what each of them is, with its name."""
-
-    reason: str
-    missing: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-
-@dataclass(frozen=True)
-class MeasurementTable:
-    """Groups of measurements, the missing ones by reason, and a letter for each way in which intervals were made."""
-
-    groups: tuple[MeasurementGroup, ...]
-    gaps: tuple[MissingMeasurements, ...]
-    letters: dict[str, str]
-
-
 def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
-    """A limit, the number it was held against and what came of it."""
-    limit, measured = decision.limit, decision.measured
+    """Lay out a limit, the number it was held against and what came of it."""
+    limit, item, p_value = decision.limit, decision.measured, decision.p_value
     form = report.form(limit.metric)
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
-    digits = 2
-    if measured is not None:
-        digits = numbers.distinct_digits(measured, bound, form)
+    digits = 2 if item is None else numbers.distinct_digits(item, bound, form)
+    evidence = "" if p_value is None else f"p at most {p_value:.2g}" if p_value < 1 else "no evidence against the limit"
     return DecisionRow(
         decision=decision,
         outcome=OUTCOME_LABELS[decision.outcome],
         label=report.label(limit.metric),
         meaning=report.meaning(limit.metric),
         limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
-        measured=numbers.show(measured.value, form, digits) if measured else "",
-        between=numbers.interval(measured, form, digits) if measured else "",
-        n=_units(measured) if measured else "",
+        measured=numbers.show(item.value, form, digits) if item else "",
+        between=numbers.interval(item, form, digits) if item else "",
+        n=f"{item.n:,}{numbers.NBSP}{item.unit}" if item else "",
         power=_power(decision, report),
-        weak=decision.cause == "weak",
-        p_value=_p_value(decision.p_value),
-        gauge=_gauge(measured, bound, limit.max is not None) if measured else None,
+        p_value=evidence,
+        gauge=_gauge(item, bound, limit.max is not None) if item else None,
     )
 
 
@@ -141,113 +96,15 @@ def _power(decision: Decision, report: AttackText) -> str:
     )
 
 
-def _p_value(p_value: float | None) -> str:
-    if p_value is None:
-        return ""
-    return "no evidence against the limit" if p_value >= 1 else f"p at most {p_value:.2g}"
-
-
 def _gauge(measured: Estimate, limit: float, upper: bool) -> Gauge:
     """Scale from the lowest of everything (0 included) to the highest, with a little air on both sides."""
     lowest = min(0.0, measured.low, limit)
     highest = max(measured.high, 2 * limit if limit > 0 else limit)
     air = 0.06 * ((highest - lowest) or 1.0)
     start, span = lowest - air, (highest - lowest) + 2 * air
-
-    def position(value: float) -> float:
-        return round(100 * (value - start) / span, 2)
-
-    low, value, high = position(measured.low), position(measured.value), position(measured.high)
-    return Gauge(low, value, high, position(limit), position(0.0), upper)
-
-
-def _units(estimate: Estimate) -> str:
-    return f"{estimate.n:,}{numbers.NBSP}{estimate.unit}"
-
-
-def measurement_table(measurements: Sequence[Measurement], report: AttackText) -> MeasurementTable:
-    """Every measurement, grouped by the first part of its name, otherwise in the record's order."""
-    estimates = [item for item in measurements if isinstance(item, Estimate)]
-    letters = {method: _letter(index) for index, method in enumerate(dict.fromkeys(item.method for item in estimates))}
-    groups: dict[str, list[Estimate]] = {}
-    for item in estimates:
-        groups.setdefault(report.family(item.name), []).append(item)
-    return MeasurementTable(
-        tuple(_group(items, report, letters) for items in groups.values()), _gaps(measurements, report), letters
-    )
-
-
-def _gaps(measurements: Sequence[Measurement], report: AttackText) -> tuple[MissingMeasurements, ...]:
-    """What could not be resolved: a sentence for each measurement would fill pages with a few reasons."""
-    reasons: dict[str, dict[str, list[tuple[str, str]]]] = {}
-    for item in measurements:
-        if isinstance(item, Unresolved):
-            missing = reasons.setdefault(gap(item), {}).setdefault(report.family(item.name), [])
-            missing.append((report.qualifier(item.name), item.name))
-    return tuple(
-        MissingMeasurements(reason, tuple((family, tuple(items)) for family, items in missing.items()))
-        for reason, missing in reasons.items()
-    )
-
-
-def _group(items: Sequence[Estimate], report: AttackText, letters: dict[str, str]) -> MeasurementGroup:
-    units = {item.unit for item in items}
-    unit = units.pop() if len(units) == 1 else ""
-    rows = [measurement_row(item, report, letters) for item in items]
-    if unit:
-        rows = [replace(row, n=row.n.removesuffix(f"{numbers.NBSP}{unit}")) for row in rows]
-    return MeasurementGroup(report.family(items[0].name), report.meaning(items[0].name), unit, tuple(rows))
-
-
-def _letter(index: int) -> str:
-    """a, b ... z, aa, ab ..."""
-    first, last = divmod(index, 26)
-    return (chr(ord("a") + first - 1) if first else "") + chr(ord("a") + last)
-
-
-def measurement_row(item: Estimate, report: AttackText, letters: dict[str, str]) -> MeasurementRow:
-    """One measurement with everything needed to trust it."""
-    form = report.form(item.name)
-    hits = numbers.exact_count(item) if report.counted(item.name) else None
-    value = numbers.show(item.value, form, 3)
-    level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
-    return MeasurementRow(
-        name=item.name,
-        label=report.qualifier(item.name) or "overall",
-        value=value if hits is None else f"{value} ({hits:,})",
-        between=numbers.interval(item, form, 3) + level,
-        n=_units(item),
-        clusters=f"{item.clusters:,}",
-        null=_null(item, report),
-        method=letters[item.method],
-    )
-
-
-def _null(item: Estimate, report: AttackText) -> str:
-    if item.null is None:
-        return "none"
-    kind = NULL_LABELS.get(item.null_kind or "", "")
-    return numbers.show(item.null, report.form(item.name), 3) + (f" ({kind})" if kind else "")
-
-
-@dataclass(frozen=True)
-class MeasuredLimit:
-    """A limit that a number was held against; `note` says what its outcome does not say already."""
-
-    row: DecisionRow
-    note: str
-
-
-@dataclass(frozen=True)
-class OpenLimits:
-    """Limits of one attack that ran and gave no number for them, and why."""
-
-    title: str
-    count: int
-    outcome: str
-    word: str
-    reason: str
-    remedy: str
+    ends = (measured.low, measured.value, measured.high, limit, 0.0)
+    low, value, high, at, zero = (round(100 * (one - start) / span, 2) for one in ends)
+    return Gauge(low, value, high, at, zero, upper)
 
 
 @dataclass(frozen=True)
@@ -255,88 +112,230 @@ class LimitTables:
     """The limits of a policy.
 
     Attributes:
-        measured: by attack, the worst first.
-        unmeasured: those for which an attack that ran gave no number.
-        without: outcome, its word, and in a line the attacks that did not run, with the number of their limits.
+        measured: by attack, rows with what their outcome does not say already, the worst first.
+        unmeasured: title, outcome, reason and remedy of limits for which an attack that ran gave no number, counted.
+        without: by outcome, in a line, the attacks that did not run, with the number of their limits.
         inapplicable: attacks that do not apply, with the number of their limits.
-        looser: by attack and metric, that a limit asks less than the shipped one.
     """
 
-    measured: tuple[tuple[str, tuple[MeasuredLimit, ...]], ...]
-    unmeasured: tuple[OpenLimits, ...]
-    without: tuple[tuple[str, str, str], ...]
+    measured: Mapping[str, Sequence[tuple[DecisionRow, str]]]
+    unmeasured: Mapping[tuple[str, str, str, str], int]
+    without: Mapping[str, str]
     inapplicable: str
-    looser: Mapping[tuple[str, str], str]
 
 
-def limit_tables(
-    rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str], loose: Sequence[Looser] = ()
-) -> LimitTables:
+def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) -> LimitTables:
     """Sort limits by what is to be said of them.
 
     Args:
         rows: each limit with the title of its attack, in the order of the policy.
-        ran: the attacks that ran to their end; what became of the others is told under what was not examined.
-        loose: those that ask less than the shipped ones.
+        ran: the attacks that ran to their end; the others stand under what was not examined.
     """
-    said = {(one.attack, one.metric): one.sentence for one in loose}
+    measured: dict[str, list[tuple[DecisionRow, str]]] = {}
+    unmeasured: Counter[tuple[str, str, str, str]] = Counter()
+    without: dict[str, list[str]] = {}
     order = list(OUTCOME_LABELS)
-    worst = sorted(rows, key=lambda pair: order.index(pair[1].decision.outcome))
-    measured: dict[str, list[MeasuredLimit]] = {}
-    open_limits: Counter[tuple[str, Outcome, str, str]] = Counter()
-    without: dict[Outcome, list[str]] = {}
-    for title, row in worst:
+    for title, row in sorted(rows, key=lambda pair: order.index(pair[1].decision.outcome)):
         decision = row.decision
         if decision.measured is not None:
-            measured.setdefault(title, []).append(MeasuredLimit(row, _note(row, said.get(_key(decision), ""))))
+            measured.setdefault(title, []).append((row, _note(decision)))
         elif decision.outcome != "inapplicable" and decision.limit.attack in ran:
-            open_limits[title, decision.outcome, decision.reason, decision.remedy] += 1
+            unmeasured[title, decision.outcome, decision.reason, decision.remedy] += 1
         else:
             without.setdefault(decision.outcome, []).append(title)
-    absent = without.pop("inapplicable", [])
-    return LimitTables(
-        tuple((title, _told_once(limits)) for title, limits in measured.items()),
-        tuple(
-            OpenLimits(title, count, outcome, OUTCOME_LABELS[outcome], reason, remedy)
-            for (title, outcome, reason, remedy), count in open_limits.items()
-        ),
-        tuple((outcome, OUTCOME_LABELS[outcome], _counted(titles)) for outcome, titles in without.items()),
-        _counted(absent),
-        said,
-    )
+    counted = {
+        outcome: "; ".join(f"{title} ({n} limit{'s' if n != 1 else ''})" for title, n in Counter(titles).items())
+        for outcome, titles in without.items()
+    }
+    absent = counted.pop("inapplicable", "")
+    return LimitTables({title: _once(limits) for title, limits in measured.items()}, unmeasured, counted, absent)
 
 
-def _told_once(limits: Sequence[MeasuredLimit]) -> tuple[MeasuredLimit, ...]:
+def _once(limits: Sequence[tuple[DecisionRow, str]]) -> list[tuple[DecisionRow, str]]:
     """The limits, with a note that several in a row share under the last of them alone."""
-    following = [*(limit.note for limit in limits[1:]), ""]
-    return tuple(
-        replace(limit, note="" if limit.note == after else limit.note)
-        for limit, after in zip(limits, following, strict=True)
-    )
+    following = [*(note for _, note in limits[1:]), ""]
+    return [(row, "" if note == after else note) for (row, note), after in zip(limits, following, strict=True)]
 
 
-def _counted(titles: Sequence[str]) -> str:
-    counts = Counter(titles)
-    return "; ".join(f"{title} ({count} limit{'s' if count != 1 else ''})" for title, count in counts.items())
-
-
-def _key(decision: Decision) -> tuple[str, str]:
-    return decision.limit.attack, decision.limit.metric
-
-
-def _note(row: DecisionRow, looser: str = "") -> str:
-    """The reason of a decision without what its outcome says already, what would decide it, and how loose it is."""
-    return "; ".join(filter(None, (_reason(row), looser)))
-
-
-def _reason(row: DecisionRow) -> str:
-    decision = row.decision
+def _note(decision: Decision) -> str:
+    """The reason of a decision without what its outcome says already, and what would decide it."""
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
     reason = decision.reason
     for known in (CONFIRMED, WITHIN):
         reason = reason.removeprefix(known).lstrip(",; ")
-    told = [reason]
-    if decision.remedy:
-        told.append(f"to decide it: {decision.remedy}")
-    return "; ".join(part for part in told if part)
+    return "; ".join(filter(None, [reason, f"to decide it: {decision.remedy}" if decision.remedy else ""]))
+
+
+@dataclass(frozen=True)
+class MeasurementGroup:
+    """The measurements that share the first part of their name.
+
+    Attributes:
+        unit: set where all count the same.
+        rows: label, name, value, interval, n, independent units, and what each is compared with.
+        methods: how their intervals were made.
+    """
+
+    label: str
+    meaning: str
+    unit: str
+    rows: tuple[tuple[str, ...], ...]
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MeasurementTable:
+    """Groups of measurements, and the missing ones, label and name, by the reason why there is no number."""
+
+    groups: tuple[MeasurementGroup, ...]
+    gaps: Mapping[str, Sequence[tuple[str, str]]]
+
+
+def measurement_table(measurements: Sequence[Measurement], report: AttackText) -> MeasurementTable:
+    """Lay out every measurement, grouped by the first part of its name, otherwise in the record's order."""
+    groups: dict[str, list[Estimate]] = {}
+    gaps: dict[str, list[tuple[str, str]]] = {}
+    for item in measurements:
+        if isinstance(item, Estimate):
+            groups.setdefault(report.family(item.name), []).append(item)
+        else:
+            gaps.setdefault(gap(item), []).append((report.label(item.name), item.name))
+    return MeasurementTable(tuple(_group(items, report) for items in groups.values()), gaps)
+
+
+def _group(items: Sequence[Estimate], report: AttackText) -> MeasurementGroup:
+    units = {item.unit for item in items}
+    unit = units.pop() if len(units) == 1 else ""
+    rows = tuple(_measurement_row(item, report, unit) for item in items)
+    methods = tuple(dict.fromkeys(item.method for item in items))
+    return MeasurementGroup(report.family(items[0].name), report.meaning(items[0].name), unit, rows, methods)
+
+
+def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str, ...]:
+    form = report.form(item.name)
+    hits = numbers.exact_count(item) if report.counted(item.name) else None
+    value = numbers.show(item.value, form, 3)
+    level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
+    kind = NULL_LABELS.get(item.null_kind or "", "")
+    null = "none" if item.null is None else numbers.show(item.null, form, 3) + (f" ({kind})" if kind else "")
+    return (
+        report.qualifier(item.name) or "overall",
+        item.name,
+        value if hits is None else f"{value} ({hits:,})",
+        numbers.interval(item, form, 3) + level,
+        f"{item.n:,}" if unit else f"{item.n:,}{numbers.NBSP}{item.unit}",
+        f"{item.clusters:,}",
+        null,
+    )
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A number with both ends of its interval (without unit), and its count of units; empty: no number.
+
+    Where `missing` is set, `value` says why there is none. `note` is printed under the number.
+    """
+
+    value: str = ""
+    between: str = ""
+    counted: str = ""
+    note: str = ""
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class CompactRow:
+    """A row with its label and how many units (and independent ones) its numbers come from."""
+
+    label: str
+    units: str
+    cells: tuple[TableCell, ...]
+
+
+@dataclass(frozen=True)
+class CompactTable:
+    """A table whose columns are metrics; `gaps` are the reasons for numbers that could not be resolved.
+
+    `units` is how many units there are when that is the same in all rows, whose own `units` are empty then.
+    """
+
+    caption: str
+    units: str
+    columns: tuple[str, ...]
+    rows: tuple[CompactRow, ...]
+    gaps: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+def cell(item: Estimate | Unresolved | None, report: AttackText, counted: bool = False) -> TableCell:
+    """Return one number of a compact table, with the count behind a share if that is asked for."""
+    if item is None:
+        return TableCell()
+    if isinstance(item, Unresolved):
+        return TableCell("not resolved", missing=True)
+    form = report.form(item.name)
+    return TableCell(
+        numbers.show(item.value, form), numbers.between(item, form), numbers.reached(item) if counted else ""
+    )
+
+
+def compact_tables(specs: Sequence[TableSpec], index: ResultIndex, report: AttackText) -> list[CompactTable]:
+    """Fill the tables of a part, without rows (and tables) for which nothing was measured."""
+    return [table for spec in specs if (table := _compact_table(spec, index, report)).rows]
+
+
+def _compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> CompactTable:
+    rows: list[CompactRow] = []
+    measured: list[Estimate | Unresolved] = []
+    units_in_cells = any(column.n for column in spec.columns)
+    for row in spec.rows:
+        items = [_find(index, row.name(column.metric, column.after)) for column in spec.columns]
+        present = [item for item in items if item is not None]
+        if present:
+            pairs = zip(items, spec.columns, strict=True)
+            cells = tuple(_cell(item, report, column, row) for item, column in pairs)
+            rows.append(CompactRow(row.label, "" if units_in_cells else _units(present), cells))
+            measured += present
+    units = {row.units for row in rows if row.units}
+    common = units.pop() if len(units) == 1 and len(rows) > 1 else ""
+    return CompactTable(
+        caption=spec.caption,
+        units=common,
+        columns=tuple(column.label for column in spec.columns),
+        rows=tuple(replace(row, units="") for row in rows) if common else tuple(rows),
+        gaps=tuple(dict.fromkeys(gap(item) for item in measured if isinstance(item, Unresolved))),
+        methods=tuple(dict.fromkeys(item.method for item in measured if isinstance(item, Estimate))),
+    )
+
+
+def _find(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
+    return None if name is None else index.find(name)
+
+
+def _cell(item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow) -> TableCell:
+    """The number that a column asks for, or what it is compared with, and what is printed under it."""
+    if item is None and row.instead:
+        filled = TableCell("–")
+    elif column.null:
+        null = item.null if isinstance(item, Estimate) else None
+        filled = TableCell() if null is None else TableCell(numbers.show(null, report.form(column.metric)))
+    else:
+        filled = cell(item, report, column.counted)
+    note = f"n{numbers.NBSP}={numbers.NBSP}{item.n:,}" if column.n and isinstance(item, Estimate) else ""
+    return replace(filled, note=note)
+
+
+def gap(item: Unresolved) -> str:
+    """Return why a number is missing."""
+    needed = f", {item.needed:,} needed" if item.needed is not None else ""
+    return f"{item.reason} (n = {item.n:,}{needed})"
+
+
+def _units(items: Sequence[Estimate | Unresolved]) -> str:
+    """The units of the number that averages most of them: the others are parts of these."""
+    largest = max((item for item in items if isinstance(item, Estimate)), key=lambda item: item.n, default=None)
+    if largest is None:
+        return ""
+    independent = f", {largest.clusters:,} independent" if largest.clusters != largest.n else ""
+    return f"n = {largest.n:,} {largest.unit}{independent}"

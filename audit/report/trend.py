@@ -15,7 +15,7 @@ from audit.errors import DocauditError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord
-from audit.report import compact, figures, numbers
+from audit.report import figures, numbers, tables
 from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
 from audit.report.files import remove, write_pages
 from audit.report.jinja import environment, template_errors
@@ -54,7 +54,7 @@ class TrendRow:
 
     label: str
     limit: str
-    cells: tuple[tuple[compact.TableCell, str], ...]
+    cells: tuple[tuple[tables.TableCell, str], ...]
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _row(one: Quantity, stops: Sequence[Stop]) -> TrendRow:
     for stop in stops:
         decision = None if one.limit is None else stop.decision(one.limit)
         outcome = "" if decision is None else {"passed": "met"}.get(decision.outcome, decision.outcome)
-        cells.append((compact.cell(one.find(stop), one.text), outcome))
+        cells.append((tables.cell(one.find(stop), one.text), outcome))
     return TrendRow(one.text.label(one.name), bound, tuple(cells))
 
 
@@ -177,7 +177,7 @@ def _gaps(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> Iterator[str
     for one in quantities:
         for item in map(one.find, stops):
             if isinstance(item, Unresolved):
-                yield f"{one.text.label(one.name)}: {compact.gap(item)}"
+                yield f"{one.text.label(one.name)}: {tables.gap(item)}"
 
 
 def _bound(limit: Limit) -> float:

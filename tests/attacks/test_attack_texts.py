@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pytest
 from report_cells import cells
 
@@ -16,9 +15,6 @@ from audit.attacks import FOLDERS, TEXTS, text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import BLOCKS, NAME
 from audit.attacks.text import AttackText, name_parts, parse
-from audit.errors import RenderError
-from audit.report.attack_text import AttackMacros
-from audit.report.jinja import environment, template_errors
 
 ROOT = Path(audit.__file__).parent
 PATHS = sorted((ROOT / "attacks").glob("*/text.toml"))
@@ -55,14 +51,7 @@ def test_whoever_makes_a_blind_check_has_labels_for_it(text: AttackText) -> None
         assert all(text.qualifier(f"{NAME}.{block}") != block for block in BLOCKS)
 
 
-@ALL
-def test_its_template_has_every_macro_and_asks_for_what_it_measures(text: AttackText) -> None:
-    macros = AttackMacros(environment(), text.name)
-    assert macros.title == text.title
-    assert macros.report is text
-
-
-NAMES = {"metric", "after", "diagnostic", "p", "suffix", "first", "second", "only_first", "only_second", "net"}
+NAMES = {"metric", "after", "diagnostic", "p", "suffix"}
 """Keys of a text whose value is the name of a measurement or diagnostic, or a part of one."""
 
 
@@ -119,37 +108,3 @@ def test_an_attack_without_a_text_has_a_generic_one() -> None:
     assert silent.name == "silent"
     assert silent.label("auc.member") == "auc: documents declared as trained on"
     assert silent.short("auc") == "auc"
-
-
-@pytest.mark.parametrize(
-    ("template", "problem"),
-    [
-        ("{% macro risk(n) %}{{ n.get('aucc') }}{% endmacro %}", "made_up has no 'aucc'"),
-        ("{% macro risk(n) %}\n{{ n.missing('auc', 'ac.' ~ 'member') }}{% endmacro %}", "made_up has no 'ac.'"),
-        ("{% macro risk(n) %}{{ n.diagnostic('blind_q') }}{% endmacro %}", "made_up has no 'blind_q'"),
-        ("{% macro risk(n) %}{{ n.get('auc', 'auc.' ~ n.of) or n.diagnostic('blind_p.' ~ n.of) }}{% endmacro %}", ""),
-        (None, "no macro 'words'"),
-    ],
-)
-def test_a_macro_that_is_missing_or_asks_for_a_misspelt_name_is_refused(
-    template: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = parse(
-        {
-            "name": "made_up",
-            "metrics": {"auc": {"label": "AUC", "names": ["auc", "auc.member"]}},
-            "qualifiers": {"other": {"member": "members"}},
-            "diagnostics": ["blind_p"],
-            "parts": [{"title": "Part", "text": "words"}] if template is None else [],
-        }
-    )
-    monkeypatch.setitem(TEXTS, "made_up", text)
-    templates = environment()
-    assert templates.loader is not None
-    own = jinja2.DictLoader({"attacks/made_up.html": template or ""})
-    templates.loader = jinja2.ChoiceLoader([own, templates.loader])
-    if not problem:
-        assert AttackMacros(templates, "made_up").title == "made_up"
-        return
-    with pytest.raises(RenderError, match=problem), template_errors():
-        AttackMacros(templates, "made_up")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from audit.attacks.figure_text import ReportPart
-from audit.attacks.text import AttackText
 
 
 def cells(*parts: ReportPart) -> set[str]:
@@ -16,8 +15,3 @@ def cells(*parts: ReportPart) -> set[str]:
         for row in table.rows
         if (name := row.name(column.metric, column.after))
     }
-
-
-def suffixes(report: AttackText) -> dict[str, list[str]]:
-    """The suffixes of all rows, by the title of the part."""
-    return {part.title: [row.suffix for table in part.tables for row in table.rows] for part in report.parts}

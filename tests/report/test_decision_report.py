@@ -171,14 +171,6 @@ def test_gaps_stand_apart_from_what_does_not_apply_each_with_its_question_and_it
         assert words in found
 
 
-def test_a_limit_that_is_met_beside_a_leak_is_explained() -> None:
-    member = answers.membership(0.0)
-    record = answers.answering(answers.memorisation(), member)
-    limits = (Limit("memorisation", "net", "why", max=0.05), Limit("membership", "auc", "why", max=0.65))
-    first = page_one(examples.judged(record, Policy(1, "p", limits)))
-    assert "That does not contradict what else comes out" in first
-
-
 def test_what_does_not_fit_on_page_one_is_counted_and_told_behind() -> None:
     gain = examples.mean("gain", 0.9, 0.01, 80, 0.1, "chance")
     side = [Result(f"side_{index}", parameters={}, measurements=(gain,)) for index in range(20)]
@@ -191,14 +183,6 @@ def test_what_does_not_fit_on_page_one_is_counted_and_told_behind() -> None:
     shown = first.count("gain of at least 0.90")
     assert f"{20 - shown} more attacks are described on the following pages" in first
     assert text_of(case).count("gain of at least 0.90") == 20
-
-
-def test_a_longer_sheet_leaves_less_room_and_never_none() -> None:
-    record, verdict, policy = examples.judged(answers.answering(answers.memorisation(), answers.membership()))
-    wordy = dataclasses.replace(record, audit=AuditSheet(purpose="To read what is written there. " * 40))
-    views = [decision_view(one, verdict, policy, _Texts()) for one in (record, wordy)]
-    assert [len(view.leaks) for view in views] == [2, 1]
-    assert [view.more_leaks for view in views] == [0, 1]
 
 
 class _Texts(dict):  # type: ignore[type-arg]

@@ -204,7 +204,7 @@ def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> Non
         in text
     )
     assert "Not resolved. Why there is no number, and which numbers that leaves out." in text
-    assert "too few (n = 3) other: overall other" in text
+    assert "too few (n = 3) other other" in text
     assert "Figure 1. its own quantity" in text
 
 

@@ -18,10 +18,14 @@ import example_private as private
 import example_providers as providers
 import example_records as records
 import pytest
+import redacted
 from test_report_html import Seen
 
+from audit.attacks.redaction import RedactionContext
 from audit.cards import PrivacyCard
+from audit.corpus.documents import Corpus
 from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, Unresolved
+from audit.policy import Limit, Policy
 from audit.record import Result
 from audit.report.html import html
 
@@ -152,7 +156,35 @@ def plain(case: records.Case) -> records.Case:
     return dataclasses.replace(case[0], attacks=tuple(results)), *case[1:]
 
 
+def redaction(data: Corpus, target: object = None) -> str:
+    """The report of the redaction attack on a planted data set."""
+    found = redacted.findings(data, target)
+    names = ("measurements", "counts", "diagnostics")
+    result = Result(
+        "redaction",
+        parameters=dataclasses.asdict(RedactionContext()),
+        **{name: getattr(found, name) for name in names},
+    )
+    record = answers.answering(result)
+    limits = (Limit("redaction", "lift_share", "What a redacted copy tells.", max=0.1, required=False),)
+    held = dataclasses.replace(record, battery=(*record.battery, "redaction"))
+    return html(*answers.judged(held, Policy(1, "redacted", limits, description="A limit.")))
+
+
+def model_remembers(n_documents: int, *, told: bool, seed: int) -> str:
+    """The same where the model tells the kind of values in documents that it was trained on."""
+    data = redacted.texts(n_documents, told=told, seed=seed)
+    return redaction(data, redacted.Tagging(known=data.of("member")))
+
+
+REDACTION: dict[str, Callable[[], str]] = {
+    "told": lambda: model_remembers(12, told=True, seed=0),
+    "model-adds": lambda: model_remembers(24, told=False, seed=2),
+    "text-alone": lambda: redaction(redacted.texts(40, told=True), redacted.Tagging()),
+    "nothing": lambda: redaction(redacted.texts(30, told=False, seed=3)),
+}
 PAGES: dict[str, Callable[[], str]] = {
+    **{f"redaction-{name}": make for name, make in REDACTION.items()},
     **{f"private-{name}": lambda make=make: html(*plain(make())) for name, make in PRIVATE.items()},  # type: ignore[misc]
     **{
         f"providers-{name}": lambda make=make: html(*providers.held(undrawn(make()[0].attacks[0])))  # type: ignore[misc]

@@ -16,7 +16,7 @@ from audit.attacks.figure_text import Form
 from audit.errors import DocauditError
 from audit.measurements import Estimate
 from audit.record import AuditRecord
-from audit.report import compact, numbers
+from audit.report import numbers, tables
 from audit.report.comparison import KINDS, Comparison, Effect
 from audit.report.files import remove, write_pages
 from audit.report.guarantee import guarantee_view
@@ -42,8 +42,8 @@ class EffectLine:
     label: str
     attack: str
     outcomes: tuple[str, ...]
-    before: compact.TableCell
-    after: compact.TableCell
+    before: tables.TableCell
+    after: tables.TableCell
     difference: str
     note: str
 
@@ -69,7 +69,7 @@ class Choice:
     reach: float | None
     worst: str
     useful: Estimate | None
-    cell: compact.TableCell
+    cell: tables.TableCell
     difference: str
     on_front: bool = False
 
@@ -113,7 +113,7 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
                 choices=choices(comparisons) if len(comparisons) > 1 else (),
                 measure=measure_of(comparisons),
                 tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
-                channel=lambda one: compact.cell(one.side_channel, report_of("membership")),
+                channel=lambda one: tables.cell(one.side_channel, report_of("membership")),
                 percent=percent,
                 guarantees=[(one.title, view) for one, record in after if (view := guarantee_view(record)) is not None],
             )
@@ -131,8 +131,8 @@ def effect_lines(comparison: Comparison) -> list[EffectLine]:
                 label=report.label(effect.metric),
                 attack=effect.attack.replace("_", " "),
                 outcomes=tuple(OUTCOME_LABELS.get(one, one) for one in limits.get((effect.attack, effect.metric), ())),
-                before=compact.cell(effect.before, report),
-                after=compact.cell(effect.after, report),
+                before=tables.cell(effect.before, report),
+                after=tables.cell(effect.after, report),
                 difference=difference_text(effect, report.form(effect.metric)),
                 note=effect.note,
             )
@@ -219,7 +219,7 @@ def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> C
         reach=reach,
         worst="" if worst is None else report_of(worst.attack).label(worst.metric),
         useful=useful if isinstance(useful, Estimate) else None,
-        cell=compact.cell(useful, UTILITY),
+        cell=tables.cell(useful, UTILITY),
         difference=difference_text(effect, UTILITY.form(effect.metric)) if after and effect is not None else "",
     )
 

@@ -1,0 +1,246 @@
+"""Each attack in the report: what its tables and figures show, what is escaped, what decides nothing, what is hidden.
+
+The sentences of each attack stand in texts/, see test_report_texts.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import example_answers as answers
+import example_canaries as canaries
+import example_providers as providers
+import example_records as records
+import planted_canaries as planted
+import pytest
+from report_cells import cells
+from test_report_html import HOSTILE, Seen
+
+from audit.attacks import TEXTS
+from audit.attacks.figure_text import HistogramFigure
+from audit.measurements import Count, Curve, CurvePoint, Diagnostic, Unresolved
+from audit.record import Reason, Result
+from audit.report import figures, trend
+from audit.report.checkpoints import Stop
+from audit.report.html import html
+from audit.report.recommend import findings, recommend
+from audit.report.revealed import write_revealed
+
+pytestmark = pytest.mark.slow
+
+
+def undrawn(result: Result) -> Result:
+    """A result without what takes long to draw."""
+    return dataclasses.replace(result, histograms=(), curves=())
+
+
+def first_page(page: str) -> str:
+    return Seen(page.partition("</section>")[0]).text
+
+
+def tables(page: str) -> list[list[list[str]]]:
+    """The compact tables: rows of cells, as text."""
+    found = re.findall(r'<table class="compact[^"]*">.*?</table>', page, flags=re.DOTALL)
+    rows = [re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL) for table in found]
+    return [
+        [[Seen(cell).text for cell in re.findall(r"<t[hd].*?</t[hd]>", row, flags=re.DOTALL)] for row in table]
+        for table in rows
+    ]
+
+
+def test_the_tables_leave_no_number_out() -> None:
+    from audit.attacks.provider_membership.measures import METHODS as WAYS
+
+    report = TEXTS["reconstruction"]
+    ranked = {name for head in records.MULTISHOT for name in report.metrics[head].names}
+    assert not any(map(report.listed, ranked))
+    assert cells(report.parts[0]) == ranked
+    assert {f"balanced_accuracy.{name}" for name in WAYS} < cells(*TEXTS["provider_membership"].parts)
+    text = TEXTS["canaries"]
+    assert {*text.names} <= cells(*text.parts)
+
+
+def test_figures_name_the_series_of_the_record() -> None:
+    results = {"canaries": canaries.canaries(), "reconstruction": records.reconstruction(0.6)}
+    for name, done in results.items():
+        report = TEXTS[name]
+        (figure,) = (one for one in report.figures if isinstance(one, HistogramFigure))
+        (histogram,) = done.histograms
+        assert figure.histogram == histogram.name
+        kinds = {part for name in histogram.counts for part in (name, *name.split(", "))}
+        assert set(figure.labels) - {""} <= kinds
+
+
+def test_a_table_says_the_numbers_of_the_record_and_why_others_are_missing() -> None:
+    gap = Unresolved("accauc.member.attack", "fewer than two documents with such fields", 1, 3)
+    result = undrawn(records.reconstruction(0.6))
+    (whole,) = tables(html(*records.judged(records.record(result))))
+    assert whole[1][1:] == ["100 % 68 to 100 8 of 8", "74 % 70 to 78"]
+    kept = (item for item in result.measurements if item.name not in (gap.name, "acc_at_5.member.attack"))
+    page = html(*records.judged(records.record(dataclasses.replace(result, measurements=(*kept, gap)))))
+    assert tables(page)[0][1][1:] == ["not measured", "not resolved"]
+    assert "Not resolved: fewer than two documents with such fields (n = 1, 3 needed)" in Seen(page).text
+    page = html(*answers.held(answers.answering(undrawn(answers.membership()))))
+    chapter = page.partition('id="measurements"')[2].partition('id="method"')[0]
+    (row,) = re.findall(r'<tr><th scope="row" class="problem">.*?</tr>', chapter, flags=re.DOTALL)
+    assert set(re.findall(r"<code>([\w.]+)</code>", row)) == {f"low_fpr_advantage.{name}" for name in answers.SCORES}
+
+
+def test_a_curve_that_no_template_names_is_drawn_with_its_own_words() -> None:
+    curve = Curve("c", "its axis", "its quantity", {"a": (CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4))})
+    result = Result("side", measurements=(records.mean("gain", 0.3, 0.1, 80),), curves=(curve,))
+    case = records.judged(records.record(result, battery=("side", "reconstruction")))
+    assert "Figure 1. its quantity" in Seen(html(*case)).text
+
+
+def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look() -> None:
+    spots, point = (1.0, 2.0, 3.0), figures.Point(0.5, 0.4, 0.6)
+    whole, broken = (figures.FigureLine("a", spots, (point, middle, point)) for middle in (point, None))
+    other = figures.FigureLine("b", spots, (point, point, point))
+
+    def drawn(*panels: tuple[figures.FigureLine, ...]) -> str:
+        return figures.lines("f", [figures.LinePanel("t", "x", "y", lines, "share", 0.05) for lines in panels])
+
+    assert drawn((whole,)) == drawn((whole,)) != drawn((broken,))
+    first, second = drawn((whole, other), (other, whole)).split('id="f-axes_2"')
+    # The second line of the first panel and the first line of the second one are orange (the style of "b").
+    assert "#d55e00" in first.lower()
+    assert "#d55e00" in second.lower()
+
+
+CHOSEN: dict[str, tuple[Callable[[], records.Case], set[str], str, set[str]]] = {
+    "memorised": (answers.leaky, {"violated"}, "extraction-blocking", {"keep-weights"}),
+    "nothing": (answers.clean, set(), "", {"extraction-blocking"}),
+    "answers confounded": (answers.confounded, {"confounded"}, "equal-baseline", {"more-documents"}),
+    "providers confounded": (providers.confounded, {"confounded"}, "comparable-documents", {"cap-providers"}),
+    "few providers": (providers.few, {"wide"}, "more-documents", {"cap-providers"}),
+    "no number": (providers.unresolved, {"unresolved"}, "more-documents", {"cap-providers"}),
+    "weakened": (providers.unreferenced, {"weakened"}, "full-attacker", {"cap-providers"}),
+    "canaries": (lambda: canaries.held(canaries.canaries()), {"violated"}, "", set()),
+}
+"""By case: states of its findings, the first remedy, and remedies that answer something else."""
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_findings_call_for_the_remedies_that_answer_them(name: str) -> None:
+    make, states, first, others = CHOSEN[name]
+    record, verdict, _ = make()
+    chosen = [item.remedy.id for item in recommend(record, verdict)]
+    assert not states or {item.state for item in findings(record, verdict)} == states
+    assert not first or chosen[0] == first
+    assert not others & {*chosen}
+    if name == "canaries":
+        assert {"differential-privacy", "dropout-and-early-stopping"} <= {*chosen}
+    if name == "memorised":
+        assert {"higher-resolution", "random-string", "paraphrase", "deduplicate", "withhold-scores"} < {*chosen}
+
+
+@pytest.mark.parametrize(("make", "why"), [(answers.confounded, "the baseline answers"), (providers.confounded, "")])
+def test_what_decides_nothing_is_said_on_page_one_instead_of_a_claim(
+    make: Callable[[], records.Case], why: str
+) -> None:
+    page = html(*make())
+    assert f"Nothing can be decided on these numbers: {why}" in first_page(page)
+    assert "Because the model was trained" not in page
+
+
+def test_an_attack_is_not_tested_only_where_it_was_not() -> None:
+    name = "Telling whose documents were used for training"
+
+    def gaps(case: records.Case) -> str:
+        return Seen(html(*case).partition('id="not-examined"')[2].partition("</section>")[0]).text
+
+    assert name not in gaps(providers.held(undrawn(providers.providers())))
+    skipped = Result(
+        "provider_membership",
+        status="skipped",
+        reason=Reason("missing", "all documents come from one provider", "add more"),
+    )
+    assert "All documents come from one provider. To examine it: add more." in gaps(providers.held(skipped))
+    assert "Not asked for in this scan." in gaps(providers.held(undrawn(answers.membership()))).partition(name)[2]
+    assert "Not in the version that scanned." in gaps(answers.clean()).partition(name)[2]
+
+
+def test_terms_of_several_attacks_stand_in_the_glossary_once() -> None:
+    page = html(*providers.held(undrawn(providers.providers()), undrawn(answers.membership())))
+    terms = re.findall(r"<dt>([^<]*)</dt>", page.partition('id="glossary"')[2])
+    assert len(terms) == len(set(terms))
+    assert {"Provider", "Kept aside", "Balanced accuracy", "Blind check"} <= set(terms)
+
+
+def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings() -> None:
+    record, verdict, policy = providers.held(undrawn(providers.providers()))
+    target = dataclasses.replace(record.target, max_tokens=48, resolution=(64, 96), lifted=("suppress_tokens",))
+    known = dataclasses.replace(
+        record, target=target, environment=dataclasses.replace(record.environment, ocr="tesseract 5.3.0")
+    )
+    text = Seen(html(known, verdict, policy)).text
+    for words in (
+        "Questions heldout 4,800",
+        "OCR tesseract 5.3.0",
+        "rows of up to 48 word pieces or image patches, page images of 64 × 96 pixels",
+        "would keep answers from being given: suppress_tokens",
+        "assigned: by-provider",
+    ):
+        assert words in text
+
+
+def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
+    stops = []
+    for place, gain in enumerate((0.0, 0.5, 1.0)):
+        record, verdict, _ = providers.held(providers.providers(gain))
+        target = dataclasses.replace(record.target, epoch=float(place), sha256=f"{place}" * 64)
+        stops.append(Stop(float(place), f"c{place}", dataclasses.replace(record, target=target), verdict))
+    text = Seen(trend.html(stops, "epoch")).text
+    assert "is confirmed over its limit of 60 % at the last checkpoint, epoch 2" in text
+    assert "70 % 66 to 74" in text
+
+
+def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:
+    providers.write_evidence(tmp_path)
+    case = providers.held(undrawn(providers.providers()))
+    shareable = html(*case)
+    seen = Seen(write_revealed(*case, tmp_path).read_text()).text
+    assert html(*case) == shareable
+    assert "Zylkander" not in shareable
+    # The evidence lies the other way round: the surest come first.
+    places = [seen.index(name) for name in providers.NAMES]
+    assert places == sorted(places)
+    assert all(name not in Seen(shareable).text for name in providers.NAMES)
+
+
+def test_no_secret_and_no_prefix_stands_in_the_report() -> None:
+    text = Seen(html(*canaries.held(undrawn(canaries.canaries())))).text
+    for canary in planted.canary_set(64, 4, seed=3).canaries:
+        assert canary.prefix[2] not in text
+        assert " ".join(canary.completion) not in text.replace("4 0 7 1", "")
+
+
+def test_hostile_words_are_escaped(tmp_path: Path) -> None:
+    result = dataclasses.replace(
+        undrawn(providers.providers()),
+        confounded=HOSTILE,
+        parameters={HOSTILE: HOSTILE},
+        counts=(Count("left out: x", 2, HOSTILE),),
+        diagnostics=(Diagnostic("blind_p", 0.5, HOSTILE),),
+    )
+    gone = dataclasses.replace(result, measurements=(Unresolved("balanced_accuracy", HOSTILE, 1),), confounded=None)
+    providers.write_evidence(tmp_path)
+    path = tmp_path / "evidence" / "recovered.jsonl"
+    path.write_text(path.read_text().replace("Zylkander", HOSTILE.replace('"', '\\"')))
+    revealed = write_revealed(*providers.held(result), tmp_path).read_text()
+    for page in (html(*providers.held(result)), html(*providers.held(gone)), revealed):
+        seen = Seen(page)
+        assert seen.tags.count("script") == 1  # its own
+        assert HOSTILE in seen.text
+        assert not [value for name, value in seen.attributes if name.startswith("on")]
+
+
+def test_a_limit_on_what_providers_give_away_calls_for_what_the_studies_support_the_strongest_first() -> None:
+    record, verdict, _ = providers.leaky()
+    alone = dataclasses.replace(record, attacks=record.attacks[:1])
+    chosen = [item.remedy.id for item in recommend(alone, verdict)]
+    assert chosen == ["cap-providers", "withhold-scores", "train-less", "provider-privacy"]  # the last cost usefulness
