@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.attacks.measuring import DOCUMENTS as COUNT
-from audit.attacks.membership.attack import N_ADAPTED
+from audit.attacks.membership.attack import MembershipInference
 from audit.attacks.membership.scores import FLOOR, LIMITED, cluster, counted_scores
 from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
@@ -72,7 +72,7 @@ class Setting:
     online: bool = False
     leak: float = 0.0
     known: float = 0.0
-    adapted: int = N_ADAPTED["standard"]
+    adapted: int = MembershipInference.preset("standard").n_adapted
 
 
 CERTAIN = 30.0
@@ -258,7 +258,7 @@ VERDICTS |= {
     for documents, known in ((300, 0.05), (300, 0.1), (1000, 0.03))
 }
 VERDICTS["1000 + 1000 documents, no leak, three scores, full budget"] = (
-    Setting(documents=1000, adapted=N_ADAPTED["full"]),
+    Setting(documents=1000, adapted=MembershipInference.preset("full").n_adapted),
     ANSWERING,
 )
 

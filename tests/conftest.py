@@ -26,6 +26,8 @@ import typer.testing
 import vision_operators
 from hypothesis import settings
 
+from audit.attacks import TEXTS
+
 vision_operators.declare_when_imported()
 
 # Typer makes every command from its signature again at each call, for hundreds of calls in the tests.
@@ -146,6 +148,6 @@ def few_steps() -> Iterator[None]:
 def few_candidates() -> Iterator[None]:
     """Reconstruction with few candidates, most of a small scan's time, where a test is about something else."""
     with pytest.MonkeyPatch.context() as patch:
-        few = {"quick": 4, "standard": 8, "full": 16}
-        patch.setattr("audit.attacks.reconstruction.attack.N_CANDIDATES", few)
+        for budget, few in {"quick": 4, "standard": 8, "full": 16}.items():
+            patch.setitem(TEXTS["reconstruction"].budgets, budget, {"n_candidates": few})
         yield

@@ -141,7 +141,7 @@ def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
         record = run_scan(opened, SILENT)
     reconstruction, membership = record.attacks
     assert reconstruction.status == "failed"
-    assert reconstruction.type == "ManifestError"
+    assert reconstruction.reason.why.startswith("ManifestError at ")
     assert membership.status == "completed"
     assert "document m1" in (opened.options.evidence / "failure-reconstruction.txt").read_text()
 

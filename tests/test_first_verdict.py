@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from audit import cards
 from audit import record as records
+from audit.attacks import TEXTS
 from audit.attacks.budget import SHARES, halves, sample, side_of
 from audit.cli import app, console
 from audit.engine.interface import Trial
@@ -28,7 +29,8 @@ pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Adapting takes up to 200 training steps a document."""
-    monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
+    for budget in SHARES:
+        monkeypatch.setitem(TEXTS["membership"].budgets, budget, {"n_adapted": 1})
 
 
 def docaudit(*arguments):

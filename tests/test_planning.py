@@ -16,7 +16,7 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import policy as policies
-from audit.attacks import known_metrics, text_of
+from audit.attacks import TEXTS, known_metrics, text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import why
@@ -521,7 +521,8 @@ def data(tmp_path_factory):
 def short(monkeypatch):
     """Little is timed; adapting takes up to 200 training steps a document."""
     monkeypatch.setattr("audit.workflows.plan.timing.TRIALS", 1)
-    monkeypatch.setattr("audit.attacks.membership.attack.N_ADAPTED", dict.fromkeys(SHARES, 1))
+    for budget in SHARES:
+        monkeypatch.setitem(TEXTS["membership"].budgets, budget, {"n_adapted": 1})
 
 
 def listing(folder):

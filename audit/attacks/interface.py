@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -87,15 +87,23 @@ class Attack(ABC):
     ) -> Result:
         """Reduce all outcomes, in trial order."""
 
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """Notes on how these parameters weaken the attacker on purpose; no limit is passed with any."""
-        return ()
-
     @classmethod
     def preset(cls, budget: str) -> Self:
-        """The attack with the parameters of a budget ("quick", "standard", "full")."""
-        return cls()
+        """Return the attack with the parameters of a budget ("quick", "standard", "full"), see its text."""
+        return cls(**text_of(cls.name).budgets.get(budget, {}))
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """Describe how these parameters weaken the attacker; no limit is passed with any."""
+        usual, weaker = type(self).preset("quick"), text_of(self.name).weaker
+        found = []
+        for name in (*weaker.below, *weaker.above, *weaker.changed):
+            own, least = getattr(self, name), getattr(usual, name)
+            if isinstance(own, tuple):
+                found += [f"{name} without {one}" for one in least if one not in own]
+            elif own < least if name in weaker.below else own > least if name in weaker.above else own != least:
+                found.append(f"{name} {own:g} instead of {least:g}")
+        return tuple(found)
 
     def applies(self, case: Case) -> list[Reason]:
         """Return why this cannot be run on the case ("model", "data", "missing"), or not at full strength ("weak").
@@ -211,28 +219,3 @@ def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str 
     if compares and copies.heldout_confounded is not None:
         return copies.heldout_confounded
     return copies.public_confounded if attack.needs or attack.uses else None
-
-
-AnyAttack = TypeVar("AnyAttack", bound=Attack)
-
-
-def weaker(attack: AnyAttack, *, more: Iterable[str] = (), kept: Iterable[str] = ()) -> tuple[str, ...]:
-    """Describe how parameters that somebody set weaken the attack; empty when none does.
-
-    Args:
-        attack: with the parameters as they are.
-        more: names of the parameters of which less makes a weaker attacker than the smallest budget's.
-        kept: names of those that blind the attack when they are far from the shipped ones: any change counts.
-    """
-    usual = type(attack).preset("quick")
-    found = [
-        f"{name} {getattr(attack, name):g}, less than the {getattr(usual, name):g} of the smallest budget"
-        for name in more
-        if getattr(attack, name) < getattr(usual, name)
-    ]
-    found += [
-        f"{name} {getattr(attack, name)} instead of {getattr(usual, name)}"
-        for name in kept
-        if getattr(attack, name) != getattr(usual, name)
-    ]
-    return tuple(found)

@@ -85,6 +85,20 @@ class Metric(StrictModel):
         return None if self.kind in _UNBOUNDED else 1.0
 
 
+class Weaker(StrictModel):
+    """Parameters that weaken an attacker, by how they differ from those of the smallest budget.
+
+    Attributes:
+        below: a smaller number, or names that are left out.
+        above: a larger number.
+        changed: any other value.
+    """
+
+    below: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
 class AttackText(StrictModel):
     """All that policies, verdicts and reports know of an attack without its code; the default is generic.
 
@@ -105,6 +119,8 @@ class AttackText(StrictModel):
             differ were not attacked on the same fields.
         threat: what the attacker has and knows; None: not stated.
         add: what an owner can add where the data set gives nothing to try.
+        budgets: parameters that differ from the usual ones, by budget.
+        weaker: parameters that weaken the attacker, so that no limit is passed.
     """
 
     name: str = ""
@@ -126,6 +142,8 @@ class AttackText(StrictModel):
     counts_fields: bool = False
     threat: Threat | None = None
     add: str = "add documents that the attack can try"
+    budgets: dict[str, dict[str, int | float | tuple[str, ...]]] = Field(default_factory=dict)
+    weaker: Weaker = Weaker()
 
     @cached_property
     def names(self) -> tuple[str, ...]:

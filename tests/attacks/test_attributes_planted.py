@@ -347,10 +347,6 @@ def test_what_a_data_set_and_a_model_must_have_is_said():
     assert (units["excess.unique"].members, units["excess.unique"].others, units["excess.all"].members) == (5, 5, 5)
     silent = Knowing(data, kind=FillMask)
     assert "no loss of a value" in why(attack, Case(silent, data), "model")
-    with pytest.raises(ValueError, match="n_candidates"):
-        AttributeInference(n_candidates=3)
-    with pytest.raises(ValueError, match="n_per_document"):
-        AttributeInference(n_per_document=0)
 
 
 def test_a_preflight_counts_values_that_both_formats_pick_alike():

@@ -213,13 +213,12 @@ class Perfect:
 
 def _make_small() -> None:
     """Less of all that takes long and is no matter of being stopped."""
-    from audit.attacks import removal
+    from audit.attacks import TEXTS, removal
     from audit.attacks.membership import attack as membership
-    from audit.attacks.reconstruction import attack
     from audit.report import figures, files
     from audit.workflows import demo
 
-    attack.N_CANDIDATES = ENOUGH
+    TEXTS["reconstruction"].budgets.update({budget: {"n_candidates": n} for budget, n in ENOUGH.items()})
     files.pdf = lambda *_: b"%PDF-1.7\n%%EOF\n"
     figures.as_svg = lambda figure, name, *_: f'<svg id="{name}"></svg>'
     removal.TESSERACT = Perfect()

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -30,7 +30,7 @@ from audit.attacks.attributes.questions import Questions, holding, lacking, most
 from audit.attacks.attributes.table import EXCESS, METHODS, AttributeTable, build_table, named
 from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.fields import withheld
-from audit.attacks.interface import Attack, Sides, Units, weaker
+from audit.attacks.interface import Attack, Sides, Units
 from audit.attacks.measuring import Streams, run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTS, given, given_in_vain, points
 from audit.case import Case
@@ -40,8 +40,6 @@ from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.targets.interface import AnswerLoss, Target
 
-N_PER_DOCUMENT = {"quick": 4, "standard": 8, "full": 32}
-"""By budget (ours)."""
 NO_REFERENCE = (
     "no model that never saw the documents to choose without the target (baselines, the public model, or what it was "
     "fine-tuned from)"
@@ -75,27 +73,6 @@ class AttributeInference(Attack):
 
     name: ClassVar[str] = "attribute_inference"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "auxiliary", "pretrained")
-
-    def __post_init__(self) -> None:
-        """Refuse a choice that says nothing.
-
-        Raises:
-            ValueError: fewer than 4 candidates, or no value of a document.
-        """
-        if self.n_candidates < MIN_CANDIDATES:
-            raise ValueError(f"n_candidates: {MIN_CANDIDATES} or more")
-        if self.n_per_document < 1:
-            raise ValueError("n_per_document: 1 or more")
-
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        return weaker(self, more=("n_candidates", "n_per_document"))
-
-    @classmethod
-    def preset(cls, budget: str) -> Self:
-        """See `Attack.preset`."""
-        return cls(n_per_document=N_PER_DOCUMENT[budget])
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`: a tagger is held against a masked language model too, which others are not."""

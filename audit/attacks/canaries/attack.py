@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from numpy.random import Generator as Rng
 from pydantic import Field
@@ -16,7 +16,7 @@ from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.search import Effort, ask_question, query_style, sample_answers
 from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
-from audit.attacks.interface import Attack, Sides, Units, weaker
+from audit.attacks.interface import Attack, Sides, Units
 from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTS, points
 from audit.case import Case
@@ -39,13 +39,6 @@ TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for th
 PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
 N_PREFLIGHT = 16
 """Completions whose losses are compared between number formats."""
-SEARCHED = ("exhaustive_limit", "answers_limit", "n_references", "n_answers")
-SEARCH = {
-    "quick": (1_000, 100, 500, 100),
-    "standard": (10_000, 1_000, 1_000, 200),
-    "full": (1_000_000, 10_000, 10_000, 1_000),
-}
-"""The parameters `SEARCHED`, by budget."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +68,6 @@ class Canaries(Attack):
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-5
 
     name: ClassVar[str] = "canaries"
-
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        return weaker(self, more=("n_epochs", "n_restarts", *SEARCHED, "delta"))
-
-    @classmethod
-    def preset(cls, budget: str) -> Self:
-        """See `Attack.preset`."""
-        settings: dict[str, Any] = dict(zip(SEARCHED, SEARCH[budget], strict=True))
-        return cls(**settings)
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`: labels that are made for canaries tell that there were some."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import blind_controls
-from audit.attacks.interface import Attack, Units, weaker
+from audit.attacks.interface import Attack, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS, compare_losses
 from audit.attacks.membership.documents import (
@@ -58,9 +58,6 @@ from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.targets.interface import AdaptationRule, Target
 
-N_ADAPTED = {"quick": 0, "standard": 150, "full": 1000}
-"""Documents of each split that the target is adapted to, by budget: it costs up to 200 training steps for each
-of their questions. With 150 a limit can be held against it, see `scores.gated_scores`."""
 ADAPTED: tuple[TaskKind, ...] = (
     "token-classification",
     "document-classification",
@@ -71,8 +68,6 @@ ADAPTED: tuple[TaskKind, ...] = (
     "extractive-qa",
 )
 """Tasks whose models can be adapted to a document."""
-MASKS = {"quick": N_MASKS // 2, "standard": N_MASKS, "full": 2 * N_MASKS}
-"""Masks of a page, by budget, for masked language models."""
 
 
 @dataclass(frozen=True)
@@ -105,20 +100,6 @@ class MembershipInference(Attack):
 
     name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
-
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        return weaker(
-            self,
-            more=("n_public", "n_adapted", "n_questions", "max_steps", "n_masks"),
-            kept=("threshold", "learning_rate"),
-        )
-
-    @classmethod
-    def preset(cls, budget: str) -> Self:
-        """See `Attack.preset`."""
-        return cls(n_adapted=N_ADAPTED[budget], n_masks=MASKS[budget])
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""

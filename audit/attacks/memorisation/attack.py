@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -50,9 +50,6 @@ from audit.stats.distances import anls
 from audit.stats.paired import UnitScores
 from audit.targets.interface import Answer, AnswerLoss, Target
 
-QUICK: tuple[Context, ...] = ("exact", "paraphrased", "decoy")
-"""What `--budget quick` tries: the attack itself, and the steps away from it that a countermeasure may miss."""
-
 
 @dataclass(frozen=True)
 class Memorisation(Attack):
@@ -90,21 +87,6 @@ class Memorisation(Attack):
             raise ValueError(f"contexts: give exact, and any others of {', '.join(CONTEXTS)}, each once")
         if self.n_samples < 1 or not 0 < self.min_probability < 1:
             raise ValueError("n_samples is 1 or more, min_probability between 0 and 1")
-
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`: a countermeasure trained in the contexts that are left would pass."""
-        return tuple(f"the context {name} is left out" for name in QUICK if name not in self.contexts)
-
-    @classmethod
-    def preset(cls, budget: str) -> Self:
-        """See `Attack.preset`."""
-        return cls(
-            contexts=QUICK if budget == "quick" else CONTEXTS,
-            n_decoys=4 if budget == "quick" else 16,
-            n_drawn_decoys=4 if budget == "full" else 0,
-            n_baselines=3 if budget == "full" else 1,
-        )
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`: fewer baselines than the budget wants weaken it."""

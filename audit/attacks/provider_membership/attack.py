@@ -12,7 +12,7 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, Units, weaker
+from audit.attacks.interface import Attack, Units
 from audit.attacks.measuring import compare_losses
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
@@ -72,11 +72,6 @@ class ProviderMembership(Attack):
     name: ClassVar[str] = "provider_membership"
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
     sides: ClassVar[tuple[str, str]] = (IN, OUT)
-
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        return weaker(self, more=("n_seeds",), kept=("share",))
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from numpy.random import Generator as Rng
 from pydantic import Field
@@ -60,8 +60,6 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
 from audit.targets.table import OWN_VOCABULARIES
 
-N_CANDIDATES = {"quick": 64, "standard": 128, "full": 512}
-"""By budget. 128 is the paper's choice; with 512 it found 2 % more, at four times the cost (appendix A)."""
 N_ATTEMPTS = 8
 """Under every budget (ours)."""
 
@@ -124,30 +122,11 @@ class Reconstruction(Attack):
             raise ValueError(f"min_tokens: {self.min_tokens} is more than max_tokens, {self.max_tokens}")
 
     @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`."""
-        found = []
-        least = min(N_CANDIDATES.values())
-        if self.n_candidates < least:
-            found.append(f"{self.n_candidates} candidates a token, fewer than the {least} of the smallest budget")
-        if self.n_attempts < N_ATTEMPTS:
-            found.append(f"{self.n_attempts} attempts a field, fewer than {N_ATTEMPTS}")
-        if self.min_tokens > LENGTHS[0] or self.max_tokens < LENGTHS[1]:
-            tried = f"{self.min_tokens} to {self.max_tokens}"
-            found.append(f"fields of {tried} tokens, fewer than those of {LENGTHS[0]} to {LENGTHS[1]}")
-        return tuple(found)
-
-    @property
     def rules(self) -> Mapping[str, Rule]:
         """The methods, by name."""
         own = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
         rules: dict[str, Rule] = {DEFAULT: SHIPPED, LOWEST_LOSS: LowestLoss()}
         return rules if own == SHIPPED else {**rules, TUNED: own}
-
-    @classmethod
-    def preset(cls, budget: str) -> Self:
-        """See `Attack.preset`."""
-        return cls(n_candidates=N_CANDIDATES[budget])
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""

@@ -46,13 +46,6 @@ class RedactionContext(Attack):
     name: ClassVar[str] = "redaction"
     needs_model: ClassVar[bool] = False
 
-    @property
-    def ablations(self) -> tuple[str, ...]:
-        """See `Attack.ablations`: fewer folds than every budget has."""
-        if self.n_folds >= type(self)().n_folds:
-            return ()
-        return (f"the classifier learns from {self.n_folds - 1} of {self.n_folds} parts only",)
-
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
         lacks = self._lacks(case.corpus)
