@@ -206,11 +206,6 @@ def test_split_models_rank_documents_of_masked_language_models_too():
     assert "answer or tag" in measured(findings, "auc.docmia").reason
 
 
-def test_budgets_differ_in_how_many_masks_there_are():
-    counts = [MembershipInference.preset(budget).n_masks for budget in ("quick", "standard", "full")]
-    assert counts == [7, 14, 28]
-
-
 def provided(trained_from):
     """40 providers, 20 of them in training; three kept-aside documents each."""
     whole = corpus(20, 120, provider=lambda one: f"shop {int(one.id[1:]) % (20 if one.split == 'member' else 40)}")

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 import tiny
-import torch
 
 from audit.corpus.documents import Corpus, Manifest, Membership, Task
-from audit.errors import ManifestError, TargetError
-from audit.references.encoders import Fitted
+from audit.errors import ManifestError
 from audit.references.recipes import Recipe
 from audit.targets.encoders.loading import load
 from benchmarks import shadow_target as shadow
@@ -60,31 +58,6 @@ def test_too_few_public_documents_are_refused_with_their_number():
         halves(CORPUS, 0.9, 0)
 
 
-@pytest.mark.parametrize(
-    ("family", "head"),
-    [("layoutlm", "mlm"), ("layoutlm", "token-classification"), ("bros", "token-classification"), ("bert", "mlm")],
-)
-def test_it_starts_as_the_pretrained_encoder_under_the_targets_head(checkpoints, tmp_path, monkeypatch, family, head):
-    def untrained(model, *_, **__):
-        return Fitted(model, (), None, None)
-
-    monkeypatch.setattr(shadow, "fit", untrained)
-    pretrained = checkpoints(family, "mlm", 3)
-    target, place = _shadow(checkpoints(family, head, 1), pretrained, tmp_path)
-    made = load(place, labels=target.labels)
-    assert (made.card.family, made.card.task, made.labels) == (target.card.family, head, target.labels)
-    weights, before, theirs = (one.model.state_dict() for one in (made, load(pretrained), target))
-    inherited = [name for name in weights if name in before]
-    assert any(".layer." in name for name in inherited)
-    assert all(torch.equal(weights[name], before[name]) for name in inherited)
-    heads = [
-        name for name in weights if name.startswith(("classifier.weight", "cls.predictions.transform.dense.weight"))
-    ]
-    assert heads
-    assert not any(torch.equal(weights[name], theirs[name]) for name in heads)
-    assert (heads[0] in inherited) == (head == "mlm")
-
-
 def test_it_is_trained_on_its_members_and_kept_by_content(checkpoints, tmp_path, monkeypatch):
     tagger, pretrained = checkpoints("layoutlm", "token-classification", 1), checkpoints("layoutlm", "mlm", 3)
     seen = []
@@ -111,38 +84,3 @@ def test_it_is_trained_on_its_members_and_kept_by_content(checkpoints, tmp_path,
         ]
     ]
     assert len({*places}) == len(places) == len(seen) == 5
-
-
-def test_an_encoder_that_does_not_fit_is_refused_and_leaves_nothing(checkpoints, tmp_path, monkeypatch):
-    target = checkpoints("layoutlm", "token-classification", 1)
-    with pytest.raises(TargetError, match="is not a LayoutLM, as the target is"):
-        _shadow(target, checkpoints("bert", "mlm"), tmp_path / "cache")
-    partial = tiny.model()
-    weights = {name: tensor for name, tensor in partial.state_dict().items() if ".word_embeddings." not in name}
-    partial.save_pretrained(tmp_path / "partial", state_dict=weights)
-    tiny.tokenizer().save_pretrained(tmp_path / "partial")
-    with pytest.raises(TargetError, match="lacks 1 parameters"):
-        _shadow(target, tmp_path / "partial", tmp_path / "cache")
-    monkeypatch.setattr(tiny, "POSITIONS", 256)
-    longer = tiny.checkpoint(tmp_path / "longer")
-    with pytest.raises(TargetError, match=r"another size.*position_embeddings"):
-        _shadow(target, longer, tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["preprocessor_config.json", "processor_config.json"])
-def test_a_target_that_sees_images_keeps_its_own_settings_of_pixels(checkpoints, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(shadow, "fit", lambda *_, **__: None)
-    target_dir = tiny.checkpoint(tmp_path / "target")
-    (target_dir / name).write_text('{"do_rescale": true}')
-    _, place = _shadow(target_dir, checkpoints("layoutlm", "mlm", 3), tmp_path / "cache")
-    assert (place / name).read_text() == '{"do_rescale": true}'
-
-
-def test_documents_without_words_train_nothing(checkpoints, tmp_path):
-    empty = [replace(document, words=(), entities=()) for document in halves(CORPUS, 0.5, 0).members]
-    tagger = checkpoints("layoutlm", "token-classification", 1)
-    with pytest.raises(TargetError, match="no page"):
-        fit_shadow(
-            load(tagger), tagger, checkpoints("layoutlm", "mlm", 3), CORPUS, empty, tmp_path / "cache", recipe=RECIPE
-        )
