@@ -16,7 +16,6 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.extensions.private import train as training
 from audit.extensions.private.ledger import Ledger
@@ -378,8 +377,3 @@ def test_a_checkpoint_without_a_readable_card_states_nothing(start, corpus, tmp_
     for content in (b"", b"[1]", b"\xff", b"[" * 10_000, b" " * 100_000):
         (model / PRIVACY_FILE).write_bytes(content)
         assert privacy_card(model) is None
-
-
-def test_silence_is_the_rule(start, corpus, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    train(start, corpus, tmp_path / "out", progress=SILENT)
-    assert capfd.readouterr() == ("", "")

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import asked_pages
@@ -133,25 +132,6 @@ def test_what_is_complete_is_not_trained_again(start, pages, tmp_path, untrained
     assert [seed for seed, _ in untrained] == [2]
     assert (progress.total, progress.steps) == (1, 1)
     assert not (tmp_path / "unfinished-x").exists()
-
-
-def test_an_interrupted_training_goes_on_and_ends_as_if_nothing_had_happened(
-    start, pages, trained, tmp_path, monkeypatch
-):
-    real = module.retrain
-
-    def interrupted(how, *rest):
-        if how.recipe.seed == 2:
-            raise KeyboardInterrupt
-        real(how, *rest)
-
-    monkeypatch.setattr(module, "retrain", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
-    assert sorted(hashes(tmp_path)) == ["model-00", "model-01"]
-    monkeypatch.setattr(module, "retrain", real)
-    train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
-    assert hashes(tmp_path) == hashes(trained)
 
 
 KILLED = """
@@ -285,13 +265,3 @@ def test_a_worker_that_does_not_see_the_folder_says_so(start, pages, tmp_path, u
 
     with pytest.raises(EngineError, match="a worker does not see"):
         train_splits(start, pages, tmp_path / "out", count=K, recipe=RECIPE, engine=Apart(place=tmp_path / "copies"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(any(find_spec(name) is None for name in ("ray", "tblib")), reason="needs docaudit[ray]")
-def test_ray_trains_the_same_models(start, pages, trained, tmp_path):
-    from audit.extensions.ray import RayEngine
-
-    out = tmp_path / "out"
-    train_splits(start, pages, out, count=K, recipe=RECIPE, engine=RayEngine(workers=2))
-    assert hashes(out) == hashes(trained)
