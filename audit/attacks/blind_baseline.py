@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.measurements import ALPHAS, Bound, Check, Control, Diagnostic, Estimate, Measurement, Unresolved
+from audit.record import Result
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
 from audit.stats.intervals import join_groups
 from audit.targets.utility import estimate
@@ -107,6 +108,17 @@ class Blind:
     def in_doubt(self) -> bool:
         """Test whether the documents themselves may explain what an attack finds, so that it needs controls."""
         return self.confounded is not None or self.told_apart
+
+    def beside(self, result: Result, areas: Iterable[str], shares: Iterable[str] = ()) -> Result:
+        """Add the check to what an attack measured on the same documents; see `blind_controls`."""
+        return replace(
+            result,
+            measurements=(*result.measurements, self.estimate),
+            diagnostics=(*result.diagnostics, *self.diagnostics),
+            confounded=self.confounded,
+            checks=(*self.checks, *result.checks),
+            controls=(*result.controls, *blind_controls(self, areas, shares)),
+        )
 
 
 _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)

@@ -28,7 +28,6 @@ from audit.attacks.attributes.measures import (
 )
 from audit.attacks.attributes.questions import Questions, holding, lacking, most_trials, most_units
 from audit.attacks.attributes.table import EXCESS, METHODS, AttributeTable, build_table, named
-from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.fields import withheld
 from audit.attacks.interface import Attack, Sides, Units
 from audit.attacks.measuring import Streams, run_jobs
@@ -150,19 +149,17 @@ class AttributeInference(Attack):
         everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
-        return Result(
+        result = Result(
             self.name,
-            measurements=(*measured, blind.estimate),
+            measurements=tuple(measured),
             counts=tuple(counts(everything, lost, values.reasons, table)),
-            diagnostics=blind.diagnostics,
-            confounded=blind.confounded,
-            checks=(*blind.checks, *check_kinds(table, streams)),
-            controls=reference_controls(table, methods, blind, streams)
-            + blind_controls(blind, (), chain(*methods.values())),
+            checks=check_kinds(table, streams),
+            controls=reference_controls(table, methods, blind, streams),
             methods=methods | counted_methods(table),
             coverage=coverage(everything, asked, kept_out),
             ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )
+        return blind.beside(result, (), chain(*methods.values()))
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: the chance to pick the value with the model minus that without it."""

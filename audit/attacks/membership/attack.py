@@ -11,7 +11,6 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline, text_of
-from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.interface import Attack, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS, compare_losses
@@ -221,25 +220,24 @@ class MembershipInference(Attack):
             Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
             Count("split models", len(case.references.splits), "models trained on half of the documents"),
         ]
-        return Result(
+        result = Result(
             self.name,
-            measurements=(*measured.measurements, blind.estimate),
+            measurements=measured.measurements,
             counts=tuple(counts),
-            diagnostics=(*measured.diagnostics, *blind.diagnostics),
+            diagnostics=measured.diagnostics,
             histograms=measured.histograms,
             curves=measured.curves,
-            confounded=blind.confounded,
             checks=(
-                *blind.checks,
                 *reference_knows_members(scored),
                 *reads_otherwise(case),
                 *check_scores(scored, counted, measured.measurements),
             ),
-            controls=reference_controls(scored, methods, blind) + blind_controls(blind, methods["auc"], methods[LOW]),
+            controls=reference_controls(scored, methods, blind),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
             ablations=() if scored.primary == "calibrated" else (name_uncounted(case, NO_REFERENCE),),
         )
+        return blind.beside(result, methods["auc"], methods[LOW])
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: every score of every document, for areas."""

@@ -10,7 +10,6 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.blind_baseline import blind_controls
 from audit.attacks.budget import SEED, sample
 from audit.attacks.interface import Attack, Units
 from audit.attacks.measuring import compare_losses
@@ -167,16 +166,12 @@ class ProviderMembership(Attack):
         blind = _blind(case.corpus, asked, progress)
         silent = None if _is_compared(table) else NO_NUMBER
         weaknesses = (lacking or silent, describe_unnamed(case.corpus), compared.starved())
-        return replace(
+        result = replace(
             findings,
-            measurements=(*findings.measurements, blind.estimate),
             counts=count_providers(case.corpus, providers, compared),
-            diagnostics=(*findings.diagnostics, *blind.diagnostics),
-            confounded=blind.confounded,
-            controls=blind_controls(blind, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW]),
-            checks=(*blind.checks, *findings.checks),
             ablations=tuple(words for words in weaknesses if words is not None),
         )
+        return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """What the attack made of each provider; see `measures.entries`."""
