@@ -51,7 +51,7 @@ def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cle
         page: as it is.
         answers: the accepted answers, one at least.
     """
-    removal = remove(page, answers, fuzzy=True)
+    removal = remove(page, answers)
     if not removal.words:
         return Cleared(removal.view, ABSENT)
     reason = why_derivable([word.text for word in removal.view.words], answers)

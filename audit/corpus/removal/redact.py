@@ -19,8 +19,7 @@ from audit.corpus.documents import Box, Word
 from audit.corpus.page_view import PageView
 from audit.corpus.removal.matching import find_answers
 
-Colour = tuple[int, int, int]
-WHITE: Colour = (255, 255, 255)
+WHITE = (255, 255, 255)
 """The paper's colour."""
 GROWTH = 0.15
 """By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
@@ -44,36 +43,27 @@ class Removal:
     boxes: tuple[Box, ...]
 
 
-def remove(
-    view: PageView,
-    answers: Sequence[str],
-    *,
-    fuzzy: bool = True,
-    colour: Colour = WHITE,
-    blur: float | None = None,
-) -> Removal:
-    """The page without the words that hold an answer, their boxes painted in one colour, or blurred.
+def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None) -> Removal:
+    """The page without the words that hold an answer, their boxes painted white, or blurred.
 
     What is blurred is not proven gone: `audit.corpus.removal.proof` wants one colour.
 
     Args:
         view: the page.
         answers: the accepted answers; all are taken away.
-        fuzzy: as in `find_answers`.
-        colour: RGB, of the patches.
-        blur: standard deviation in pixels of the page of a Gaussian blur, which then replaces the colour
+        blur: standard deviation in pixels of the page of a Gaussian blur, which then replaces the white
             (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
 
     Returns:
         The removal; of no words when no answer is on the page.
     """
-    words = find_answers([word.text for word in view.words], answers, fuzzy=fuzzy)
+    words = find_answers([word.text for word in view.words], answers)
     gone = frozenset(words)
     left = tuple(word for index, word in enumerate(view.words) if index not in gone)
     boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
     opener = view.open_page
     if opener is not None and boxes:
-        opener = partial(_painted, opener, boxes, colour) if blur is None else partial(_blurred, opener, boxes, blur)
+        opener = partial(_painted, opener, boxes) if blur is None else partial(_blurred, opener, boxes, blur)
     return Removal(replace(view, words=left, open_page=opener), words, boxes)
 
 
@@ -87,7 +77,7 @@ def cover(view: PageView, words: Iterable[int]) -> PageView:
     boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
     opener = view.open_page
     if opener is not None and boxes:
-        opener = partial(_painted, opener, boxes, WHITE)
+        opener = partial(_painted, opener, boxes)
     return replace(view, open_page=opener)
 
 
@@ -116,12 +106,12 @@ def _grown(view: PageView, box: Box) -> Box:
     return float(x0), float(y0), float(x1), float(y1)
 
 
-def _painted(opener: Callable[[], Image], boxes: Sequence[Box], colour: Colour) -> Image:
+def _painted(opener: Callable[[], Image], boxes: Sequence[Box]) -> Image:
     page = opener().copy()
     drawing = ImageDraw.Draw(page)
     for x0, y0, x1, y1 in boxes:
         if x0 < x1 and y0 < y1:  # a rectangle's last row and column are painted too
-            drawing.rectangle((x0, y0, x1 - 1, y1 - 1), fill=colour)
+            drawing.rectangle((x0, y0, x1 - 1, y1 - 1), fill=WHITE)
     return page
 
 
