@@ -9,13 +9,12 @@ steps; that is how the paper augments.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from audit.corpus.documents import Corpus, Document, Question, Split
+from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.page_view import page_view
 from audit.corpus.removal.redact import Removal, remove
 from audit.engine.interface import Progress
@@ -45,23 +44,6 @@ class Blocked:
     removal: Removal
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of questions by what became of them.
-
-    Attributes:
-        blocked: questions that are asked once more, with the answer removed.
-        not_found: questions whose answers were not found on their page: nothing was removed, nothing is taught.
-        not_located: questions whose answers stand among the words, on an image, but nobody knows where.
-        nothing_left: questions whose answers are all that is on their page.
-    """
-
-    blocked: int
-    not_found: int = 0
-    not_located: int = 0
-    nothing_left: int = 0
-
-
 class Blocking(TrainingDefense):
     """Train on every question once more, on its page without the answer."""
 
@@ -84,41 +66,36 @@ class Blocking(TrainingDefense):
         return " ".join(answer.split()).casefold() == NOT_PRESENT.casefold()
 
 
-def block_answers(corpus: Corpus, documents: Sequence[Document]) -> tuple[list[Blocked], Counts]:
+def block_answers(corpus: Corpus, documents: Sequence[Document]) -> list[Blocked]:
     """Remove the answers of each question of these documents; images are opened when they are asked for.
 
     Returns:
-        The questions whose answers could be removed, and the number of all by what became of them.
+        The questions whose answers could be removed. To teach the refusal on a page that shows the answer would teach
+        not to read: left out are answers that are not found, that stand on an image without a box, or that are all
+        that is on the page.
     """
     blocked: list[Blocked] = []
-    lacking: Counter[str] = Counter()
     for document in documents:
         view = page_view(corpus, document)
         for question in filter(attrgetter("answers"), document.questions):
             removal = remove(view, question.answers)
-            if not removal.words:
-                lacking["not_found"] += 1
-            elif view.open_page is not None and len(removal.boxes) < len(removal.words):
-                lacking["not_located"] += 1
-            elif view.open_page is None and not removal.view.words:
-                lacking["nothing_left"] += 1
-            else:
+            shown = len(removal.boxes) < len(removal.words) if view.open_page is not None else not removal.view.words
+            if removal.words and not shown:
                 blocked.append(Blocked(document, question, removal))
-    return blocked, Counts(len(blocked), **lacking)
+    return blocked
 
 
-def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("member", "public")) -> Counts:
+def write_blocked_corpus(corpus: Corpus, out: Path) -> None:
     """Write the data set with its blocked copies: what a model with extraction blocking is trained on.
 
-    Every question of `splits` whose answer can be removed becomes a document of its own: the page without the answer,
-    in the split of its document, with that one question, answered `NOT_PRESENT`. Public documents get such copies too,
-    so that `train_baseline` on the written data set gives the baselines of a model with extraction blocking. All other
-    documents are copied as they are. To audit the model, use the data set as it was.
+    Every question of a member or public document whose answer can be removed becomes a document of its own: the page
+    without the answer, in the split of its document, with that one question, answered `NOT_PRESENT`. Public documents
+    get such copies too, so that `train_baseline` on the written data set gives the baselines of a model with extraction
+    blocking. All other documents are copied as they are. To audit the model, use the data set as it was.
 
     Args:
         corpus: the data set; references and canaries that its manifest names are left out.
         out: the folder for the new one, empty or missing.
-        splits: whose questions are blocked.
 
     Raises:
         EngineError: `out` holds something, or cannot be written.
@@ -127,7 +104,7 @@ def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("
     """
     if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
         raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
-    blocked, counts = block_answers(corpus, corpus.of(*splits))
+    blocked = block_answers(corpus, corpus.of("member", "public"))
     if not blocked:
         raise ManifestError(
             "no answer could be removed from its page: there is nothing to block",
@@ -145,7 +122,6 @@ def write_blocked_corpus(corpus: Corpus, out: Path, splits: Sequence[Split] = ("
         if copy.image is not None and one.removal.view.open_page is not None
     }
     write_changed(corpus, [*corpus.documents, *copies], out, suffix=SUFFIX, redrawn=redrawn)
-    return counts
 
 
 def _copy_of(one: Blocked, number: int) -> Document:

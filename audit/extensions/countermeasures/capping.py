@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +21,7 @@ from audit.extensions.countermeasures.interface import RetrainedModel, TrainingD
 
 SUFFIX = "-capped"
 MOST = 2
-"""Documents of each provider: the fewest from which its fixed parts can be told from a page's own (chosen here)."""
-
-
-@dataclass(frozen=True)
-class CapCounts:
-    """Numbers of documents of one split, by what became of them."""
-
-    kept: int
-    copies: int
-    over_cap: int
+"""Documents of each provider: the fewest from which its fixed parts can be told from a page's own ."""
 
 
 class Capping(TrainingDefense):
@@ -61,9 +51,7 @@ class Capping(TrainingDefense):
         return train_on(write_data, corpus, start, out, self.name, settings, device=device, progress=progress)
 
 
-def cap(
-    corpus: Corpus, documents: Sequence[Document], *, most: int, seed: int
-) -> tuple[tuple[Document, ...], CapCounts]:
+def cap(corpus: Corpus, documents: Sequence[Document], *, most: int, seed: int) -> tuple[Document, ...]:
     """Choose at most `most` documents of each provider, and one of each group of near copies.
 
     Documents are taken in random order: one that copies another that was taken is passed over, then one whose provider
@@ -76,7 +64,7 @@ def cap(
         seed: of the order.
 
     Returns:
-        Those that are kept, in the order of `documents`, and the counts.
+        Those that are kept, in the order of `documents`.
 
     Raises:
         ManifestError: a page image cannot be opened.
@@ -87,21 +75,16 @@ def cap(
         copies[other].add(one)
     kept: set[str] = set()
     given = Counter[str]()
-    n_copies = n_over = 0
     for index in np.random.default_rng([seed, *b"cap-providers"]).permutation(len(documents)):
         document = documents[index]
-        if copies[document.id] & kept:
-            n_copies += 1
-        elif document.provider is not None and given[document.provider] >= most:
-            n_over += 1
-        else:
-            kept.add(document.id)
-            given.update([document.provider] if document.provider is not None else [])
-    chosen = tuple(document for document in documents if document.id in kept)
-    return chosen, CapCounts(len(chosen), n_copies, n_over)
+        if copies[document.id] & kept or (document.provider is not None and given[document.provider] >= most):
+            continue
+        kept.add(document.id)
+        given.update([document.provider] if document.provider is not None else [])
+    return tuple(document for document in documents if document.id in kept)
 
 
-def write_capped(corpus: Corpus, out: Path, *, most: int = MOST, seed: int = 0) -> dict[str, CapCounts]:
+def write_capped(corpus: Corpus, out: Path, *, most: int = MOST, seed: int = 0) -> None:
     """Write the data set with its member and public documents capped; held-out ones are copied as they are.
 
     Public documents are capped too, so that `train_baseline` gives baselines of a capped model.
@@ -112,23 +95,16 @@ def write_capped(corpus: Corpus, out: Path, *, most: int = MOST, seed: int = 0) 
         most: see `cap`.
         seed: see `cap`.
 
-    Returns:
-        The counts of "member" and "public".
-
     Raises:
         ManifestError: no member is left out, so that nothing would change; or an image cannot be opened.
         EngineError: `out` cannot be written.
     """
-    kept: set[str] = set()
-    counts = {}
-    for split in ("member", "public"):
-        chosen, counts[split] = cap(corpus, corpus.of(split), most=most, seed=seed)
-        kept |= {document.id for document in chosen}
-    if counts["member"].kept == len(corpus.of("member")):
+    members, public = (cap(corpus, corpus.of(split), most=most, seed=seed) for split in ("member", "public"))
+    if len(members) == len(corpus.of("member")):
         raise ManifestError(
             f"no provider gave more than {most} member documents, and none is a near copy: nothing would be left out",
             "name each document's provider in documents.jsonl, or choose another countermeasure",
         )
+    kept = {document.id for document in (*members, *public)}
     documents = [document for document in corpus.documents if document.split == "heldout" or document.id in kept]
     write_changed(corpus, documents, out, suffix=SUFFIX)
-    return counts

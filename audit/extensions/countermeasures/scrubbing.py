@@ -38,21 +38,6 @@ FOLDER = "scrubbed"
 """Where the images of scrubbed pages go."""
 
 
-@dataclass(frozen=True)
-class ScrubCounts:
-    """Result of scrubbing a data set.
-
-    Attributes:
-        documents: those with a surrogate in them.
-        values: sensitive values that were replaced, each as often as it is marked or asked for.
-        left_out: documents that are not in the new data set: their image shows a value, and nobody knows where.
-    """
-
-    documents: int
-    values: int
-    left_out: int
-
-
 class Scrubbing(TrainingDefense):
     """Training on scrubbed documents.
 
@@ -82,7 +67,7 @@ class Scrubbing(TrainingDefense):
         return train_on(write_data, corpus, start, out, self.name, [self.seed], device=device, progress=progress)
 
 
-def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
+def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
     """Write the data set with all its documents scrubbed.
 
     A document whose image shows a value that does not stand among its words, or there without a box, is left out, for
@@ -104,11 +89,9 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
     documents: list[Document] = []
     redrawn: dict[str, Callable[[], Image]] = {}
     found: list[Scrubbed] = []
-    left_out = 0
     for number, document in enumerate(corpus.documents):
         scrubbed = _scrubbed(document, seed, document.id in planted)
         if scrubbed is None:
-            left_out += 1
             continue
         found.append(scrubbed)
         made = scrubbed.document
@@ -120,7 +103,6 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> ScrubCounts:
         documents.append(made)
     _refuse_nothing(found)
     write_changed(corpus, documents, out, suffix=SUFFIX, redrawn=redrawn)
-    return ScrubCounts(sum(bool(one.changed) for one in found), sum(one.n_values for one in found), left_out)
 
 
 def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
@@ -140,7 +122,7 @@ def _refuse_nothing(found: Iterable[Scrubbed]) -> None:
 
 _ROUNDS = 50
 _MIN_BARE = 3
-"""Letters and digits of a searched value (chosen here): those of 9.00."""
+"""Letters and digits of a searched value : those of 9.00."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +298,7 @@ _SLOTS: Mapping[Category, str] = {
     "code": "code pin password account number card iban id canary",
     "organization": "company organization organisation bank employer",
 }
-"""Words in the name of a slot that make its values sensitive (chosen here): NLU data sets have no categories."""
+"""Words in the name of a slot that make its values sensitive: NLU data sets have no categories."""
 
 
 @dataclass(frozen=True)
