@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from audit.workflows.ocr import WordsAdded
 
 MAX_NAMES = 5
-"""Documents that a warning names (ours)."""
+"""Documents that a warning names."""
 
 
 def ocr(

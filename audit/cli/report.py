@@ -87,7 +87,8 @@ def report(
     console.warn(*written.warnings)
     if isinstance(written, Report):
         console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
-        console.show_revealed(written.revealed)
+        if written.revealed is not None:
+            console.say(f"With the values, for you alone: {written.revealed}")
         if written.dpia is not None:
             console.say(f"Paste from {written.dpia}")
         return

@@ -25,7 +25,6 @@ from audit.cli.options import (
 )
 from audit.cli.verdicts import Formats, Outputs, Quiet, choose, clearing, show
 from audit.errors import UsageError, listed
-from audit.report.remedies import query_defenses
 
 if TYPE_CHECKING:
     from audit.policy import Policy
@@ -37,7 +36,6 @@ EPILOGS = {
     "checkpoint that cannot be audited counts as undecided (11); when none can, the exit code is 2."
 }
 ATTACKS = [*TEXTS]
-DEFENSES = [*query_defenses()]
 
 
 def _complete_attack(incomplete: str) -> list[str]:
@@ -45,7 +43,9 @@ def _complete_attack(incomplete: str) -> list[str]:
 
 
 def _complete_defense(incomplete: str) -> list[str]:
-    return [name for name in DEFENSES if name.startswith(incomplete)]
+    from audit.report.remedies import query_defenses
+
+    return [name for name in query_defenses() if name.startswith(incomplete)]
 
 
 def scan(
@@ -109,7 +109,7 @@ def scan(
             "--defence",
             "--defense",
             metavar="NAME",
-            help=f"Ask the model behind a countermeasure: {listed(DEFENSES, 'or')}.",
+            help="Ask the model behind a countermeasure that changes what is asked, such as random-before.",
             autocompletion=_complete_defense,
             show_default=False,
         ),

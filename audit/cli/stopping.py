@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _AGAIN = 0.05
-"""Seconds after which a signal that found no hearing is raised again (ours)."""
+"""Seconds after which a signal that found no hearing is raised again."""
 _LONGEST = 5.0
-"""Seconds that an import may go on after a signal (ours)."""
+"""Seconds that an import may go on after a signal."""
 _IMPORTING = "<frozen importlib"
 
 

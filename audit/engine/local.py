@@ -39,13 +39,11 @@ def make_engine(engine: str, settings: EngineSettings) -> Engine:
     name, _, text = engine.partition(":")
     pairs = [option.partition("=") for option in text.split(",") if option]
     settings = replace(settings, options={key: value for key, _, value in pairs})
-    engines: dict[str, Callable[[EngineSettings], Engine]] = {LOCAL: _local, **plugins.load("docaudit.engines")}
+    if name == LOCAL:
+        if settings.options:
+            raise UsageError("--engine local takes no options", "leave them out")
+        return LocalEngine(settings.width)
+    engines: dict[str, Callable[[EngineSettings], Engine]] = plugins.load("docaudit.engines")
     if name not in engines:
-        raise UsageError(f"--engine {engine}: no engine is called {name!r}", f"one of {', '.join(engines)}")
+        raise UsageError(f"--engine {engine}: no engine is called {name!r}", f"one of {', '.join((LOCAL, *engines))}")
     return engines[name](settings)
-
-
-def _local(settings: EngineSettings) -> LocalEngine:
-    if settings.options:
-        raise UsageError("--engine local takes no options", "leave them out")
-    return LocalEngine(settings.width)

@@ -20,6 +20,8 @@ PDF_NAME = "report.pdf"
 CSV_NAME = "measurements.csv"
 NAMES = (PDF_NAME, HTML_NAME, CSV_NAME)
 """The files of a report, the one to read first in front."""
+TREND_NAMES = ("trend.pdf", "trend.html")
+"""The files of the trend of several checkpoints, the one to read first in front."""
 
 
 def write(

@@ -17,12 +17,11 @@ from audit.policy import Limit, Verdict
 from audit.record import AuditRecord
 from audit.report import figures, numbers, tables
 from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
-from audit.report.files import remove, write_pages
+from audit.report.files import TREND_NAMES, remove, write_pages
 from audit.report.jinja import environment, template_errors
 from audit.report.labels import UTILITY, report_of
 
-HTML_NAME = "trend.html"
-PDF_NAME = "trend.pdf"
+PDF_NAME, HTML_NAME = TREND_NAMES
 MOST_COLUMNS = 5
 """Checkpoints beside each other (chosen here): what fits on the page at this size of type."""
 MOST_PANELS = 12

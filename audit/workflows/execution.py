@@ -42,7 +42,7 @@ from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
 PREFLIGHT_STEPS = 64
-"""Attempts in flight when large models are read in turn (ours): each round of them asks each model once."""
+"""Attempts in flight when large models are read in turn: each round of them asks each model once."""
 MIN_AGREEMENT = 0.99
 
 

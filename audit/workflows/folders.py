@@ -10,13 +10,12 @@ from pathlib import Path
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, UsageError
 from audit.files import EVIDENCE, check_folder
-from audit.report import trend
-from audit.report.files import CSV_NAME, HTML_NAME, PDF_NAME
+from audit.report.files import NAMES, TREND_NAMES
 from audit.report.revealed import NAME
 
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"
-_REPORTS = (HTML_NAME, PDF_NAME, CSV_NAME, trend.HTML_NAME, trend.PDF_NAME)
+_REPORTS = (*NAMES, *TREND_NAMES)
 _OF_A_SCAN = (".lock", "record.json", "record.previous.json", "*/record.json")
 
 

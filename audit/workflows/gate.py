@@ -6,7 +6,6 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from audit import attestation as attestations
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import TEXTS, known_caps, known_metrics
@@ -16,7 +15,7 @@ from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
 
 SHOWN = 8
-"""Files that a warning names (ours)."""
+"""Files that a warning names."""
 UNSIGNED = "unsigned: nobody vouches for this record"
 UNAUDITED = (
     "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
@@ -113,6 +112,8 @@ def check_signature(path: Path, public: Path) -> str:
         UsageError: it is no key, or securesystemslib is not installed.
         RecordError: the attestation is missing, is not signed with the key, or is of another record.
     """
+    from audit import attestation as attestations
+
     key = attestations.read_public_key(public)
     written = records.file_of(path)
     place = written.parent / attestations.FILE_NAME

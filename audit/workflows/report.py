@@ -13,8 +13,7 @@ from audit.policy import Policy, Verdict
 from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
 from audit.report import comparison as measured
-from audit.report import markdown, trend
-from audit.report.checkpoints import answer, axis_positions, summary
+from audit.report import markdown
 from audit.report.comparison import Comparison
 from audit.report.files import remove, write
 from audit.report.revealed import NAME, write_revealed
@@ -178,6 +177,9 @@ def _make_folder(folder: Path) -> None:
 
 
 def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], folder: Path) -> Trend:
+    from audit.report import trend
+    from audit.report.checkpoints import answer, axis_positions, summary
+
     axis, positions = axis_positions(audits)
     names = [record.target.name for record in audits]
     rows = sorted(zip(positions, names, audits, verdicts, strict=True), key=lambda row: row[0])

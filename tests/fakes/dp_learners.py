@@ -101,16 +101,6 @@ def without_tables(model: Any) -> Parameters:
     }
 
 
-def attention_projections(model: Any) -> Parameters:
-    """The query and value projections of attention: what low-rank adapters change; none in an NLU model."""
-    kinds = ("query", "value", ".q.", ".v.", "q_proj", "v_proj")
-    return {
-        name: weights
-        for name, weights in model.named_parameters()
-        if name.endswith("weight") and any(kind in name for kind in kinds)
-    }
-
-
 class Line(Learner):
     """A line through points: a sample is (x, y) and its loss the squared error."""
 

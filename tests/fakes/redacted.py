@@ -9,7 +9,7 @@ import planted
 
 from audit.attacks.redaction import RedactionContext
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus, Document, Entity, Manifest, Membership, Redaction, Task, Word
+from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Redaction, Task, Word
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.targets.encoded_page import Encoding
@@ -154,7 +154,3 @@ def measured(found, name):
 
 def count(found, name):
     return next(item.value for item in found.counts if item.name == name)
-
-
-def classes_of(data):
-    return [CATEGORIES.index(entity.category) for one in data.documents for entity in one.entities]

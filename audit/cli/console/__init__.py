@@ -17,7 +17,6 @@ from audit.cli.console.terminal import (
 from audit.cli.console.verdict import (
     SHOWN_DIGITS,
     format_estimate,
-    show_revealed,
     show_subject,
     show_sweep,
     show_verdict,
@@ -34,7 +33,6 @@ __all__ = [
     "say",
     "show_commands",
     "show_error",
-    "show_revealed",
     "show_subject",
     "show_sweep",
     "show_table",

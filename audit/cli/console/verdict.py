@@ -150,12 +150,6 @@ def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
             print_line(f"  {line}")
 
 
-def show_revealed(path: Path | None) -> None:
-    """Print where the report with values is, if there is one."""
-    if path is not None:
-        say(f"With the values, for you alone: {path}")
-
-
 def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
     """By attack, reason and remedy, the metrics whose limits are not decided although they apply."""
     metrics: dict[tuple[str, str, str], list[str]] = {}
@@ -172,12 +166,8 @@ def _row(decision: Decision) -> tuple[object, ...]:
     other = "" if measured is None or measured.name == limit.metric else measured.name
     # The method alone: the metric stands above it.
     named = (limit.metric, f"  by {other.removeprefix(f'{limit.metric}.')}") if other else limit.metric
-    return named, bound, *measured_cells(measured), decision.outcome
-
-
-def measured_cells(measured: Estimate | None) -> tuple[str, str]:
-    """A value with its interval, and the number of units behind it."""
-    return ("-", "-") if measured is None else (format_estimate(measured), str(measured.n))
+    cells = ("-", "-") if measured is None else (format_estimate(measured), str(measured.n))
+    return named, bound, *cells, decision.outcome
 
 
 def format_estimate(estimate: Estimate) -> str:
@@ -214,7 +204,7 @@ def show_sweep(
             name,
             f"{x:g}",
             NOT_AUDITED if verdict is None else verdict.overall,
-            *(measured_cells(estimates.get(key))[0] for key in columns.values()),
+            *(format_estimate(estimates[key]) if key in estimates else "-" for key in columns.values()),
         )
         for (x, name, _, verdict), estimates in zip(rows, found, strict=True)
     ]
