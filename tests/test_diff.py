@@ -555,11 +555,7 @@ def test_a_gate_that_finds_nothing_worse_still_says_what_was_compared(tmp_path, 
         assert held.record_sha256[:12] in shown.stdout
         assert counted in shown.stdout, form
     told = json.loads(docaudit(*asked, "--format", "json").stdout)["baseline"]
-    assert (told["record_sha256"], told["counts"]["cannot_be_told"], told["counts"]["worse"]) == (
-        held.record_sha256,
-        2,
-        0,
-    )
+    assert told["record_sha256"] == held.record_sha256
     assert [one["outcome"] for one in told["limits"]] == ["cannot be told"] * 2
     alone = docaudit("gate", tmp_path / "b", "--policy", policy, "--format", "json")
     assert json.loads(alone.stdout)["baseline"] is None
