@@ -63,14 +63,12 @@ class Attack(ABC):
         name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
-        sides: the first word of the stratum of trials of members, and of others.
         needs_model: False where it tells something of the documents even if no model is audited.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
-    sides: ClassVar[tuple[str, str]] = ("member", "heldout")
     needs_model: ClassVar[bool] = True
 
     @abstractmethod
@@ -121,12 +119,6 @@ class Attack(ABC):
         """Trials that there can be, of members and of others, before any model runs: one for each unit."""
         units = self.units(corpus)
         return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)
-
-    def reached(self, corpus: Corpus, trials: Sequence[Trial]) -> Sides:
-        """Units on either side among these trials."""
-        first = [(trial.stratum.partition(" ")[0], trial.unit) for trial in trials]
-        members, others = ({unit for side, unit in first if side == own} for own in self.sides)
-        return len(members), len(others)
 
     def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> Blind | None:
         """The blind check of what a scan would compare, before any model runs; None where it makes none.

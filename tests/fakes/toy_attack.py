@@ -44,7 +44,7 @@ class LossGap(Attack):
     name: ClassVar[str] = "loss_gap"
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        sides = (len([one for one in self._pages(corpus) if one.stratum == split]) for split in self.sides)
+        sides = (len([one for one in self._pages(corpus) if one.stratum == split]) for split in ("member", "heldout"))
         return (Units("low", "difference", "documents", *sides),)
 
     def applies(self, case: Case) -> list[Reason]:

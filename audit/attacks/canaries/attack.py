@@ -16,7 +16,7 @@ from audit.attacks.canaries.outcomes import read_outcome, table_of
 from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
 from audit.attacks.canaries.search import Effort, ask_question, query_style, sample_answers
 from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
-from audit.attacks.interface import Attack, Sides, Units
+from audit.attacks.interface import Attack, Units
 from audit.attacks.measuring import Streams, compare_losses
 from audit.attacks.usable import POINTS, points
 from audit.case import Case
@@ -96,12 +96,6 @@ class Canaries(Attack):
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
         return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
-
-    def reached(self, corpus: Corpus, trials: Sequence[Trial]) -> Sides:
-        """See `Attack.reached`; a trial does not say on which side its coin put it."""
-        tried = {trial.unit for trial in trials}
-        coins = [canary.included for canary in _canaries(corpus) if canary.id in tried]
-        return coins.count(True), coins.count(False)
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""

@@ -70,7 +70,6 @@ class ProviderMembership(Attack):
 
     name: ClassVar[str] = "provider_membership"
     uses: ClassVar[tuple[str, ...]] = ("pretrained", "baselines")
-    sides: ClassVar[tuple[str, str]] = (IN, OUT)
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
