@@ -86,15 +86,7 @@ def _show_summary(summary: Summary) -> None:
         f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}, sha256 {summary.sha256[:16]}"
     )
     console.say("")
-    counts = {
-        "documents": summary.documents,
-        "with an image": summary.images,
-        "image repeated in the split": summary.duplicate_images.within,
-        "providers": {split: summary.providers[split].providers for split in SPLITS},
-        "questions": summary.questions,
-        "answers among the page's words": summary.answers_on_page,
-    }
-    rows = [(name, *(own[split] for split in SPLITS)) for name, own in counts.items()]
+    rows = [(name, *(own[split] for split in SPLITS)) for name, own in summary.counts.items()]
     console.show_table("Documents", ("", *SPLITS), rows)
     if summary.categories:
         fields = [
@@ -102,7 +94,7 @@ def _show_summary(summary: Summary) -> None:
             for name, own in summary.categories.items()
         ]
         console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), fields)
-    console.say(f"images found in several splits: {summary.duplicate_images.across}")
+    console.say(f"images found in several splits: {summary.images_in_several_splits}")
     asked = summary.asked_providers
     console.say(
         f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"

@@ -152,6 +152,13 @@ class Redaction:
 
 
 @strict_dataclass(frozen=True, config=STRICT)
+class CanaryPath:
+    """The file of the canaries that the data set was given, relative to DATA_DIR."""
+
+    file: str
+
+
+@strict_dataclass(frozen=True, config=STRICT)
 class ReferencePaths:
     """Folders of models that never saw the audited documents, relative to DATA_DIR."""
 
@@ -204,7 +211,7 @@ class Manifest:
     membership: Membership
     documents: str = "documents.jsonl"
     references: ReferencePaths = ReferencePaths()
-    canaries: dict[str, Any] | None = None
+    canaries: CanaryPath | None = None
     redaction: Redaction | None = None
     recipe: TrainingRecipe = TrainingRecipe()
     audit: AuditSheet = AuditSheet()

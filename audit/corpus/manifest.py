@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
@@ -41,7 +41,7 @@ FILE_NAME = "manifest.toml"
 SCHEMA = 1
 QUESTION = "{question}"
 _LONGEST_LINE = 64 << 20
-"""Bytes of a document in the documents file (ours): a densely written page has under one million."""
+"""Bytes of a document in the documents file : a densely written page has under one million."""
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 
 _manifest_type = TypeAdapter(Manifest)
@@ -76,7 +76,7 @@ def load(data_dir: Path) -> Corpus:
         task = None if manifest is None else manifest.task
         documents = _documents(root, file_name, task, problems, digests)
     if manifest is not None and manifest.canaries is not None:
-        _canaries(Corpus(root, manifest, tuple(documents), ""), problems, digests)
+        _canaries(Corpus(root, manifest, tuple(documents), ""), manifest.canaries.file, problems, digests)
     problems.raise_if_any(_HINT)
     assert manifest is not None  # its absence is a problem, and was raised
     return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
@@ -102,7 +102,7 @@ def check_references(corpus: Corpus) -> None:
 def files_of(corpus: Corpus) -> dict[str, Path]:
     """By path within DATA_DIR, the files that `load` reads: a copy of them is the same data set, references apart."""
     images = {document.image for document in corpus.documents if document.image is not None}
-    canaries = [] if corpus.manifest.canaries is None else [str(corpus.manifest.canaries["file"])]
+    canaries = [] if corpus.manifest.canaries is None else [corpus.manifest.canaries.file]
     return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
 
 
@@ -219,7 +219,6 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
     problems.add(FILE_NAME, _draw_problems(manifest.membership))
     problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt, manifest.task))
     problems.add(FILE_NAME, _wording_problems("system", manifest.recipe.system))
-    problems.add(FILE_NAME, _canary_table_problems(manifest.canaries))
     for key, path in _named_paths(manifest):
         reason = reason_refused(root, path)
         problems.add(FILE_NAME, [] if reason is None else [f"{key}: {reason}"])
@@ -260,17 +259,6 @@ def _wording_problems(name: str, text: str | None) -> Iterator[str]:
         yield f"recipe.{name}: {problem}"
 
 
-def _canary_table_problems(table: dict[str, Any] | None) -> Iterator[str]:
-    """The table names a file and nothing else."""
-    if table is None:
-        return
-    yield from (f"canaries.{name}: unknown key" for name in table if name != "file")
-    if "file" not in table:
-        yield "canaries.file: missing"
-    elif not isinstance(table["file"], str):
-        yield "canaries.file: must be a text"
-
-
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Every path of the manifest itself, with its key: references and canaries."""
     references = manifest.references
@@ -278,16 +266,8 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
         value = getattr(references, field.name)
         paths = value if isinstance(value, tuple) else () if value is None else (value,)
         yield from ((f"references.{field.name}", path) for path in paths)
-    file = (manifest.canaries or {}).get("file")
-    if isinstance(file, str):
-        yield "canaries.file", file
-
-
-def _bounded_line(stream: BinaryIO) -> bytes:
-    line = stream.readline(_LONGEST_LINE)
-    if len(line) == _LONGEST_LINE:
-        raise OSError(errno.EFBIG, f"a line of {_LONGEST_LINE >> 20} MiB or more")
-    return line
+    if manifest.canaries is not None:
+        yield "canaries.file", manifest.canaries.file
 
 
 def _documents(
@@ -305,7 +285,11 @@ def _documents(
     whole = hashlib.sha256()
     try:
         with (root / file_name).open("rb") as stream:
-            count = sum(1 for _ in iter(partial(_bounded_line, stream), b""))
+            count = 0
+            while line := stream.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise OSError(errno.EFBIG, f"a line of {_LONGEST_LINE >> 20} MiB or more")
+                count += 1
             stored = DocumentFile(root / file_name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
             stream.seek(0)
             start = 0
@@ -313,8 +297,12 @@ def _documents(
                 whole.update(line)
                 start += len(line)
                 prefix = f"{file_name}:{number}"
-                document = _document(line, prefix, task, problems)
-                if document is None:
+                if not line.strip():
+                    continue
+                try:
+                    document = _parse(line, task)
+                except ValidationError as error:
+                    problems.add(prefix, form_problems(error))
                     continue
                 first = seen.setdefault(document.id, number)
                 problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
@@ -345,10 +333,9 @@ def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterat
         yield f"no document of split member has questions, and task.kind is {task.kind}"
 
 
-def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:
+def _canaries(corpus: Corpus, name: str, problems: Problems, digests: list[bytes]) -> None:
     """Hold the canary file against the documents; appends its sha256 to `digests`."""
-    name = (corpus.manifest.canaries or {}).get("file")
-    if not isinstance(name, str) or reason_refused(corpus.root, name) is not None:
+    if reason_refused(corpus.root, name) is not None:
         return  # a problem of the manifest, which has it already
     reason = _reason_no_file(corpus.root / name)
     if reason is not None:
@@ -362,16 +349,6 @@ def _canaries(corpus: Corpus, problems: Problems, digests: list[bytes]) -> None:
         problems.add(FILE_NAME, [f"canaries.file: {name} cannot be read: {error.strerror}"])
     except ManifestError as error:
         problems.add(name, error.problems)
-
-
-def _document(line: bytes, prefix: str, task: Task | None, problems: Problems) -> Document | None:
-    if not line.strip():
-        return None
-    try:
-        return _parse(line, task)
-    except ValidationError as error:
-        problems.add(prefix, form_problems(error))
-        return None
 
 
 def _parse(line: bytes, task: Task | None) -> Document:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import math
-import unicodedata
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from audit.corpus.documents import Corpus, Document, Split
+from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold
 
-MAX_HALF_WIDTH = 0.05  # of balanced accuracy over providers, before `inspect` warns; ours: 384 providers, half in
-
-
-@dataclass(frozen=True)
-class ProviderCounts:
-    """Providers of one split, those with two documents or more in it, and documents that name none.
-
-    Names that differ in case or spacing only are one provider (`folding.fold`), here and everywhere.
-    """
-
-    providers: int
-    with_two: int
-    documents_without: int
+MAX_HALF_WIDTH = 0.05
+"""Of balanced accuracy over providers, before `inspect` warns: 384 providers, half of them in, reach it."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +19,19 @@ class AskedProviders:
     """The providers of whom an attack can ask whether they were trained on (methods.md#provider-membership).
 
     A provider is in when one of its documents is a member; what is asked about are its held-out ones, kept aside.
+    Names that differ in case or spacing only are one provider (`folding.fold`), here and everywhere.
 
     Attributes:
         n_in: providers in with documents kept aside.
         n_out: providers out with documents kept aside.
         unasked: providers in without one.
         also_public: of those with documents kept aside, the ones with public documents too.
-        merged: spellings of names beyond the first of each provider.
     """
 
     n_in: int
     n_out: int
     unasked: int
     also_public: int
-    merged: int
 
     @property
     def half_width(self) -> float:
@@ -54,54 +41,27 @@ class AskedProviders:
         return 1.96 * 0.25 * math.sqrt(1 / self.n_in + 1 / self.n_out)
 
 
-def provider_counts(documents: Sequence[Document]) -> ProviderCounts:
-    """The providers of these documents."""
-    counts = Counter(fold(document.provider) for document in documents if document.provider is not None)
-    return ProviderCounts(len(counts), sum(count > 1 for count in counts.values()), len(documents) - counts.total())
-
-
 def asked_providers(corpus: Corpus) -> AskedProviders:
     """Count the providers that an attack can ask after in this data set."""
-    spellings = {document.provider for document in corpus.documents if document.provider is not None}
-    splits: dict[str, set[Split]] = {fold(name): set() for name in spellings}
+    splits: dict[str, set[Split]] = defaultdict(set)
     for document in corpus.documents:
         if document.provider is not None:
             splits[fold(document.provider)].add(document.split)
     asked = [found for found in splits.values() if "heldout" in found]
     n_in = sum("member" in found for found in asked)
-    return AskedProviders(
-        n_in=n_in,
-        n_out=len(asked) - n_in,
-        unasked=sum("member" in found and "heldout" not in found for found in splits.values()),
-        also_public=sum("public" in found for found in asked),
-        merged=len(spellings) - len(splits),
-    )
-
-
-def punctuation_twins(names: Collection[str]) -> int:
-    """Number of folded names that differ from another in punctuation only; the first of each group is not counted.
-
-    They stay providers of their own: with names it is not docaudit's to say which punctuation means something.
-    """
-    return len(set(names)) - len({_letters(name) for name in names})
+    unasked = sum("member" in found and "heldout" not in found for found in splits.values())
+    return AskedProviders(n_in, len(asked) - n_in, unasked, sum("public" in found for found in asked))
 
 
 def unnamed_members(corpus: Corpus) -> int:
-    """Number of documents of training that name no provider."""
+    """Count the documents of training that name no provider."""
     return sum(not fold(document.provider or "") for document in corpus.of("member"))
 
 
 def provider_warnings(corpus: Corpus) -> Iterator[str]:
     """Warn of all that limits an attack on providers; nothing for a data set that names none."""
-    names = {fold(document.provider) for document in corpus.documents if document.provider is not None}
-    if not names:
+    if all(document.provider is None for document in corpus.documents):
         return
-    twins = punctuation_twins(names)
-    if twins:
-        yield (
-            f"{twins} provider names differ from another only in punctuation: the same provider would count twice, and "
-            "may be both in and out. Spell it one way."
-        )
     nameless = unnamed_members(corpus)
     if nameless:
         yield (
@@ -117,21 +77,10 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
             f"{found}: balanced accuracy over so few is known to {100 * asked.half_width:.0f} points either way; "
             "published effects are 6 to 17."  # methods.md#provider-membership
         )
-    if corpus.manifest.membership.assigned == "by-provider":
-        yield from _division_warnings(asked)
-
-
-def _division_warnings(asked: AskedProviders) -> Iterator[str]:
-    """What a division by provider should not have."""
-    if asked.unasked:
+    if corpus.manifest.membership.assigned == "by-provider" and asked.unasked:
         yield f"{asked.unasked} providers that are in have no held-out document and cannot be asked after."
-    if asked.also_public:
+    if corpus.manifest.membership.assigned == "by-provider" and asked.also_public:
         yield (
             f"{asked.also_public} providers with held-out documents have public ones too: what was trained on these is "
             "no reference for them."
         )
-
-
-def _letters(folded: str) -> str:
-    """A folded name without punctuation, unless there is nothing else in it."""
-    return "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC") or folded

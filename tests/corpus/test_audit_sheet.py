@@ -10,8 +10,8 @@ import tiny
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
-from audit.corpus.about import EMPTY_SHEET, read_about
-from audit.errors import ManifestError, UsageError
+from audit.corpus.about import EMPTY_SHEET
+from audit.errors import ManifestError
 
 SHEET = """
 [audit]
@@ -89,58 +89,26 @@ def test_no_text_of_the_manifest_hides_as_a_sheet(data: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("systm = 'x'", "manifest.toml audit systm: unknown key; did you mean system?"),
-        ("system = 3", "manifest.toml audit system: must be a text"),
-        ("system = ' '", "manifest.toml audit system: empty; leave out what is not stated"),
+        ("systm = 'x'", "manifest.toml audit systm: unknown key"),
+        ("system = 3", "manifest.toml audit system: Input should be a valid string"),
+        ("system = ' '", "manifest.toml audit system: empty"),
         ('system = "a\\u001b[2Jb"', "manifest.toml audit system: holds a control character or half a surrogate pair"),
         (f"purpose = '{'x' * 301}'", "manifest.toml audit purpose: longer than 160 characters"),
-        ("data_categories = 'names'", 'manifest.toml audit data_categories: must be a list, as ["names"]'),
+        ("data_categories = 'names'", "manifest.toml audit data_categories: Input should be a valid tuple"),
         (f"data_categories = {['x'] * 31}", "manifest.toml audit data_categories: more than 30"),
-        ("data_categories = ['']", "manifest.toml audit data_categories: empty; leave out what is not stated"),
-        ("release = 'public'", "manifest.toml audit release: must be open-weights, api or internal"),
+        ("data_categories = ['']", "manifest.toml audit data_categories: empty"),
+        ("release = 'public'", "manifest.toml audit release: Input should be 'open-weights', 'api' or 'internal'"),
     ],
 )
-def test_a_sheet_that_page_one_cannot_show_is_refused(data: Path, line: str, problem: str, tmp_path: Path) -> None:
+def test_a_sheet_that_page_one_cannot_show_is_refused(data: Path, line: str, problem: str) -> None:
     write(data, f"{(data / manifests.FILE_NAME).read_text()}\n[audit]\n{line}\n")
     with pytest.raises(ManifestError) as raised:
         manifests.load(data)
     assert raised.value.problems == (problem,)
-    file = tmp_path / "about.toml"
-    file.write_text(line)
-    with pytest.raises(UsageError) as refused:
-        read_about(file)
-    assert refused.value.problems == (problem.replace("manifest.toml audit", f"--about {file}"),)
-
-
-def test_a_file_states_what_it_names_and_nothing_else(tmp_path: Path) -> None:
-    file = tmp_path / "about.toml"
-    file.write_text('model_version = "2"\ndata_categories = ["names"]\n')
-    assert read_about(file) == {"model_version": "2", "data_categories": ("names",)}
-    file.write_text(SHEET)
-    assert read_about(file)["system"] == "Invoice intake"
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"), [(None, "No such file"), (b"\xff", "is not UTF-8 text"), (b"a =", "not TOML")]
-)
-def test_a_file_that_cannot_be_read_is_named(content: bytes | None, reason: str, tmp_path: Path) -> None:
-    file = tmp_path / "about.toml"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(UsageError, match=reason):
-        read_about(file)
 
 
 @pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\u2028", "\u2066", "\u2800", "\u3164"])
-def test_an_entry_that_hides_a_character_or_turns_the_text_is_refused(hidden: str, tmp_path: Path) -> None:
-    path = tmp_path / "about.toml"
-    path.write_text(f'system = "Invoice {hidden}intake"\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="system: holds a character that cannot be seen"):
-        read_about(path)
-
-
-def test_an_entry_is_as_long_as_page_one_holds(tmp_path: Path) -> None:
-    path = tmp_path / "about.toml"
-    path.write_text(f'purpose = "{"x" * 161}"\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="purpose: longer than 160 characters"):
-        read_about(path)
+def test_an_entry_that_hides_a_character_or_turns_the_text_is_refused(data: Path, hidden: str) -> None:
+    write(data, f'{(data / manifests.FILE_NAME).read_text()}\n[audit]\nsystem = "Invoice {hidden}intake"\n')
+    with pytest.raises(ManifestError, match="system: holds a character that cannot be seen"):
+        manifests.load(data)

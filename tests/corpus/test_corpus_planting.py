@@ -471,7 +471,7 @@ def test_every_problem_is_said_at_once(written: Path, tmp_path: Path) -> None:
     ("table", "problem"),
     [
         ("[canaries]\n", "manifest.toml canaries.file: missing"),
-        ("[canaries]\nfile = 3\n", "manifest.toml canaries.file: must be a text"),
+        ("[canaries]\nfile = 3\n", "manifest.toml canaries.file: Input should be a valid string"),
         ('[canaries]\nfile = "canaries.json"\nseed = 1\n', "manifest.toml canaries.seed: unknown key"),
         ('[canaries]\nfile = "other.json"\n', "manifest.toml canaries.file: other.json is missing"),
         ('[canaries]\nfile = "../canaries.json"\n', "manifest.toml canaries.file: the path leaves DATA_DIR"),

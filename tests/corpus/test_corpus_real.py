@@ -85,7 +85,7 @@ def test_sroie_splits_and_duplicates(real_receipts: tuple[ImportReport, Corpus])
     assert len(splits) == 621
     assert all(len(found) == 1 for found in splits.values())
     assert len(report.duplicates) == 5
-    assert summarise(corpus).duplicate_images.across == 0
+    assert summarise(corpus).images_in_several_splits == 0
 
 
 def test_sroie_companies_repeat_as_the_methods_say(real_receipts: tuple[ImportReport, Corpus]) -> None:
@@ -137,7 +137,7 @@ def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str
     assert len(answers) == 2732
     assert abs(sum(3 <= tokens(answer) <= 15 for answer in answers) - 1690) <= 5
     assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)
-    assert summarise(corpus).duplicate_images.across == 0
+    assert summarise(corpus).images_in_several_splits == 0
 
 
 def test_tab_mentions(real_data: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from audit.corpus.canaries.schema import (
     CanarySet,
 )
 from audit.corpus.canaries.validation import tokens_of
-from audit.corpus.documents import Box, Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.images import image_path, open_image
 from audit.corpus.paths import inside
 from audit.corpus.publishing import check_destination, copy_image, draft_of
@@ -115,7 +115,7 @@ def insert(
         name=corpus.manifest.name + SUFFIX,
         task=task,
         references=ReferencePaths(),
-        canaries={"file": FILE_NAME},
+        canaries=CanaryPath(FILE_NAME),
     )
     _publish(out, corpus, manifest, canaries)
     included = [canary for canary in canaries.canaries if canary.included]

@@ -157,7 +157,7 @@ def load_canaries(corpus: Corpus) -> CanarySet | None:
     """
     if corpus.manifest.canaries is None:
         return None
-    name = str(corpus.manifest.canaries["file"])
+    name = corpus.manifest.canaries.file
     try:
         return parse_canaries(read_file(inside(corpus.root, name)))
     except OSError as error:
@@ -276,7 +276,7 @@ _PROOF: TypeAdapter[LossProof] = TypeAdapter(LossProof)
 def canaries_sha256(corpus: Corpus) -> str:
     """The sha256 of the data set's canary file, which it has."""
     assert corpus.manifest.canaries is not None
-    return hashlib.sha256(inside(corpus.root, str(corpus.manifest.canaries["file"])).read_bytes()).hexdigest()
+    return hashlib.sha256(inside(corpus.root, corpus.manifest.canaries.file).read_bytes()).hexdigest()
 
 
 def write_proof(folder: Path, proof: LossProof) -> None:
