@@ -31,7 +31,7 @@ def test_without_held_out_documents_these_are_asked_for() -> None:
     assert "--heldout-from" in first
     decision, first = decided(completed(HELD_OUT), {"member": 40, "heldout": 30})
     assert decision.remedy == MORE
-    assert "72 more documents of each side" in first
+    assert first == "To decide 1 of 1 undecided limit: audit more documents."
 
 
 def test_what_was_left_out_is_named_where_nothing_could_be_tried() -> None:

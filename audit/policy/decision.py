@@ -224,7 +224,7 @@ class Verdict:
 
 
 SOON = 30
-"""Days before the end of a waiver from which it is warned of (ours): time for another training."""
+"""Days before the end of a waiver from which it is warned of: time for another training."""
 WaiverState = Literal["in force", "ending", "expired", "too long", "not needed"]
 """What a waiver does.
 

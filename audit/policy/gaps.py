@@ -12,10 +12,10 @@ from audit.policy.limits import Demand, Policy
 from audit.record import AuditRecord
 
 MOST_DOCUMENTS = 0.1
-"""Share of the member, or of the held-out, documents that a pass may do without (ours): leaks of all of these alone
+"""Share of the member, or of the held-out, documents that a pass may do without: leaks of all of these alone
 would stay under most limits."""
 MOST_QUESTIONS = 0.5
-"""The same of questions (ours): the documents are judged by the others that they are asked."""
+"""The same of questions: the documents are judged by the others that they are asked."""
 _COMPARED = {"member": "member", "heldout": "held-out"}
 
 

@@ -13,11 +13,11 @@ from audit.policy.reading import load
 from audit.record import AuditRecord
 
 COMPARED = "default"
-"""The shipped policy that others are compared with (ours): strict is for sensitive documents."""
+"""The shipped policy that others are compared with: strict is for sensitive documents."""
 
 
 PREFIX = 12
-"""Digits of a sha256 that sentences show (ours); the whole one is in the record and in the report's parameters."""
+"""Digits of a sha256 that sentences show; the whole one is in the record and in the report's parameters."""
 
 
 @dataclass(frozen=True, config=STRICT)

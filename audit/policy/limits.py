@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from audit.measurements import STRICT
 
 LONGEST_WAIVER = dt.timedelta(days=366)
-"""How far ahead a waiver may end, from the day it is held against (ours): a year later somebody looks again."""
+"""How far ahead a waiver may end, from the day it is held against: a year later somebody looks again."""
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that says something."""
 

@@ -20,18 +20,17 @@ from audit.printable import holds_unseen, letters, shown
 from audit.resources import folder
 
 MISSPELT = 0.8
-"""Likeness of two names from which one is taken for a mistake (ours): provider_membership and membership are less."""
+"""Likeness of two names from which one is taken for a mistake: provider_membership and membership are less."""
 HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits are the starting point"
 
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_RATIONALE = 64, 1000, 2000
-"""Characters (ours): what a headline, page one and a table of a report hold."""
+"""Characters: what a headline, page one and a table of a report hold."""
 NAME_RULE = (
     f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, the first and last a letter or digit"
 )
 UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
 FEWEST_LETTERS = 2
-"""Letters of a name, a role or a reason (ours): the shortest names have two."""
-_NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
+"""Letters of a name, a role or a reason: the shortest names have two."""
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
 
@@ -120,8 +119,6 @@ def _waiver_problems(waiver: Waiver) -> Iterator[str]:
             yield f"{name}: {UNSEEN}"
         elif letters(text) < FEWEST_LETTERS:
             yield f"{name}: holds no word"
-        elif name in ("owner", "role") and re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
-            yield f"{name}: names nobody who could answer for it"
         if len(text) > most:
             yield f"{name}: longer than {most} characters"
 

@@ -45,9 +45,9 @@ USEFUL = {
 }
 """The measures of what a model is good for, in words."""
 CONFIRMING = 0.8
-"""Share of audits in which the advised number of units confirms a leak (ours)."""
+"""Share of audits in which the advised number of units confirms a leak."""
 LITTLE = 0.25
-"""Share of a category's values under which a pass names the category (ours)."""
+"""Share of a category's values under which a pass names the category."""
 NOT_RUN = "this attack was not run"
 Reason = tuple[str, str, Cause]
 """Why, what would help, and of which kind it is."""

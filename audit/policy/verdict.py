@@ -301,7 +301,7 @@ WORSE = "worse than in the baseline"
 REGRESSED = f"{WORSE}, beyond the interval of the change"
 UNCOMPARED = "no limit could be compared with the baseline"
 _NAMED = 3
-"""Limits that the sentence of a verdict names (ours); each says its change itself."""
+"""Limits that the sentence of a verdict names; each says its change itself."""
 _REMEDY = "measure it as in the baseline, or choose another baseline"
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from audit.attacks import TEXTS, text_of
 from audit.attacks.text import sentence_case
-from audit.measurements import Estimate, Unresolved
+from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
 from audit.policy.checks import AGAIN
 from audit.policy.gaps import bounded
-from audit.policy.reasons import ALL, MORE, over_limit
+from audit.policy.reasons import ALL, MORE
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.numbers import between, interval, reached, show
@@ -89,12 +88,6 @@ def _open(verdict: Verdict) -> str:
     return f"{told}Undecided is not passed: do what would decide it, and scan again."
 
 
-MOST_TIMES = 50
-"""Times as many units as there were that are still advised (ours)."""
-_UNITS = {"provider_membership": "providers", "canaries": "canaries"}
-"""Of attacks that need more of something else than of documents of each side."""
-
-
 def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     """Say in a line what each attack found that has an undecided limit, with count and interval.
 
@@ -158,9 +151,7 @@ def _beside(result: Result, measured: Estimate) -> str:
 def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     """Name the one thing that would decide most undecided limits; empty where none is undecided.
 
-    What the budget or a bound left untried comes first. Then more documents are counted where an interval is too wide:
-    as many as narrow it, were the number to stay as it is, to its own side of the limit (its width falls with the root
-    of the number of units).
+    What the budget or a bound left untried comes first, then the commonest remedy.
     """
     undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
     if not undecided:
@@ -168,13 +159,8 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     left = [one for one in undecided if one.remedy == ALL]
     if left:
         return f"{_to_decide(len(left), len(undecided))}: scan all documents{_rest(record, left)}."
-    more = [found for one in undecided if (found := _more(record, one)) is not None]
-    remedies = Counter(one.remedy for one in undecided if one.remedy and _more(record, one) is None)
+    remedies = Counter(one.remedy for one in undecided if one.remedy)
     (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
-    if more and len(more) >= count:
-        unit, _ = Counter(unit for _, unit in more).most_common(1)[0]
-        own = [n for n, other in more if other == unit]
-        return f"About {max(own):,} more {unit} would decide {len(own)} of {len(undecided)} undecided limits."
     if not remedy:
         return ""
     told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
@@ -196,34 +182,3 @@ def _rest(record: AuditRecord, left: Sequence[Decision]) -> str:
     if not options:
         return ""
     return f"; the data set holds {there:,}, all of which a scan {', '.join(options)} tries"
-
-
-def _more(record: AuditRecord, decision: Decision) -> tuple[int, str] | None:
-    """How many more units would decide a limit, and of which kind; None where that is not what it lacks."""
-    if decision.cause == "unresolved" and decision.remedy != MORE:
-        return None
-    if decision.cause == "unresolved":
-        result = next((one for one in _completed(record, decision)), None)
-        if result is None or result.ablations:
-            return None
-        item = next((item for item in result.measurements if item.name == decision.limit.metric), None)
-        if isinstance(item, Unresolved) and item.needed is not None and item.needed > item.n:
-            return item.needed - item.n, _UNITS.get(result.attack, "documents of each side")
-        return None
-    measured, limit = decision.measured, decision.limit.max
-    if decision.cause != "wide" or measured is None or limit is None or over_limit(decision.limit, {"": measured}):
-        return None
-    value, low, high = measured.value, measured.low, measured.high
-    if measured.is_area and value < 0.5:
-        value, low, high = 1 - value, 1 - high, 1 - low
-    gap, half = abs(limit - value), high - value if value <= limit else value - low
-    times = (half / gap) ** 2 if gap > 0 else math.inf
-    if times > MOST_TIMES:
-        return None
-    unit = measured.unit if measured.unit in ("providers", "canaries") else "documents"
-    return max(1, math.ceil((times - 1) * measured.clusters)), unit
-
-
-def _completed(record: AuditRecord, decision: Decision) -> Iterator[Result]:
-    if decision.limit.attack in record.completed:
-        yield record.completed[decision.limit.attack]

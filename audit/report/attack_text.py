@@ -22,7 +22,7 @@ from audit.report.labels import report_of
 
 GENERIC = "attacks/_generic.html"
 LARGE = 0.25
-"""Share or area beyond its null from which "nothing was found" misleads, where the interval reaches there (ours)."""
+"""Share or area beyond its null from which "nothing was found" misleads, where the interval reaches there."""
 _SPACE = re.compile(r"[ \n]+")
 
 

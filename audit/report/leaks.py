@@ -18,9 +18,9 @@ from audit.report.numbers import show
 from audit.stats.multiplicity import holm
 
 LEVEL = 0.025
-"""One-sided level at which a measurement counts as a leak by itself (ours): that of a two-sided interval of 95 %."""
+"""One-sided level at which a measurement counts as a leak by itself: that of a two-sided interval of 95 %."""
 FAMILY = 0.01
-"""Level of all measurements of a record together, by Holm's rule (ours): at 0.05 one clean scan in 20 is accused."""
+"""Level of all measurements of a record together, by Holm's rule: at 0.05 one clean scan in 20 is accused."""
 EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
 RECOGNISING = ("membership",)
 
@@ -185,7 +185,7 @@ def _sentence(result: Result, metric: str, strongest: Estimate, shown: str) -> s
 
 
 SHOWN = 2
-"""Signs that the sentence gives with their number (ours); others are only counted."""
+"""Signs that the sentence gives with their number; others are only counted."""
 _TITLES = {name: text.title or name for name, text in TEXTS.items()}
 _LEFT_OUT = "left out: "
 _SPLITS = {
@@ -299,7 +299,7 @@ def _reasons(counts: dict[str, int]) -> Iterator[str]:
 
 
 MOST_LISTED = 4
-"""Findings outside the policy that are listed, the worst first (ours); the others are counted."""
+"""Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"
 NoteKind = Literal["policy", "another policy", "baseline", "waiver", "outside", "declared"]
 

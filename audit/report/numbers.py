@@ -15,7 +15,7 @@ MINUS = "\u2212"
 SMALLEST = 1e-4
 """Nothing smaller than this is written out (chosen here: below the resolution of any corpus that is audited)."""
 AREA_DECIMALS = 2
-"""Decimals that an area's interval has at least (ours)."""
+"""Decimals that an area's interval has at least."""
 UNIT_LABELS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
 
 

@@ -124,34 +124,33 @@ Named = Iterable[tuple[Decision, str]]
 """Limits, each with something about it."""
 
 
-def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy, brief: bool = False) -> tuple[str, ...]:
+def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[str, ...]:
     """Say what remains, the gravest first: a paragraph each, as plain text.
 
     Args:
         record: the scan.
         verdict: on it.
         policy: that it was held against.
-        brief: name the first limit of an attack alone, and point to the annex for what is out of scope.
 
     Raises:
         RenderError: `policies/frameworks.toml` is broken.
     """
     rows = coverage(record, verdict)
     limits = (*_confirmed(verdict), *_waived(verdict), *_undecided(verdict), *_met(verdict, policy))
-    told = [f"{head}: {_grouped(named, brief)}." for head, named in limits]
+    told = [f"{head}: {_grouped(named)}." for head, named in limits]
     if verdict.contradicted:
         told.insert(0, f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.")
-    return tuple(filter(None, (*told, _not_examined(rows), _declared(record), _outside(rows, brief))))
+    return tuple(filter(None, (*told, _not_examined(rows), _declared(record), _outside(rows))))
 
 
-def _grouped(items: Named, brief: bool) -> str:
-    """Limits by attack: "Attack: label (text), label (text); Attack: ..."; of each attack the first alone if brief."""
+def _grouped(items: Named) -> str:
+    """Limits by attack: "Attack: label (text), label (text); Attack: ..."."""
     groups: dict[str, list[str]] = {}
     for decision, text in items:
         report = report_of(decision.limit.attack)
         label = f"{report.label(decision.limit.metric)} ({text})"
         groups.setdefault(report.title or decision.limit.attack, []).append(label)
-    shown = {title: list(dict.fromkeys(labels))[: 1 if brief else None] for title, labels in groups.items()}
+    shown = {title: dict.fromkeys(labels) for title, labels in groups.items()}
     return "; ".join(f"{title}: {', '.join(labels)}" for title, labels in shown.items())
 
 
@@ -246,9 +245,7 @@ def _declared(record: AuditRecord) -> str:
     )
 
 
-def _outside(rows: tuple[CoverageRow, ...], brief: bool) -> str:
+def _outside(rows: tuple[CoverageRow, ...]) -> str:
     better = "A better attack, and one that becomes known later, can recover more"
-    if brief:
-        return f"{better}; what no attack of docaudit tries is listed in the annex."
     outside = _listed(row.outside for row in rows if row.state != "out of scope" and row.outside)
     return f"Out of scope of docaudit, and so not excluded: {outside}. {better}."

@@ -190,13 +190,6 @@ def test_residual_risk_of_a_pass_names_the_end_of_the_interval() -> None:
     assert f"(up to {100 * measured.high:.2g} points)" in met
 
 
-def test_the_brief_residual_risk_names_one_limit_of_each_attack() -> None:
-    case = examples.violated()
-    whole, brief = residual_risk(*case), residual_risk(*case, brief=True)
-    assert whole[0].count("(") > brief[0].count("(")
-    assert len(" ".join(brief)) < 0.7 * len(" ".join(whole))
-
-
 def test_what_the_text_gives_away_is_not_told_of_the_model() -> None:
     done = Result("redaction", measurements=(examples.share("lift_share", 90, 100),), about_text=("lift_share",))
     limits = (Limit("redaction", "lift_share", "made up", max=0.2),)
