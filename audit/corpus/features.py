@@ -1,7 +1,7 @@
 """Features of documents as seen without the model, for the blind baseline (methods.md#statistics).
 
 Nothing here reads a document's id, split or provider, or anything that follows from the split: two documents that are
-equal but for these are described alike. The features are ours.
+equal but for these are described alike.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ Block = Any
 """Features of one kind: (n_documents, n_features), a numpy array or a scipy sparse matrix, float64."""
 
 MAX_TERMS = 20_000
-"""Terms that are counted, the commonest ones (ours: bounds memory; SROIE's 626 receipts have 4,041)."""
+"""Terms that are counted, the commonest ones (bounds memory; SROIE's 626 receipts have 4,041)."""
 MAX_ASKED = 300
-"""Words of the questions that are counted, the commonest ones (ours: a column each, and most questions of a data set
+"""Words of the questions that are counted, the commonest ones (a column each, and most questions of a data set
 follow a few patterns; numbers and names that a question holds would be a column for every document)."""
 LONG = 4
-"""Digits from which on a number's first two digits and its length are a term too (ours): numbers that run on."""
+"""Digits from which on a number's first two digits and its length are a term too: numbers that run on."""
 GRID = 8
-"""Cells a side of the grid over a page (ours)."""
+"""Cells a side of the grid over a page."""
 GREYS = 16
-"""Bins of the histogram of greys (ours)."""
+"""Bins of the histogram of greys."""
 CROP = 512
-"""Sharpness is looked at in the middle of a page, so many pixels a side at most (ours: bounds time and memory)."""
+"""Sharpness is looked at in the middle of a page, so many pixels a side at most (bounds time and memory)."""
 JPEG_BLOCK = 8
 """Pixels a side of the blocks in which JPEG compresses."""
 MAX_KNOWN = 20_000
-"""Pages, and words, of which the features are kept (ours: a few megabytes of pages, some tens of words)."""
+"""Pages, and words, of which the features are kept (a few megabytes of pages, some tens of words)."""
 _PIECES = re.compile(r"\d+|[^\W\d_]+")
 _known_pages: dict[tuple[Path, tuple[int, ...], tuple[int, int] | None], Floats] = {}
 """By file, its state and the size that the document states: several attacks of a scan describe the same pages."""

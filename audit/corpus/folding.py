@@ -121,7 +121,7 @@ def _standing_on(document: Document, index: Mapping[str, Collection[int]], value
 
 
 MIN_INSIDE = 3
-"""Folded characters of an answer that is looked for inside words (ours): a shorter one stands in many by chance."""
+"""Folded characters of an answer that is looked for inside words: a shorter one stands in many by chance."""
 
 
 def is_on_page(question: Question, words: Sequence[Word]) -> bool:

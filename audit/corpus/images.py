@@ -27,7 +27,7 @@ from audit.corpus.paths import inside
 from audit.errors import ManifestError
 
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")
-MAX_PIXELS = 100_000_000  # ours: an A3 page at 600 dpi has 70 million
+MAX_PIXELS = 100_000_000  # an A3 page at 600 dpi has 70 million
 TRANSPOSING = frozenset({5, 6, 7, 8})  # EXIF orientations that exchange width and height
 MODES = frozenset({"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
 

@@ -10,7 +10,7 @@ printer look alike as well, but not word by word. The runs of words are compared
 nothing here needs. Short texts, and utterances however long, are copies only when they are equal: a few common words
 often meet.
 
-The constants are ours. They were chosen on SROIE (626 receipts) and FUNSD (149 forms) and on the sample data, where
+The constants were chosen on SROIE (626 receipts) and FUNSD (149 forms) and on the sample data, where
 they call no two documents copies that a reader would not, and on copies of these that were printed in another size,
 with noise, and read with errors. A page that was shifted by a hundredth of its width, or turned by half a degree, is
 recognised by its text only.

@@ -52,7 +52,7 @@ _FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ),
     )
 )
-"""Forms of questions and other ways to put them (ours): the first form that fits is taken."""
+"""Forms of questions and other ways to put them: the first form that fits is taken."""
 _ANY = (
     "According to the document: {whole}",
     "Looking at this page, {whole}",

@@ -14,9 +14,9 @@ from audit.corpus.documents import Document
 from audit.errors import EngineError
 
 LARGE = 16 * 2**20
-"""Bytes of a documents file from which on contents stay in it (ours): as objects they take ten times as much memory."""
+"""Bytes of a documents file from which on contents stay in it: as objects they take ten times as much memory."""
 KEPT = 32
-"""Documents of such a file whose contents are kept, those asked for last (ours): a pass over all of them is quickest
+"""Documents of such a file whose contents are kept, those asked for last: a pass over all of them is quickest
 where these fit into the processor's cache."""
 
 

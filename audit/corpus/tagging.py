@@ -16,7 +16,7 @@ SchemeName = Literal["BIO", "BIOES", "IO"]
 Span = tuple[str, int, int]
 OUTSIDE = "O"
 OUTSIDE_NAMES = ("o", "other", "others", "outside", "none", "0", "no_label", "background", "null", "_")
-"""Names of the class of words outside of entities, casefolded, that are recognised where nobody names it (ours)."""
+"""Names of the class of words outside of entities, casefolded, that are recognised where nobody names it."""
 _ENDS, _SINGLES = "EL", "SU"
 _PREFIXES = "BI" + _ENDS + _SINGLES
 

@@ -22,8 +22,8 @@ from audit.corpus.paths import inside, reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError
 
-MAX_CHARACTERS = 5_000  # of a question or an answer; ours: a densely written page has about as many
-MAX_SIDE = 1_000_000  # pixels of a page; ours: beyond any scan, and a number that can be calculated with
+MAX_CHARACTERS = 5_000  # of a question or an answer: a densely written page has about as many
+MAX_SIDE = 1_000_000  # pixels of a page: beyond any scan, and a number that can be calculated with
 BOX_TOLERANCE = 2.0  # pixels a box may reach over the edge: what rounding in OCR output does
 _PLAIN = {
     "missing": "missing",

@@ -11,7 +11,7 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.errors import DocauditError, ManifestError, UsageError
+from audit.errors import ManifestError, UsageError
 from audit.importers.registry import FORMATS
 
 docvqa = FORMATS["docvqa"]
@@ -98,14 +98,6 @@ def source(tmp_path: Path) -> Path:
         entry(340, "ffbf0227_1", "What is it called?", "not on the page"),
     ]
     return lay_out(tmp_path / "src", train, [entry(900, "pybv0228_81"), entry(901, "snbx0223_4")])
-
-
-def problems(src: Path, division: Any = "drawn") -> tuple[str, ...]:
-    dst = src.parent / "out"
-    with pytest.raises(DocauditError) as caught:
-        docvqa.convert(src, dst, OFFICIAL if division == "official" else ALL_MEMBERS, 1, division)
-    assert sorted(path.name for path in src.parent.iterdir()) == [src.name]  # nothing was written
-    return caught.value.problems
 
 
 def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
@@ -206,31 +198,8 @@ def test_what_was_trained_on_is_never_held_out(source: Path, tmp_path: Path) -> 
     assert [q.id for q in questions] == ["337", "338", "902"]
 
 
-def test_a_question_that_occurs_twice_is_refused(source: Path) -> None:
-    content = json.loads((source / "train_v1.0_withQT.json").read_text())
-    content["data"].append(entry(337, "xnbl0037_1", "Another?"))
-    (source / "train_v1.0_withQT.json").write_text(json.dumps(content))
-    assert problems(source) == ("xnbl0037_1: question 337 occurs several times",)
-
-
-def test_places_and_shares_that_cannot_be_used(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"neither train\*\.json nor val\*\.json"):
-        docvqa.convert(tmp_path / "empty", tmp_path / "out", ALL_MEMBERS, 1)
-    with pytest.raises(UsageError, match=r"sum to 1\.2"):
-        docvqa.convert(source, tmp_path / "out", {"member": 0.6, "public": 0.6, "heldout": 1.0}, 1, "official")
-    with pytest.raises(UsageError, match="share of heldout is not between"):
-        docvqa.convert(source, tmp_path / "out", {"member": 0.6, "heldout": 1.5}, 1, "official")
+def test_two_files_of_questions_are_refused(source: Path, tmp_path: Path) -> None:
     (source / "train_v2.json").write_text("{}")
     (source / "train_v1.0_withQT.json").rename(source / "train_v1.json")
     with pytest.raises(UsageError, match=r"several files of questions: train_v1\.json, train_v2\.json"):
         docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, 1)
-    (source / "train_v2.json").unlink()
-    (source / "spdocvqa_ocr").rename(tmp_path / "ocr")
-    with pytest.raises(UsageError, match="has no folder spdocvqa_ocr/, ocr_results/"):
-        docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, 1)
-    (tmp_path / "ocr").rename(source / "spdocvqa_ocr")
-    (source / "val_v1.0_withQT.json").unlink()
-    with pytest.raises(UsageError, match="has one part only"):
-        docvqa.convert(source, tmp_path / "out", OFFICIAL, 1, "official")
-    assert not (tmp_path / "out").exists()

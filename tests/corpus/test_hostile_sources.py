@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import hostile_seeds
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 from audit.cli import app
@@ -21,18 +17,8 @@ from audit.importers import pdf
 from audit.importers.hocr import read_hocr
 from audit.importers.pdf import MAX_PAGES
 
-HUGE = int("9" * 400)
 PAGE = "<html><body><div class='ocr_page' title='bbox 0 0 100 100'>"
 WORD = "<span class='ocrx_word' title='bbox 1 2 3 4'>"
-
-
-def lay_out(src: Path, files: Mapping[str, Any]) -> Path:
-    src.mkdir(parents=True, exist_ok=True)
-    Image.new("L", (500, 400), 250).save(src / "p.png")
-    for name, content in files.items():
-        (src / name).parent.mkdir(parents=True, exist_ok=True)
-        (src / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return src
 
 
 def refused(form: str, src: Path) -> str:
@@ -41,17 +27,6 @@ def refused(form: str, src: Path) -> str:
     assert result.exit_code == 2, (result.output, result.exception)
     assert not (src.parent / "out").exists()
     return result.output
-
-
-def region(**value: Any) -> list[dict[str, Any]]:
-    kind = next(iter(value))
-    shape = {"x": 1, "y": 1, "width": 2, "height": 2, **value}
-    result = [{"id": "a", "type": kind, "value": shape}]
-    return [{"data": {"image": "p.png"}, "annotations": [{"result": result}]}]
-
-
-def form(**values: Any) -> dict[str, Any]:
-    return {"form": [{"label": "total", "text": "9.00", "words": [{"text": "9.00", "box": [1, 1, 2, 2]}], **values}]}
 
 
 PIECES = ("<!--", "<?", "<!", "<![CDATA[", "<a ", "<a b='", '<a b="', "</", "<a b=", "&#", "<a b='>", "<", " a", "</b>")
