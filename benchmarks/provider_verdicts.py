@@ -36,7 +36,7 @@ def decided(found: Result) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
         checks=found.checks,
     )
     record = AuditRecord(
-        1,
+        2,
         _CARD,
         _CORPUS,
         (),
