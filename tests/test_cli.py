@@ -293,7 +293,7 @@ BAD_DATA = {
     "60,000 x 60,000 PNG": (huge_image, "megapixels"),
     "path that leaves DATA_DIR": (escaping_path, "image"),
     "tokenizer that knows no word": (unknown_words, "tokenizer does not know"),
-    "no field to attack": (unmarked_fields, "no field that the model can spell out"),
+    "no field to attack": (unmarked_fields, "no field to attack in member documents"),
 }
 
 

@@ -24,7 +24,7 @@ OTHER = Check("held-out gain", 0.001, "confounded", "the held-out documents look
 
 
 def blind(value: float, error: float = 0.06, *checks: Check) -> Blind:
-    return Blind(replace(area("blind_auc", value, error), null=0.5), (), checks, WHY, None)
+    return Blind(replace(area("blind_auc", value, error), null=0.5), (), checks, WHY)
 
 
 def reference(difference: float, error: float = 0.04, metric: str = "leak") -> tuple[Control, ...]:

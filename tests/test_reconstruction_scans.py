@@ -82,7 +82,7 @@ def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path)
 def test_without_a_public_model_the_attack_is_skipped_and_says_what_to_give(place, tmp_path):
     _, result = scan(place, tmp_path / "out")
     assert result.status == "skipped"
-    assert "T5" in result.provide
+    assert "T5" in result.reason.fix
     start = make_vt5(tmp_path / "start", 5)
     assert opened(place, tmp_path / "no", pretrained=start).prepared.auxiliary is None
 

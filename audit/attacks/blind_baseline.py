@@ -89,15 +89,12 @@ class Blind:
         checks: the test for a difference; empty where none could be made.
         confounded: why membership results decide nothing where the test has too little power and documents were not
             assigned by lot, in a sentence for `Result.confounded`; None otherwise.
-        weakness: that the check could not have found much, in a sentence, where the comparison rests on a random
-            assignment instead. It is in the meaning of `blind_power` too, and no weakness of the attacker.
     """
 
     estimate: Measurement
     diagnostics: tuple[Diagnostic, ...]
     checks: tuple[Check, ...]
     confounded: str | None
-    weakness: str | None
 
     @property
     def told_apart(self) -> bool:
@@ -305,19 +302,15 @@ def _of_first(strata: Ints, units: Ints) -> Ints:
 
 def _unchecked(smaller: int, assigned: Assignment, unit: Unit) -> Blind:
     reason = f"too few {unit}s of a side to look for differences without the model"
-    diagnostics, confounded, weakness = _judged_power(0.0, _rarely(0.0, unit), assigned, unit)
-    return Blind(Unresolved(NAME, reason, smaller, MIN_UNITS), diagnostics, (), confounded, weakness)
-
-
-def _alike(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
-    diagnostics, confounded, weakness = _judged_power(check.power, ALIKE, assigned, unit)
-    return Blind(Unresolved(NAME, ALIKE, check.auc.n), diagnostics, (), confounded, weakness)
+    diagnostics, confounded = _judged_power(0.0, _rarely(0.0, unit), assigned, unit)
+    return Blind(Unresolved(NAME, reason, smaller, MIN_UNITS), diagnostics, (), confounded)
 
 
 def _found(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
     if not check.by_block:
-        return _alike(check, assigned, unit)
-    diagnostics, confounded, weakness = _judged_power(check.power, _rarely(check.power, unit), assigned, unit)
+        diagnostics, confounded = _judged_power(check.power, ALIKE, assigned, unit)
+        return Blind(Unresolved(NAME, ALIKE, check.auc.n), diagnostics, (), confounded)
+    diagnostics, confounded = _judged_power(check.power, _rarely(check.power, unit), assigned, unit)
     shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
     by_block = tuple(
         Diagnostic(f"{NAME}.{name}", value, f"the AUC without the model {BLOCKS[name]}")
@@ -328,7 +321,6 @@ def _found(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
         (Diagnostic("blind_p", check.p_value, shuffled), *diagnostics, *by_block),
         (Check("blind", check.p_value, "confounded", _told_apart(check, unit), REDRAW, weight=WEIGHT),),
         confounded,
-        weakness,
     )
 
 
@@ -351,29 +343,25 @@ def _rarely(power: float, unit: Unit) -> str:
 
 def _judged_power(
     power: float, why: str, assigned: Assignment, unit: Unit
-) -> tuple[tuple[Diagnostic, ...], str | None, str | None]:
-    """The diagnostic `blind_power`, and what a check without power leaves open: why confounded, or the weakness.
-
-    A comparison by lot stands even where the check is too weak to test it, on the word of the manifest, and that is
-    said (ours).
-    """
+) -> tuple[tuple[Diagnostic, ...], str | None]:
+    """Return the diagnostic `blind_power`, and why a weak check confounds results that no lot assigned."""
     meaning = (
         f"chance to find a difference that these linear classifiers see as an AUC of {ADVERSARY} "
         f"(p of {SIGNIFICANT} or less)"
     )
     if power >= ENOUGH_POWER:
-        return (Diagnostic("blind_power", power, meaning),), None, None
+        return (Diagnostic("blind_power", power, meaning),), None
     if assigned in RANDOM[unit]:
         weakness = (
             f"the blind check is too weak: {why}; the comparison rests on the lot, and that {unit}s were drawn by lot "
             "is the data set's own statement"
         )
-        return (Diagnostic("blind_power", power, f"{meaning}; {weakness}"),), None, weakness
+        return (Diagnostic("blind_power", power, f"{meaning}; {weakness}"),), None
     confounded = (
         f"{' and '.join(SIDES[unit])} may differ in something else than the training ({ASSIGNED[assigned]}: assigned = "
         f'"{assigned}" in manifest.toml), and the blind check is too weak to rule it out: {why}'
     )
-    return (Diagnostic("blind_power", power, meaning),), confounded, None
+    return (Diagnostic("blind_power", power, meaning),), confounded
 
 
 def blind_controls(blind: Blind, areas: Iterable[str], shares: Iterable[str] = ()) -> tuple[Control, ...]:

@@ -86,7 +86,6 @@ def test_a_split_by_date_is_caught_and_the_same_receipts_split_at_random_are_not
     passed = by_document(corpus(drawn, halves(360)))
     assert passed.confounded is None
     assert not passed.told_apart
-    assert passed.weakness is None
     assert diagnostics(passed)["blind_p"] > 0.05
     assert diagnostics(passed)["blind_power"] > 0.8
     assert isinstance(passed.estimate, Estimate)
@@ -117,15 +116,13 @@ def test_few_units_are_a_weakness_where_they_were_drawn_and_confound_where_they_
         blind = by_document(corpus(drawn, halves(24), assigned))
         assert told in blind.confounded
         assert "80 are wanted" in blind.confounded
-        assert blind.weakness is None
     for assigned in ("random", "by-provider"):
         blind = by_document(corpus(drawn, halves(24), assigned))
         assert blind.confounded is None
-        assert "that documents were drawn by lot is the data set's own statement" in blind.weakness
-        assert "that its classifiers see as an AUC of 0.65" in blind.weakness
         assert not blind.told_apart
         (power,) = (found for found in blind.diagnostics if found.name == "blind_power")
-        assert blind.weakness in power.meaning
+        assert "that documents were drawn by lot is the data set's own statement" in power.meaning
+        assert "that its classifiers see as an AUC of 0.65" in power.meaning
     shops = dict(zip(sorted({shop for _, shop, _ in drawn}), halves(12), strict=False))
     assert by_provider(corpus(drawn, [False] * 24, "by-provider"), shops).confounded is None
     assert "providers were not" in by_provider(corpus(drawn, [False] * 24), shops).confounded
@@ -137,7 +134,7 @@ def test_hardly_any_units_leave_the_measurement_unresolved():
         assert isinstance(blind.estimate, Unresolved)
         assert diagnostics(blind) == {"blind_power": 0.0}
         assert blind.confounded is None
-        assert blind.weakness is not None
+        assert "blind check is too weak" in blind.diagnostics[0].meaning
         assert by_document(corpus(receipts(n), member, "by-date")).confounded is not None
 
 
@@ -148,7 +145,7 @@ def test_documents_that_are_all_alike_leave_the_measurement_unresolved():
         assert isinstance(blind.estimate, Unresolved)
         assert blind.estimate.reason == "documents are alike in everything that is described"
         assert diagnostics(blind) == {"blind_power": 0.0}
-        said = blind.weakness if assigned == "random" else blind.confounded
+        said = blind.diagnostics[0].meaning if assigned == "random" else blind.confounded
         assert "too weak" in said
         assert "alike in everything" in said
         assert (blind.confounded is None) == (assigned == "random")
