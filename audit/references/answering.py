@@ -40,7 +40,7 @@ def recipe_of(corpus: Corpus) -> AnsweringRecipe:
 
 
 def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
-    """The questions of these documents, each with the first of its accepted answers (ours); opens no image.
+    """The questions of these documents, each with the first of its accepted answers; opens no image.
 
     For parsing their whole outputs, one a document.
     """
@@ -174,7 +174,7 @@ def fit_extractive(
 ) -> tuple[float, ...]:
     """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
 
-    A sample is one row: the first window that holds the answer, or the page's first window and "no answer" (ours;
+    A sample is one row: the first window that holds the answer, or the page's first window and "no answer" (
     transformers' run_qa.py takes every window). On the CPU the same start, samples and recipe give the same weights.
 
     Args:

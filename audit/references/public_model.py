@@ -47,7 +47,7 @@ PROVIDE_LONGFORMER = (
     "which has RoBERTa's tokens too (--reference auxiliary=PATH, a folder of longformer-base-4096)"
 )
 VALIDATION_SHARE = 0.1
-"""Share of the public pages that choose the epoch (lowest loss) instead of training (ours)."""
+"""Share of the public pages that choose the epoch (lowest loss) instead of training."""
 _ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
 
 

@@ -34,7 +34,7 @@ from audit.targets.checkpoint.content import files_of
 from audit.targets.opening import open_model, threads, use_threads
 
 MIN_DOCUMENTS = 10
-"""Fewer member documents, copies counted once, say nothing about membership (ours)."""
+"""Fewer member documents, copies counted once, say nothing about membership."""
 
 
 def halves_of(n_units: int, count: int, seed: int) -> Bools:
