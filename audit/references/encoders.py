@@ -23,7 +23,7 @@ from audit.arrays import Ints
 from audit.errors import TargetError
 from audit.references.recipes import Recipe
 from audit.references.trainer import EpochScore, EpochWatch, MixedTrainer, store, train
-from audit.targets.checkpoint.labels import known_models
+from audit.targets.checkpoint.labels import KNOWN
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import padded_labels
@@ -311,7 +311,7 @@ def _fixed(page: Encoding, collator: Collator) -> Example:
 def _family_of(model: Any) -> Family:
     family = family_of(model.config.model_type)
     if family is None:
-        raise TargetError(f"cannot train a {model.config.model_type!r}", f"docaudit knows {known_models()}")
+        raise TargetError(f"cannot train a {model.config.model_type!r}", KNOWN)
     return family
 
 

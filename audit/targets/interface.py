@@ -48,7 +48,7 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class FillMask(PageQuery[Candidates]):
-    """The `n_candidates` best tokens at `position`; special tokens and [UNK] are never candidates (ours)."""
+    """The `n_candidates` best tokens at `position`; special tokens and [UNK] are never candidates."""
 
     position: int
     n_candidates: int

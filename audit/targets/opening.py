@@ -70,7 +70,6 @@ class Opener:
         recognises: tests whether an opened folder is of this kind.
         open: makes the target from the folder, the corpus, the device and the rows of a batch.
         task: the kind of task of these models; None: one that the core knows.
-        words: what the models do, for a list of all that can be audited.
         recipe: a dataclass with epochs, learning_rate, batch_size and seed; None: docaudit trains no such models.
         train: trains a model of the sizes of another, whose weights are not read, on documents: `train(start,
             documents, recipe, folder, progress, half=half)`.
@@ -80,7 +79,6 @@ class Opener:
     recognises: Callable[[CheckpointFolder], bool]
     open: Callable[[CheckpointFolder, Corpus, str, int | None], Checkpoint]
     task: TaskKind | None = None
-    words: str = ""
     recipe: type[Any] | None = None
     train: Callable[..., object] | None = None
     open_learner: Callable[[CheckpointFolder, Corpus, int, str], Any] | None = None

@@ -33,7 +33,7 @@ from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, Reply
 
 _TOKENS_KEPT = 256
-"""Outputs whose tokens are kept (ours): the same one is scored with many page views."""
+"""Outputs whose tokens are kept: the same one is scored with many page views."""
 
 
 class ParsingReader:
@@ -310,7 +310,7 @@ def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tupl
 
 
 LONGEST_OUTPUT = 4096
-"""Tokens of the longest output where neither recipe nor checkpoint names one (ours): a densely written page."""
+"""Tokens of the longest output where neither recipe nor checkpoint names one: a densely written page."""
 _POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
 _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""

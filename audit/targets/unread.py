@@ -13,12 +13,11 @@ from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import SPLITS, Corpus, Document
 from audit.corpus.folding import places_of
 from audit.errors import TargetError
-from audit.policy.gaps import MOST_DOCUMENTS, MOST_QUESTIONS, much_unread
 from audit.targets.extractive.target import ExtractiveTarget
 from audit.targets.interface import Target
 
 MOST_NAMED = 5
-"""Names that a warning lists (ours)."""
+"""Names that a warning lists."""
 _TITLES = {"member": "member", "heldout": "held-out", "public": "public"}
 
 
@@ -50,24 +49,6 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
     Raises:
         TargetError: canaries are among them: a model that has no tag for them was not trained on them.
     """
-    found = _find(target, corpus)
-    little = _covers_little(corpus, found)
-    return found if little is None else replace(found, warnings=(*found.warnings, little))
-
-
-def _covers_little(corpus: Corpus, unread: Unread) -> str | None:
-    """Say before the scan that it can pass nothing, where so much is left out."""
-    kept = without_unread(corpus, unread).documents
-    gone = Counter[str](corpus.document(name).split for name in unread.documents)
-    there = Counter[str](one.split for one in kept)
-    asked = Counter[str]({split: sum(len(one.questions) for one in kept if one.split == split) for split in SPLITS})
-    reason = much_unread(gone, there, MOST_DOCUMENTS, "documents") or much_unread(
-        count_questions(corpus, unread), asked, MOST_QUESTIONS, "questions"
-    )
-    return None if reason is None else f"No limit on the model can be passed: {reason}."
-
-
-def _find(target: Target, corpus: Corpus) -> Unread:
     if isinstance(target, ExtractiveTarget):
         return _off_page(corpus)
     found = target.unknown_names(corpus.documents) if hasattr(target, "unknown_names") else {}

@@ -45,8 +45,8 @@ NAMES = {
     "lilt": "LiLT",
     "bros": "BROS",
     "bart": "BART",
-    "docaudit-layoutlm-image": "LayoutLM with an image branch (ours)",
-    "docaudit-bros-image": "BROS with an image branch (ours)",
+    "docaudit-layoutlm-image": "LayoutLM with an image branch",
+    "docaudit-bros-image": "BROS with an image branch",
     "llama": "Llama",
     "qwen2": "Qwen2/2.5",
     "qwen3": "Qwen3",
@@ -78,7 +78,7 @@ NAMES = {
 """As people write them, by `model_type`."""
 
 
-DENOISED = ("VT5 (ours)", "UDOP", "T5")
+DENOISED = ("VT5", "UDOP", "T5")
 """Those that share a vocabulary with a public T5."""
 
 
@@ -114,7 +114,7 @@ COMMON = {
     "extractive-qa: LiLT",
     "question-answering: LLaVA",
     "question-answering: Qwen2/2.5",
-    "intent-slots: slots and intents of utterances (ours)",
+    "intent-slots: slots and intents of utterances",
     "token-classification: LayoutLMv2 and LayoutXLM",
 }
 """One of each mechanism that no other test scans at every push, as those of outputs written and of adapters are."""
@@ -173,7 +173,7 @@ def _answerers() -> Iterator[Case]:
         "Donut": answering_checkpoints.make_donut,
         "other vision encoder-decoders": answering_checkpoints.make_vit_decoder,
         "Pix2Struct": answering_checkpoints.make_pix2struct,
-        "VT5 (ours)": text_answering_checkpoints.make_sentinel_vt5,
+        "VT5": text_answering_checkpoints.make_sentinel_vt5,
         "UDOP": partial(text_answering_checkpoints.make_udop, spare=text_answering_checkpoints.N_SENTINELS),
     }
     for family, make in makers.items():
@@ -214,7 +214,7 @@ def _utterances() -> Iterator[Case]:
         made.save_pretrained(folder)
         vocabulary.save(folder)
 
-    yield Case("slots and intents of utterances (ours)", "intent-slots", data.utterances, write)
+    yield Case("slots and intents of utterances", "intent-slots", data.utterances, write)
 
 
 def _adapters() -> Iterator[Case]:

@@ -54,18 +54,6 @@ def test_positions_are_counted_from_padding_where_the_model_does_so(kind: str) -
     assert not any(other is None or other.counts_from_padding for other in others)
 
 
-def test_an_unknown_architecture_is_told_all_that_is_known_by_head(tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match="unknown architecture 'nonsense'") as raised:
-        load(renamed(tmp_path, model_type="nonsense"))
-    hint = raised.value.hint
-    parts = ("masked language model: ", "document classification: ", "that point at answers: ", "DeBERTa-v2")
-    for part in (*parts, "LayoutLMv3", "Donut", "VT5", "Llama", "Mistral", "T5, ", "BART", "extractive"):
-        assert part in hint
-    by_head = dict(part.split(": ", 1) for part in hint.split("; ") if ": " in part)
-    assert "LayoutLMv3" not in by_head["docaudit knows models for masked language model"]
-    assert "BROS" not in by_head["for document classification"]
-
-
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [

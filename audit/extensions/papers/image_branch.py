@@ -37,7 +37,7 @@ from audit.targets.encoders.models import BrosForMaskedLM, LayoutLMSpadeForExtra
 from audit.targets.encoders.page_images import ImageInput
 
 BINS = 3
-"""RoIAlign cuts a box into 3 x 3 bins (ours)."""
+"""RoIAlign cuts a box into 3 x 3 bins."""
 POINTS = 2
 """Each bin is the mean of 2 x 2 points, regularly placed (He et al. 2017, section 3: "RoIAlign")."""
 GROUPS = 8

@@ -5,7 +5,7 @@ into two BiLSTM layers. A dense layer and a linear-chain CRF give the tags, anot
 from the sentence's vector. The loss of a sentence is the sum of the CRF's negative log-likelihood and the intent's
 cross-entropy.
 
-Where the papers are silent (all ours): the sentence's vector is the last state of either direction of the last layer;
+Where the papers are silent: the sentence's vector is the last state of either direction of the last layer;
 dropout stands before the first BiLSTM and after the last one; words that the vocabulary lacks show no characters.
 
 There is no padding: the utterances of a batch have the same number of words.
@@ -35,7 +35,7 @@ FILE = "vocabulary.json"
 UNKNOWN = "[UNK]"
 UNKNOWN_ID = 0
 _MAX_BYTES = 64 * 2**20
-"""A larger file is not read (ours): a million words take some 10 MB."""
+"""A larger file is not read: a million words take some 10 MB."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,7 @@ class Vocabulary:
 class NluConfig(PretrainedConfig):  # type: ignore[misc]
     """What an `NluModel` is made of. The tags are `id2label`, in the order of its outputs.
 
-    Sizes that Ma & Hovy (2016) give are theirs (30 filters of window 3 over 30-dimensional characters); the others are
-    ours.
+    Sizes that Ma & Hovy (2016) give are theirs: 30 filters of window 3 over 30-dimensional characters.
 
     Attributes:
         vocab_size: words, the unknown one included.

@@ -42,9 +42,9 @@ from audit.targets.interface import (
 
 A = TypeVar("A")
 BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
-"""Utterances of one forward pass, by kind of device (ours)."""
+"""Utterances of one forward pass, by kind of device."""
 UNKNOWN_SHARE = 0.2
-"""A vocabulary that lacks more than this share of the members' words is refused (ours): a model knows the words it was
+"""A vocabulary that lacks more than this share of the members' words is refused: a model knows the words it was
 trained on, but for rare ones that a recipe may leave out."""
 FAMILY = "BiLSTM-CRF"
 TASK = "intent-slots"
@@ -371,9 +371,9 @@ def load_nlu(
     layer = ", character layer" if config.n_characters else ""
     card = folder.card(
         model,
-        family=FAMILY,
-        task=TASK,
-        architecture=f"{FAMILY}, intent and slots{layer}",
+        FAMILY,
+        TASK,
+        f"intent and slots{layer}",
         vocabulary=config.vocab_size,
         max_tokens=config.max_tokens,
         device=device,

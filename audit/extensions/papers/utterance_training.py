@@ -37,7 +37,7 @@ Weights = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class NluRecipe:
-    """How an NLU model is made and fitted. The defaults are ours.
+    """How an NLU model is made and fitted.
 
     Attributes:
         epochs: passes over the utterances, at most.
@@ -331,6 +331,4 @@ def _open_learner(start: CheckpointFolder, corpus: Corpus, seed: int, device: st
     return NluLearner(*fresh_nlu(start, corpus, seed), device)
 
 
-OPENER = Opener(
-    is_nlu, _open, "intent-slots", "that name intents and slots: BiLSTM-CRF", NluRecipe, fit_like, _open_learner
-)
+OPENER = Opener(is_nlu, _open, "intent-slots", NluRecipe, fit_like, _open_learner)

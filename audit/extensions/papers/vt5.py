@@ -10,10 +10,10 @@ and T5's decoder gives the answer. What follows the join is transformers' T5, un
 
 Where the paper is silent or its public code differs (rubenpt91/PFL-DocVQA-Competition, models/VT5.py):
 
-- One table for both x and one for both y coordinates, summed: appendix B. Tables start small (`BOX_STD`, ours).
+- One table for both x and one for both y coordinates, summed: appendix B. Tables start small (`BOX_STD`).
 - The question's tokens have the box of the whole page, (0, 0, 1000, 1000), the end token and padding (0, 0, 0, 0); the
   visual tokens have none, DiT knows its own positions; its [CLS] is one of them: all as in the public code.
-- Padding stands at the end of the joined sequence, ours. In the public code it stands between text and visual tokens,
+- Padding stands at the end of the joined sequence. In the public code it stands between text and visual tokens,
   so that T5's relative positions, and with them an answer, depend on the longest text in the batch.
 - DiT is trained with the rest unless a recipe freezes it (`model.encoder.visual.patches.requires_grad_(False)`, the
   public code's default).
@@ -44,7 +44,7 @@ from transformers.models.t5.modeling_t5 import T5Stack
 
 LARGEST_COORDINATE = 1000
 BOX_STD = 0.1
-"""Standard deviation of fresh coordinate embeddings, in that of T5's fresh word embeddings (ours): the four together
+"""Standard deviation of fresh coordinate embeddings, in that of T5's fresh word embeddings: the four together
 shift a word by a fifth of its own size, so that words read before boxes were learned still read the same."""
 
 
@@ -289,7 +289,7 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
     def start_words_from(self, matrix: torch.Tensor) -> None:
         """Let the word embeddings, and with them the tied head, start as another model's.
 
-        They are brought to the size of T5's fresh ones (standard deviation `initializer_factor`; ours): T5 neither
+        They are brought to the size of T5's fresh ones (standard deviation `initializer_factor`): T5 neither
         scales nor normalises embeddings before adding to them what its layers give, so that small ones, such as
         BERT's, would drown. Angles, and proportions of lengths, stay.
 

@@ -7,7 +7,7 @@ of the first span, `<extra_id_1>`, those of the second, and so on. So the scores
 
 - the hidden tokens from there on, as far as they stand side by side, are one span, `<extra_id_0>`: what CDMI has not
   reached yet is what is missing, and two sentinels never stand side by side, as in T5's own training;
-- every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the page's order (ours: T5
+- every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the page's order (T5
   numbers them from left to right, but begins to write with `<extra_id_0>`);
 - the number of tokens of a span stays hidden, as always for T5. The published adversary knows it, and its masked
   language model sees so many masks: in this the one here is weaker.
@@ -59,7 +59,7 @@ A = TypeVar("A")
 DENOISING = "denoising"
 """The task on the card of such a model."""
 MAX_TOKENS = 512
-"""The longest page that is read (ours): that of T5's and VT5's training. Both would take longer ones."""
+"""The longest page that is read: that of T5's and VT5's training. Both would take longer ones."""
 
 
 class Denoiser:
@@ -258,9 +258,9 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
     page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
     card = folder.card(
         model,
-        family=name,
-        task=DENOISING,
-        architecture=f"{name}, puts back hidden spans; taken as it is",
+        name,
+        DENOISING,
+        "puts back hidden spans; taken as it is",
         vocabulary=int(config.vocab_size),
         max_tokens=MAX_TOKENS,
         device=device,

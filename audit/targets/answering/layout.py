@@ -41,7 +41,7 @@ BOX_SCALE = 1000
 NOWHERE: Box = (0, 0, 0, 0)
 """Of the end token and of padding, as in VT5's and UDOP's code."""
 ROWS_KEPT = 64
-"""Rows that a reader keeps without their sample's own tokens (ours): candidates for one place share all others."""
+"""Rows that a reader keeps without their sample's own tokens: candidates for one place share all others."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ def side_lengths(size: int | Sequence[int]) -> tuple[int, int]:
 UDOP_PROMPT = f"Question answering. {QUESTION}"
 """The prompt of UDOP's question-answering task (Tang et al. 2023, table 1), and transformers' example."""
 UDOP_TOKENS = 512
-"""The longest text of a checkpoint whose tokenizer names none (ours); UDOP's own have 512."""
+"""The longest text of a checkpoint whose tokenizer names none; UDOP's own have 512."""
 
 
 class UdopReader(LayoutReader):

@@ -80,21 +80,6 @@ def known_families() -> dict[str, AnsweringFamily]:
     return {**FAMILIES, **{kind: one for kind, one in added.items() if isinstance(one, AnsweringFamily)}}
 
 
-def known_answering() -> str:
-    """What answers questions, in words for a hint."""
-    named = ", ".join(
-        [
-            *(family.name for family in known_families().values()),
-            *TABLE["answering"]["seeing"].values(),
-            *TABLE["answering"]["reading"],
-        ]
-    )
-    return (
-        f"{named}, and other models that transformers loads with AutoModelForImageTextToText, AutoModelForCausalLM or"
-        " AutoModelForSeq2SeqLM"
-    )
-
-
 def is_answering(folder: AnyFolder) -> bool:
     """True for a checkpoint whose configuration is of a kind that answers questions.
 
@@ -134,7 +119,7 @@ def load_answering(
     if family is None:
         raise TargetError(
             f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
-            f"docaudit knows {known_answering()}",
+            "README lists the models that docaudit audits",
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
@@ -149,9 +134,9 @@ def load_answering(
         open_ends(model.generation_config, reader)
     card = folder.card(
         model,
-        family=family.name,
-        task="question-answering",
-        architecture=f"{family.name}, question answering",
+        family.name,
+        "question-answering",
+        "question answering",
         vocabulary=int(config.get_text_config(decoder=True).vocab_size),
         max_tokens=reader.max_tokens,
         device=device,

@@ -158,7 +158,7 @@ class DonutReader(Speller):
 PIX2STRUCT_PROMPT = QUESTION
 """What Pix2Struct is fine-tuned with on DocVQA: the bare question."""
 LONGEST_HEADER = 1000
-"""Characters of a question that are drawn (ours): twelve lines of the eighty characters a line holds."""
+"""Characters of a question that are drawn: twelve lines of the eighty characters a line holds."""
 _FONT = "DejaVuSans.ttf"
 _LINE, _LETTER, _MARGINS = 80, 36, 10
 """Characters of a line, and pixels of the widest letter and of both margins, as transformers draws a header."""

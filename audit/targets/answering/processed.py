@@ -38,7 +38,7 @@ from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, qu
 from audit.targets.encoded_page import NOT_READ
 
 _POSITIONS = 4096
-"""Of models whose configuration names no longest row (ours)."""
+"""Of models whose configuration names no longest row."""
 _ASIDE = ("labels", "height", "width", "rows", "cols", "num_patches")
 """What processors give beside a model's inputs."""
 
@@ -194,7 +194,7 @@ VOCABULARIES = (
 """Files that a generative model's tokenizer may lie in."""
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _MOST_PIXELS = 2**25
-"""Of the picture that a processor makes of a page (ours): twice as many as any published model sees."""
+"""Of the picture that a processor makes of a page: twice as many as any published model sees."""
 _VISION = ("torchvision", "num2words")
 """Libraries that some processors need, in the order in which they ask for them; docaudit's extra "vision" has both."""
 

@@ -136,7 +136,7 @@ class TokenReader(Reader, Protocol):
 
 
 LONGEST_ANSWER = 128
-"""Tokens an answer may have, its end included (ours: the longest address of SROIE has 60, in BERT's vocabulary)."""
+"""Tokens an answer may have, its end included (the longest address of SROIE has 60, in BERT's vocabulary)."""
 QUESTION = "{question}"
 """Stands for the question in a prompt."""
 

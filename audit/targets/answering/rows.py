@@ -34,16 +34,16 @@ from audit.targets.checkpoint.safety import quiet
 from audit.targets.interface import Adaptation, Answer, AnswerLoss, Query, type_asked
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
-"""Samples of one forward pass, by kind of device, when they are small (ours)."""
+"""Samples of one forward pass, by kind of device, when they are small."""
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
-"""Pixel values that the samples of one forward pass may have together (ours): each makes some fifty values inside a
+"""Pixel values that the samples of one forward pass may have together: each makes some fifty values inside a
 model, so that the largest batch takes a few gigabytes on a CPU."""
 VALUES_INSIDE = 50
 """Values inside a model that take as much memory as one pixel value makes."""
 PAGES = 4
-"""Batches of pages that are held encoded at a time (ours: enough that questions of one length fill theirs)."""
+"""Batches of pages that are held encoded at a time (enough that questions of one length fill theirs)."""
 _PAGE = (850, 1100)
-"""A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are (ours)."""
+"""A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are."""
 A = TypeVar("A")
 B = TypeVar("B")
 NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"

@@ -43,13 +43,13 @@ from audit.targets.encoded_page import NOT_READ
 TEXT = "{text}"
 """Stands for the page's text in a prompt."""
 CHAT_PROMPT = f"{TEXT}\n\n{QUESTION}"
-"""The user's turn, when the manifest's recipe names none (ours)."""
+"""The user's turn, when the manifest's recipe names none."""
 SQUAD_PROMPT = f"question: {QUESTION} context: {TEXT}"
 """What T5 is trained with on SQuAD (Raffel et al. 2020, appendix D.15)."""
 MAX_TOKENS = 4096
-"""The longest row that is read of models that would take longer ones (ours: a densely written page has 2,000)."""
+"""The longest row that is read of models that would take longer ones (a densely written page has 2,000)."""
 _SQUAD_TOKENS = 512
-"""Of encoder-decoders that name no longest row (ours): T5's in training."""
+"""Of encoder-decoders that name no longest row: T5's in training."""
 _POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_sequence_length")
 
 

@@ -15,7 +15,7 @@ from audit.errors import TargetError
 TRAINER_STATE = "trainer_state.json"
 """Says nothing about what a checkpoint does, so it is no part of its sha256."""
 _MAX_BYTES = 64 * 2**20
-"""The file holds a log of the whole training: some megabytes after a long one. A larger one is not read (ours)."""
+"""The file holds a log of the whole training: some megabytes after a long one. A larger one is not read."""
 _MAX_STEPS = 2**53
 """Whole numbers beyond this are no counts of steps, and lose digits in JSON."""
 

@@ -185,10 +185,10 @@ class CheckpointFolder:
         return frozenset(names)
 
     def card(
-        self, model: Any, *, family: str, task: str, architecture: str, vocabulary: int, max_tokens: int, device: str
+        self, model: Any, family: str, task: str, words: str, *, vocabulary: int, max_tokens: int, device: str
     ) -> TargetCard:
-        """The card of the model that was loaded from this folder."""
-        method = method_of(self.config)
+        """Make the card of the model that was loaded from this folder; `words` say what it is for."""
+        method, architecture = method_of(self.config), f"{family}, {words}"
         return TargetCard(
             name=self.own_path.resolve().name,
             family=family,

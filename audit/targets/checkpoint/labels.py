@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
-from audit import plugins
 from audit.corpus.documents import Task
-from audit.corpus.tagging import canonical, scheme_of, scheme_problems
+from audit.corpus.tagging import canonical, scheme_problems
 from audit.errors import TargetError
-from audit.targets.answering.loading import known_answering
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.encoders.families import known_families
-from audit.targets.encoders.heads import HEADS, HeadName
+from audit.targets.encoders.heads import HeadName
 from audit.targets.table import TABLE
 
 _UNNAMED = "LABEL_"
@@ -38,15 +34,10 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
         return _class_names(config, given.labels if isinstance(given, Task) else tuple(given), folder)
     if head not in _KINDS:
         return ()
-    kind, outside = (given.kind, given.outside) if isinstance(given, Task) else (None, None)
+    outside = given.outside if isinstance(given, Task) else None
     named = given.labels if isinstance(given, Task) else tuple(given)
     own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
     unnamed = any(label.startswith(_UNNAMED) for label in own)
-    if _are_of_another_task(named, kind, head):
-        raise TargetError(
-            f"{folder}: manifest.toml [task] labels are not {_KINDS[head]}, which this model was trained with",
-            f'set [task] kind = "{head}"' + ("" if unnamed else f" and labels = {json.dumps(own, ensure_ascii=False)}"),
-        )
     if not unnamed:
         if named and sorted(named) != sorted(own):
             raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
@@ -77,20 +68,6 @@ def _class_names(config: Any, named: tuple[str, ...], folder: CheckpointFolder) 
     return named
 
 
-def _are_of_another_task(named: Sequence[str], kind: str | None, head: HeadName) -> bool:
-    """Whether the manifest's labels are classes of SPADE for a tagger, or tags for SPADE."""
-    if "O" not in named:
-        return False
-    if head == "spade-extraction":
-        return any(label.startswith(("B-", "I-")) for label in named)
-    return kind != "token-classification" and scheme_of_or_none(named) == "IO"
-
-
-def scheme_of_or_none(labels: Sequence[str]) -> str | None:
-    """The name of the scheme that labels are in; None where they are in none."""
-    return None if [*scheme_problems(labels)] else scheme_of(labels).name
-
-
 def _checked(labels: tuple[str, ...], outside: str | None, head: HeadName, where: str, hint: str) -> tuple[str, ...]:
     if head == "spade-extraction":
         if "O" not in labels:
@@ -101,23 +78,12 @@ def _checked(labels: tuple[str, ...], outside: str | None, head: HeadName, where
     return canonical(labels, outside)
 
 
+KNOWN = "README lists the models that docaudit audits"
+
+
 def unknown_hint(kind: str) -> str:
-    """What to do about a checkpoint of a `model_type` that docaudit does not know."""
+    """Say what to do about a checkpoint of a `model_type` that docaudit does not know."""
     if kind in TABLE["refused"]:
         return str(TABLE["refused"][kind])
     why = TABLE["left_out"].get(kind)
-    left_out = f"{kind} cannot be audited: {why}; " if why else ""
-    return f"{left_out}docaudit knows {known_models()}"
-
-
-def known_models() -> str:
-    """Every kind of model that can be audited, by what it is for."""
-    families = known_families().values()
-    parts = [
-        f"for {HEADS[head].words}: {', '.join(family.name for family in families if head in family.heads)}"
-        for head in get_args(HeadName)
-    ]
-    parts += [f"that answer questions: {known_answering()}"]
-    parts += ["that point at answers: any with an extractive question answering head of transformers"]
-    parts += [words for one in plugins.load("docaudit.targets").values() if (words := getattr(one, "words", ""))]
-    return "models " + "; ".join(parts)
+    return f"{kind} cannot be audited: {why}; {KNOWN}" if why else KNOWN

@@ -122,7 +122,7 @@ def _no_checkpoint(folder: Path, missing: str) -> TargetError:
 
 
 _MOST_BYTES = 8 * 2**20
-"""Of a file of settings (ours): a model that names 20,000 classes has two."""
+"""Of a file of settings: a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
 """The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers have 35 MiB."""
 _MOST = {

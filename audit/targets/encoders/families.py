@@ -26,7 +26,7 @@ from audit.targets.table import TABLE
 LAYOUTLM_SCALE = 1000
 """LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""
 UNBOUNDED = 512
-"""Tokens of a page for models whose configuration sets no limit (ours; what BERT reads)."""
+"""Tokens of a page for models whose configuration sets no limit (what BERT reads)."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,6 @@ def family_named(kind: str) -> Family:
     if family is None:
         raise KeyError(kind)
     return family
-
-
-def known_families() -> dict[str, Family]:
-    """The families that people use, by `model_type`: those of the table and of installed extensions."""
-    added = (kind for kind, family in plugins.load("docaudit.targets").items() if isinstance(family, Family))
-    return {kind: family for kind in (*TABLE["encoders"], *added) if (family := family_of(kind)) is not None}
 
 
 def _counts_from_padding(model_class: type[Any]) -> bool:

@@ -20,7 +20,7 @@ from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
-"""Padded tokens of one forward pass, by kind of device (ours; the fastest of a few tried on two CPU cores)."""
+"""Padded tokens of one forward pass, by kind of device (the fastest of a few tried on two CPU cores)."""
 B = TypeVar("B")
 Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
 """Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""

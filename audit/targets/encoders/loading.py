@@ -19,7 +19,7 @@ from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
 _MIN_TOKENS = 16
-"""A model that reads no longer pages than this has a mistake in its settings (ours)."""
+"""A model that reads no longer pages than this has a mistake in its settings."""
 
 
 def load(
@@ -63,9 +63,9 @@ def load(
     )
     card = folder.card(
         model,
-        family=family.name,
-        task=head,
-        architecture=f"{family.name}, {HEADS[head].words}",
+        family.name,
+        head,
+        HEADS[head].words,
         vocabulary=len(tokenizer),
         max_tokens=encoder.max_tokens,
         device=device,

@@ -24,7 +24,7 @@ from audit.targets.encoded_page import Encoding, PageImage, Pixels, PixelScale
 OpenImage = Callable[[Document], Image]
 """Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
 CACHED_BYTES = 128 * 2**20
-"""What the resized pages of one target may take in memory (ours): all 626 receipts of SROIE at 256 x 256 pixels."""
+"""What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256 pixels."""
 REACH = {
     Resampling.NEAREST: 0.0,
     Resampling.BOX: 0.0,

@@ -227,7 +227,7 @@ class EncoderTarget:
     def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
         """How the model takes to one page when the last dense layer of its encoder is trained on it.
 
-        Which layer is ours; DocMIA trains one of a generative model. In float32, whatever the encoder computes in.
+        DocMIA trains a layer of a generative model. In float32, whatever the encoder computes in.
         """
         costs_of = self.head.costs
         assert costs_of is not None

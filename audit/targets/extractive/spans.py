@@ -113,7 +113,7 @@ class SpanReader:
     def windows(self, view: PageView, question: str) -> list[Window]:
         """The rows of a question on a page, at least one, left to right.
 
-        A question of more tokens than half a row is cut (ours).
+        A question of more tokens than half a row is cut.
 
         Raises:
             TargetError: the model reads layout, and the page has none.
@@ -179,7 +179,7 @@ def _parts(own: Ints, room: int) -> Iterator[Ints]:
 
 
 MAX_ANSWER = 64
-"""Tokens of the longest span that is an answer (ours: an address is longer than the pipeline's 15)."""
+"""Tokens of the longest span that is an answer (an address is longer than the pipeline's 15)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,9 +45,9 @@ from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, Pag
 from audit.targets.table import TABLE
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
-"""Windows of one forward pass, by kind of device (ours)."""
+"""Windows of one forward pass, by kind of device."""
 AT_ONCE = 64
-"""Questions whose windows are laid out together (ours): bounds memory."""
+"""Questions whose windows are laid out together: bounds memory."""
 Located = tuple[Window, tuple[int, int]]
 """A window, and the positions of a beginning and an end in it."""
 
@@ -178,7 +178,7 @@ class ExtractiveTarget(RowTarget):
         return computing(self.card, lambda: head_of(self.model))
 
     def _adapt(self, query: Adaptation) -> Adapted:
-        """How the model takes to one answer when the last linear layer before its head is trained on it (ours).
+        """How the model takes to one answer when the last linear layer before its head is trained on it.
 
         In float32, on the first window that has the answer.
         """
@@ -264,7 +264,7 @@ HEADS: dict[str, str] = {
 """The class of a model with the head, by the `model_type` of its configuration: all that transformers has."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings")
 _USUAL_TOKENS = 512
-"""The longest row of a model that names none (ours)."""
+"""The longest row of a model that names none."""
 _MIN_TOKENS = 16
 
 
@@ -318,9 +318,9 @@ def load_extractive(
     name = model_class.__name__.partition("For")[0]
     card = folder.card(
         model,
-        family=name,
-        task=TASK,
-        architecture=f"{name}, extractive question answering",
+        name,
+        TASK,
+        "extractive question answering",
         vocabulary=len(tokenizer),
         max_tokens=reader.max_tokens,
         device=device,
