@@ -13,7 +13,7 @@ from audit.attacks.redaction import RedactionContext
 def few_providers() -> Iterator[None]:
     """Provider membership of any number of providers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.attacks.provider_membership.attack.min_providers", lambda corpus: 1)
+        patch.setattr("audit.attacks.provider_membership.providers.min_providers", lambda corpus: 1)
         yield
 
 
