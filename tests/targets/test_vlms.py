@@ -13,8 +13,7 @@ import pytest
 import torch
 from answering_checkpoints import ENDS
 from PIL import Image
-from vlm_templates import SPOKEN
-from vlm_zoo import ZOO, lacking, write_vlm
+from vlm_zoo import TEMPLATES, ZOO, lacking, write_vlm
 
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
@@ -214,7 +213,7 @@ def test_a_recipe_may_name_the_system_turn_and_the_users(vlms: Folders) -> None:
 
 
 def test_a_system_turn_that_no_one_would_read_is_refused(vlms: Folders, tmp_path: Path) -> None:
-    deaf = SPOKEN.replace("in messages %}", "in messages if turn.role != 'system' %}")
+    deaf = TEMPLATES["spoken"].replace("in messages %}", "in messages if turn.role != 'system' %}")
     folder = write_vlm(tmp_path / "llava", "llava", template=deaf)
     assert load_answering(folder).card.family == "llava"
     with pytest.raises(TargetError, match="no system turn"):
