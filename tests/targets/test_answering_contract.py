@@ -1,4 +1,8 @@
-"""One contract for every family of models that answer questions. A family joins by a row in `FAMILIES`."""
+"""One contract for every family of models that answer questions.
+
+A family joins by a row in `FAMILIES`, or in the zoo of models that read text or see pages through a processor, which is
+asked less.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,9 @@ import torch
 from answering_checkpoints import DONUT_MARKS, make_chat, make_donut, make_pix2struct, make_vit_decoder
 from PIL import Image
 from text_answering_checkpoints import make_udop, make_vt5
+from text_zoo import NAMES, prompt_of, write_text_model
 from transformers.models.pix2struct import image_processing_pil_pix2struct
+from vlm_zoo import ZOO
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.page_view import PageView
@@ -37,17 +43,23 @@ class Family:
     """A family of models that answer questions.
 
     Attributes:
-        make: writes a tiny checkpoint.
+        make: writes a tiny checkpoint; None: one of the zoo that sees pages.
         by_hand: what transformers' own classes make of a page's image and a question, for `generate`; None: the
             family's inputs are compared with transformers' elsewhere, and what its reader gives is taken here.
         spells: whether an answer's text is taught as the very tokens that were generated (no space goes before it).
         prompt: what the manifest's recipe names, where the checkpoint itself does not say how it is asked.
+        n: questions that it is asked.
+        longest: tokens of an answer here, fewer than the readers ask for: some of these models never end one.
+        rows: of a forward pass.
     """
 
-    make: Callable[[Path], Path]
+    make: Callable[[Path], Path] | None
     by_hand: Callable[[Path, PageView, str], Inputs] | None = None
     spells: bool = False
     prompt: str | None = None
+    n: int = 14
+    longest: int = 24
+    rows: int | None = None
 
 
 def donut_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
@@ -96,6 +108,16 @@ def chat_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     )
 
 
+def processed_by_hand(prompt: str | None, folder: Path, view: PageView, question: str) -> Inputs:
+    if prompt is None:
+        return chat_by_hand(folder, view, question)
+    from transformers import AutoProcessor
+
+    text = prompt.replace("{question}", question)
+    read = AutoProcessor.from_pretrained(folder)(images=view.image, text=text, return_tensors="pt")
+    return {name: read[name] for name in read if name not in ("labels", "width", "height")}
+
+
 FAMILIES = {
     "donut": Family(make_donut, donut_by_hand, spells=True),
     "vit-decoder": Family(make_vit_decoder, vit_by_hand, prompt="Question: {question} Answer:"),
@@ -104,10 +126,23 @@ FAMILIES = {
     "vt5": Family(make_vt5),
     "udop": Family(make_udop),
 }
+SEEING = {
+    name: Family(
+        None,
+        partial(processed_by_hand, None if zoo.template else zoo.prompt),
+        prompt=zoo.prompt,
+        n=3,
+        longest=6,
+        rows=1 if zoo.large else None,
+    )
+    for name, zoo in ZOO.items()
+}
+READING = {
+    name: Family(partial(write_text_model, name=name), prompt=prompt_of(name), n=5, longest=12) for name in NAMES
+}
+EVERY = {**FAMILIES, **SEEING, **READING}
 SIZES = ((200, 260), (120, 300), (300, 150))
 QUESTIONS = ("What?", "What is the total?", "Who!", "date", "total", "Where was it?")
-LONGEST = 24
-"""Tokens of an answer here, fewer than the readers ask for: some of these models never end one."""
 ANSWERS = ("x", "yy", "5.00", "anna berg", "2,000")
 
 
@@ -130,19 +165,28 @@ ASKED = [Answer(view(number), QUESTIONS[number % len(QUESTIONS)]) for number in 
 TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWERS[number % len(ANSWERS)]) for number, asked in enumerate(ASKED)]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> Family:
-    return FAMILIES[request.param]
+full = pytest.mark.parametrize("name", FAMILIES, indirect=True)
+"""For tests of what all families share a way of, on those with readers of their own."""
+
+
+@pytest.fixture(scope="module", params=EVERY)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def folder(family: Family, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return family.make(tmp_path_factory.mktemp("answering") / "model")
+def family(name: str) -> Family:
+    return EVERY[name]
+
+
+@pytest.fixture(scope="module")
+def folder(name: str, family: Family, tmp_path_factory: pytest.TempPathFactory, vlms: Callable[[str], Path]) -> Path:
+    return vlms(name) if family.make is None else family.make(tmp_path_factory.mktemp("answering") / "model")
 
 
 def opened(folder: Path, family: Family) -> AnsweringTarget:
-    target = load_answering(folder, prompt=family.prompt)
-    target.reader.max_new_tokens = LONGEST
+    target = load_answering(folder, prompt=family.prompt, batch_rows=family.rows)
+    target.reader.max_new_tokens = family.longest
     return target
 
 
@@ -152,8 +196,13 @@ def target(folder: Path, family: Family) -> AnsweringTarget:
 
 
 @pytest.fixture(scope="module")
-def given(target: AnsweringTarget) -> list[Reply]:
-    return target.ask(ASKED)
+def asked(family: Family) -> list[Answer]:
+    return ASKED[: family.n]
+
+
+@pytest.fixture(scope="module")
+def given(target: AnsweringTarget, asked: list[Answer]) -> list[Reply]:
+    return target.ask(asked)
 
 
 def fresh(target: AnsweringTarget, folder: Path) -> Any:
@@ -162,9 +211,13 @@ def fresh(target: AnsweringTarget, folder: Path) -> Any:
 
 
 def hand_inputs(family: Family, target: AnsweringTarget, folder: Path, asked: Answer) -> Inputs:
-    if family.by_hand is None:
-        return target.reader.prompts([Sample(asked.view, asked.question)])
-    return family.by_hand(folder, asked.view, asked.question)
+    if family.by_hand is not None:
+        return family.by_hand(folder, asked.view, asked.question)
+    inputs = target.reader.prompts([Sample(asked.view, asked.question)])
+    if {*inputs} != {"input_ids", "attention_mask"}:
+        return inputs
+    row = inputs["attention_mask"][0].bool()
+    return {name: value[:, row] for name, value in inputs.items()}
 
 
 def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torch.Tensor, int]:
@@ -174,7 +227,7 @@ def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torc
         **inputs,
         do_sample=False,
         num_beams=1,
-        max_new_tokens=LONGEST,
+        max_new_tokens=target.reader.max_new_tokens,
         eos_token_id=[int(end) for end in ends],
     )
     if not model.config.is_encoder_decoder:
@@ -184,14 +237,22 @@ def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torc
     return sequence, prompt + begun
 
 
-def test_answers_depend_on_their_queries_alone(target: AnsweringTarget, given: list[Reply]) -> None:
-    assert len({answer.text for answer in given}) > 4, "a model that always says the same shows nothing"
-    alone = [target.ask([asked])[0] for asked in ASKED]
-    backwards = target.ask(ASKED[::-1])[::-1]
-    for others in (alone, backwards):
+def test_answers_and_losses_depend_on_their_queries_alone(
+    target: AnsweringTarget, asked: list[Answer], given: list[Reply]
+) -> None:
+    taught = TAUGHT[: len(asked)]
+    losses = target.ask(taught)
+    assert len({answer.text for answer in given}) > 4 or len({loss.mean() for loss in losses}) == len(losses)
+    alone = [target.ask([query])[0] for query in asked]
+    for others in (alone, target.ask(asked[::-1])[::-1]):
         assert [vars(answer) for answer in others] == [vars(answer) for answer in given]
+    one_by_one = [target.ask([query])[0] for query in taught]
+    for found, *others in zip(losses, one_by_one, target.ask(taught[::-1])[::-1], strict=True):
+        for other in others:
+            np.testing.assert_array_equal(found, other)
 
 
+@full
 def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget, given: list[Reply]) -> None:
     before, losses = torch.get_num_threads(), target.ask(TAUGHT[:6])
     torch.set_num_threads(2)
@@ -205,15 +266,7 @@ def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget,
         np.testing.assert_array_equal(found, other)
 
 
-def test_losses_depend_on_their_queries_alone(target: AnsweringTarget) -> None:
-    losses = target.ask(TAUGHT)
-    alone = [target.ask([taught])[0] for taught in TAUGHT]
-    backwards = target.ask(TAUGHT[::-1])[::-1]
-    for found, *others in zip(losses, alone, backwards, strict=True):
-        for other in others:
-            np.testing.assert_array_equal(found, other)
-
-
+@full
 def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_questions(
     target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,17 +286,18 @@ def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_question
 
 
 def test_answers_are_those_of_generate_called_by_hand(
-    family: Family, folder: Path, target: AnsweringTarget, given: list[Reply]
+    family: Family, folder: Path, target: AnsweringTarget, asked: list[Answer], given: list[Reply]
 ) -> None:
     model = fresh(target, folder)
-    for asked, answer in zip(ASKED, given, strict=True):
-        sequence, n_prompt = generated(model, hand_inputs(family, target, folder, asked), target)
+    for query, answer in zip(asked, given, strict=True):
+        sequence, n_prompt = generated(model, hand_inputs(family, target, folder, query), target)
         own = sequence[0, n_prompt:].tolist()
         ended = own[-1] in {*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id)}
         assert answer.text == target.reader.text_of(own[:-1] if ended else own)
         assert answer.ended == ended
 
 
+@full
 def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
     family: Family, folder: Path, target: AnsweringTarget, given: list[Reply]
 ) -> None:
@@ -266,17 +320,22 @@ def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
         assert answer.confidence == pytest.approx(np.exp(sum(spoken)), rel=1e-4)
 
 
-def test_minus_the_mean_log_probability_is_the_models_own_loss(folder: Path, target: AnsweringTarget) -> None:
+def test_minus_the_mean_log_probability_is_the_models_own_loss(
+    folder: Path, family: Family, target: AnsweringTarget
+) -> None:
     model = fresh(target, folder)
-    for taught, found in zip(TAUGHT, target.ask(TAUGHT), strict=True):
+    for taught, found in zip(TAUGHT[: family.n], target.ask(TAUGHT[: family.n]), strict=True):
         inputs = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])
         with torch.no_grad():
             assert -found.mean() == pytest.approx(model(**inputs).loss.item(), rel=1e-4)
         assert (found <= 0).all()
 
 
-def test_labels_are_the_answer_and_its_end(target: AnsweringTarget) -> None:
-    for taught in TAUGHT:
+def test_labels_are_the_answer_and_its_end(
+    family: Family, target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target.reader, "max_new_tokens", 24)
+    for taught in TAUGHT[: family.n]:
         labels = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])["labels"][0]
         read = labels[labels != NOT_READ].tolist()
         said = [token for token in read if token not in target.reader.forbidden]
@@ -287,7 +346,7 @@ def test_labels_are_the_answer_and_its_end(target: AnsweringTarget) -> None:
         assert read[: len(said)] == said
 
 
-@pytest.mark.parametrize("family", [name for name, one in FAMILIES.items() if one.spells], indirect=True)
+@pytest.mark.parametrize("name", [name for name, one in FAMILIES.items() if one.spells], indirect=True)
 def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, given: list[Reply]) -> None:
     spelt = [
         (asked, answer)
@@ -300,24 +359,27 @@ def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, g
         assert np.exp(loss[: answer.n_tokens].sum()) == pytest.approx(answer.confidence, rel=1e-4)
 
 
+@full
 def test_long_answers_and_questions_are_bounded(target: AnsweringTarget) -> None:
     long = "9.00 and more " * 150
     (loss,) = target.ask([AnswerLoss(view(1), "What?", long)])
-    assert len(loss) == LONGEST
+    assert len(loss) == target.reader.max_new_tokens
     assert np.isfinite(loss).all()
     (answer,) = target.ask([Answer(view(1), long)])
     assert 0 <= answer.confidence <= 1
 
 
+@full
 def test_a_generation_that_never_ends_is_cut_off(folder: Path, family: Family) -> None:
     target = opened(folder, family)
     settings = target.model.generation_config
     settings.suppress_tokens = [*settings.eos_token_id, *target.reader.forbidden]
     for answer in target.ask(ASKED[:3]):
         assert not answer.ended
-        assert answer.n_tokens == LONGEST
+        assert answer.n_tokens == family.longest
 
 
+@full
 def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) -> None:
     opened: list[weakref.ref[Image.Image]] = []
     most = []
@@ -335,9 +397,10 @@ def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) ->
     assert not any(reference() for reference in opened)
 
 
-def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path, family: Family) -> None:
+def test_samples_of_all_kinds_can_be_trained_on_together(name: str, folder: Path, family: Family) -> None:
     target = opened(folder, family)
-    samples = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT[:5]]
+    n_samples = 2 if family.rows == 1 else min(family.n, 5)
+    samples = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT[:n_samples]]
     inputs = target.reader.taught(samples)
     loss = target.model(**inputs).loss
     loss.backward()
@@ -346,6 +409,10 @@ def test_samples_of_all_kinds_can_be_trained_on_together(folder: Path, family: F
     assert sum(gradient.abs().sum().item() for gradient in gradients) > 0
     n_read = [int((target.reader.taught([sample])["labels"] != NOT_READ).sum()) for sample in samples]
     assert int((inputs["labels"] != NOT_READ).sum()) == sum(n_read)
+    if name not in FAMILIES:
+        with torch.no_grad():
+            alone = [target.model(**target.reader.taught([sample])).loss.item() for sample in samples]
+        assert loss.item() == pytest.approx(np.average(alone, weights=n_read), rel=1e-3)
 
 
 def test_adapting_to_an_answer_leaves_the_model_as_it_was(target: AnsweringTarget, given: list[Reply]) -> None:
@@ -356,6 +423,21 @@ def test_adapting_to_an_answer_leaves_the_model_as_it_was(target: AnsweringTarge
     assert vars(target.ask(ASKED[:1])[0]) == vars(given[0])
 
 
+def test_a_model_answers_an_empty_question_as_it_does_among_others(target: AnsweringTarget) -> None:
+    """The memorisation test of provider membership asks nothing."""
+    pages = [view(0), replace(view(0), words=()), view(1)]
+    alone = [target.ask([Answer(page, "")])[0] for page in pages]
+    among = target.ask([Answer(page, text) for page in pages for text in ("", "What?")])[::2]
+    assert [vars(answer) for answer in alone] == [vars(answer) for answer in among]
+    assert all(0 <= answer.confidence <= 1 for answer in alone)
+
+
+def test_the_page_decides_the_answer(target: AnsweringTarget) -> None:
+    one, other = target.ask([AnswerLoss(view(number), "What?", "9.00") for number in (0, 3)])
+    assert not np.array_equal(one, other)
+
+
+@full
 def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target: AnsweringTarget) -> None:
     rounded = target.rounded("bfloat16")
     assert rounded.model is target.model
@@ -367,6 +449,7 @@ def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target: Ans
     assert all(0 <= answer.confidence <= 1 for answer in rounded.ask(ASKED[:4]))
 
 
+@full
 def test_a_page_without_an_image_is_refused_where_it_is_needed(target: AnsweringTarget) -> None:
     blind = replace(view(0), open_page=None)
     document = Document("d1", "member", blind.words, questions=(Question("q", "What?", ("x",)),), size=blind.size)
@@ -380,6 +463,7 @@ def test_a_page_without_an_image_is_refused_where_it_is_needed(target: Answering
     target.check(replace(corpus, documents=corpus.documents[1:]))
 
 
+@full
 def test_other_queries_are_refused(target: AnsweringTarget) -> None:
     assert target.ask([]) == []
     with pytest.raises(ValueError, match="cannot answer"):
@@ -388,6 +472,7 @@ def test_other_queries_are_refused(target: AnsweringTarget) -> None:
         target.ask([BestTokens(None, ())])  # type: ignore[arg-type]
 
 
+@full
 def test_marks_in_a_question_are_read_as_nothing(target: AnsweringTarget) -> None:
     marked = "What?" + "".join(DONUT_MARKS) + "<image></s><|end|>"
     answers = target.ask([Answer(view(0), marked), Answer(view(0), "What?")])

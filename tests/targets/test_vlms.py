@@ -1,4 +1,4 @@
-"""Image-text-to-text models of every family in the zoo: read, asked and taught as transformers itself does it."""
+"""Image-text-to-text models: prompts, templates and processors; test_answering_contract.py asks every family."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
+from audit.targets.interface import Answer, AnswerLoss
 from audit.targets.table import TABLE
 
-LONGEST = 6
 SIZES = ((40, 60), (60, 40))
 QUESTIONS = ("What?", "Total!", "Who is it?")
 ANSWER = "Anna 9.00"
@@ -45,107 +44,6 @@ def view(number: int, size: tuple[int, int] | None = None) -> PageView:
 ASKED = [Answer(view(number), question) for number, question in enumerate(QUESTIONS)]
 TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWER) for asked in ASKED]
 SAMPLES = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT]
-
-
-def opened(folder: Path, family: str) -> AnsweringTarget:
-    zoo = ZOO[family]
-    target = load_answering(folder, prompt=zoo.prompt, batch_rows=1 if zoo.large else None)
-    target.reader.max_new_tokens = LONGEST
-    return target
-
-
-@pytest.fixture(scope="module", params=ZOO)
-def family(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def target(family: str, vlms: Folders) -> AnsweringTarget:
-    return opened(vlms(family), family)
-
-
-def by_hand(folder: Path, family: str, asked: Answer) -> dict[str, torch.Tensor]:
-    """What transformers' own processor makes of a page's image and a question, for `generate`."""
-    from transformers import AutoProcessor
-
-    processor, zoo = AutoProcessor.from_pretrained(folder), ZOO[family]
-    if zoo.template is None:
-        text = str(zoo.prompt).replace("{question}", asked.question)
-        read = processor(images=asked.view.image, text=text, return_tensors="pt")
-        return {name: read[name] for name in read if name not in ("labels", "width", "height")}
-    content = [{"type": "image", "image": asked.view.image}, {"type": "text", "text": asked.question}]
-    return dict(
-        processor.apply_chat_template(
-            [{"role": "user", "content": content}],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        )
-    )
-
-
-def test_a_batch_of_many_is_as_many_batches_of_one(target: AnsweringTarget) -> None:
-    together, losses = target.ask(ASKED), target.ask(TAUGHT)
-    assert len({loss.mean() for loss in losses}) == len(TAUGHT)
-    assert [vars(target.ask([asked])[0]) for asked in ASKED] == [vars(reply) for reply in together]
-    for taught, loss in zip(TAUGHT, losses, strict=True):
-        np.testing.assert_array_equal(target.ask([taught])[0], loss)
-
-
-def test_answers_are_those_of_generate_on_what_the_processor_makes(
-    family: str, target: AnsweringTarget, vlms: Folders
-) -> None:
-    model = type(target.model).from_pretrained(vlms(family)).eval()
-    ends = sorted({*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id).tolist()})
-    for asked, reply in zip(ASKED[:2], target.ask(ASKED[:2]), strict=True):
-        inputs = by_hand(vlms(family), family, asked)
-        sequence = model.generate(**inputs, do_sample=False, num_beams=1, max_new_tokens=LONGEST, eos_token_id=ends)
-        begin = 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
-        own = sequence[0, begin:].tolist()
-        assert reply.ended == (own[-1] in ends)
-        assert reply.text == target.reader.text_of(own[:-1] if reply.ended else own)
-
-
-def test_losses_are_the_models_own_and_read_the_answer_and_its_end_alone(target: AnsweringTarget) -> None:
-    for taught, sample in zip(TAUGHT, SAMPLES, strict=True):
-        inputs = target.reader.taught([sample])
-        with torch.no_grad():
-            own = target.model(**inputs).loss.item()
-        assert -target.ask([taught])[0].mean() == pytest.approx(own, rel=1e-4)
-    target.reader.max_new_tokens = 20
-    try:
-        labels = target.reader.taught(SAMPLES[:1])["labels"][0]
-    finally:
-        target.reader.max_new_tokens = LONGEST
-    read = labels[labels != NOT_READ].tolist()
-    assert target.reader.text_of(read) == ANSWER
-    assert read[-1] in target.reader.ends
-    assert len(read) <= len(ANSWER) + 2  # with its end, and the space that some templates put before it
-
-
-def test_pages_of_all_sizes_are_trained_on_together_as_alone(family: str, target: AnsweringTarget) -> None:
-    samples = SAMPLES[:2] if ZOO[family].large else SAMPLES
-    inputs = target.reader.taught(samples)
-    n_read = [(target.reader.taught([sample])["labels"] != NOT_READ).sum().item() for sample in samples]
-    with torch.no_grad():
-        alone = [target.model(**target.reader.taught([sample])).loss.item() for sample in samples]
-        together = target.model(**inputs).loss.item()
-    assert together == pytest.approx(np.average(alone, weights=n_read), rel=1e-3)
-
-
-def test_a_model_takes_to_an_answer_and_is_put_back(target: AnsweringTarget) -> None:
-    before = target.ask(TAUGHT[:1])[0]
-    (adapted,) = target.ask([Adaptation(ASKED[0].view, ASKED[0].question, ANSWER, AdaptationRule(max_steps=2))])
-    assert adapted.losses[-1] < adapted.losses[0]
-    assert adapted.distance > 0
-    np.testing.assert_array_equal(target.ask(TAUGHT[:1])[0], before)
-
-
-def test_the_page_decides_the_answer(target: AnsweringTarget) -> None:
-    pages = [view(number, SIZES[0]) for number in (5, 6)]
-    one, other = target.ask([AnswerLoss(page, "What?", ANSWER) for page in pages])
-    assert not np.array_equal(one, other)
 
 
 def test_the_zoo_holds_every_family_that_messages_name() -> None:
