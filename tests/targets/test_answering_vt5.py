@@ -131,42 +131,6 @@ def test_saved_and_loaded_it_is_the_same(model: Any, visual: bool, tmp_path: Pat
     assert torch.equal(model(**made, labels=labels()).logits, again.eval()(**made, labels=labels()).logits)
 
 
-def test_fresh_boxes_are_small_beside_fresh_words(visual: bool) -> None:
-    torch.manual_seed(0)
-    fresh = VT5ForConditionalGeneration(tiny_text.vt5_config(visual))
-    assert spread(fresh.shared.weight) == pytest.approx(1.0, rel=0.1)
-    assert spread(fresh.encoder.boxes.horizontal.weight) == pytest.approx(0.1, rel=0.1)
-    assert spread(fresh.encoder.boxes.vertical.weight) == pytest.approx(0.1, rel=0.1)
-    if visual:
-        assert spread(fresh.encoder.visual.projection.weight) == pytest.approx(24**-0.5, rel=0.1)
-
-
-@pytest.mark.parametrize("coordinate", range(4))
-def test_every_coordinate_of_a_box_matters(model: Any, visual: bool, coordinate: int) -> None:
-    made = inputs(visual)
-    moved = {**made, "bbox": made["bbox"].clone()}
-    moved["bbox"][:, 4, coordinate] = (made["bbox"][:, 4, coordinate] + 300) % 1001
-    got, want = (model(**those, labels=labels()).logits for those in (moved, made))
-    assert (got - want).abs().amax((1, 2)).min() > 1e-4
-
-
-def test_coordinates_beyond_the_page_are_its_edges(model: Any, visual: bool) -> None:
-    made = inputs(visual)
-    inside, outside = ({**made, "bbox": made["bbox"].clone()} for _ in range(2))
-    inside["bbox"][:, 4] = torch.tensor([0, 0, 1000, 1000])
-    outside["bbox"][:, 4] = torch.tensor([-5, -1, 1003, 9999])
-    assert torch.equal(model(**inside, labels=labels()).logits, model(**outside, labels=labels()).logits)
-
-
-def test_the_picture_matters_and_belongs_to_its_page() -> None:
-    model, made = tiny_text.vt5_model(), inputs()
-    other = {**made, "pixel_values": made["pixel_values"].clone()}
-    other["pixel_values"][1] *= -1
-    change = (model(**other, labels=labels()).logits - model(**made, labels=labels()).logits).abs().amax((1, 2))
-    assert change[1] > 1e-3
-    assert not change[[0, 2]].any()
-
-
 @pytest.mark.parametrize("n_tokens", [None, 20, 40])
 def test_padding_changes_nothing(model: Any, visual: bool, n_tokens: int | None) -> None:
     made = inputs(visual)
@@ -174,14 +138,6 @@ def test_padding_changes_nothing(model: Any, visual: bool, n_tokens: int | None)
     for page in range(N_PAGES):
         got = model(**one(page, made, n_tokens), labels=labels()[page : page + 1]).logits
         torch.testing.assert_close(got, want[page : page + 1], rtol=1e-4, atol=1e-4)
-
-
-def test_what_stands_under_padding_changes_nothing(model: Any, visual: bool) -> None:
-    made = inputs(visual)
-    other = {name: value.clone() for name, value in made.items()}
-    other["input_ids"][0, OWN_TOKENS[0] :] = 7
-    other["bbox"][0, OWN_TOKENS[0] :] = 500
-    assert torch.equal(model(**made, labels=labels()).logits, model(**other, labels=labels()).logits)
 
 
 def test_gradients_reach_every_parameter(visual: bool) -> None:
@@ -205,14 +161,6 @@ def test_generating_is_taking_the_best_token_each_time(model: Any, visual: bool)
         assert answers[page].tolist() == ids
         said |= {*ids}
     assert len(said) > 3
-
-
-def test_the_encoder_once_is_the_encoder_each_time(model: Any, visual: bool) -> None:
-    made = inputs(visual)
-    encoded = model.encoder(**made)
-    assert encoded.attention_mask.sum(1).tolist() == [n + model.config.n_visual for n in OWN_TOKENS]
-    got = model(encoder_outputs=encoded, labels=labels()).logits
-    assert torch.equal(got, model(**made, labels=labels()).logits)
 
 
 def test_what_is_missing_is_refused(model: Any, visual: bool) -> None:
@@ -324,28 +272,6 @@ def test_an_answers_tokens_spell_it(module: Any, answer: str, vt5_folder: Path, 
     assert reader.text_of([0, *reader.taught([Sample(PAGE, "who?", answer)])["labels"][0].tolist(), 0]) == answer
 
 
-def test_berts_vocabulary_spells_answers_when_words_are_parted_at_spaces(tmp_path: Path) -> None:
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-    from transformers import BertTokenizerFast
-
-    vocabulary = [*tiny.VOCABULARY, *(f"##{mark}" for mark in ".,-/")]  # as BERT's own has
-    inner = Tokenizer(models.WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"))
-    inner.normalizer, inner.decoder = normalizers.BertNormalizer(lowercase=True), decoders.WordPiece()
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    berts = BertTokenizerFast(tokenizer_object=inner)
-    assert berts.decode(berts.encode("rm 9.00", add_special_tokens=False)) != "rm 9.00"
-
-    tiny_text.spelling_tokenizer(berts).save_pretrained(tmp_path)
-    size = {"vocab_size": len(vocabulary)}
-    tiny_text.vt5_model(visual=False, **size).save_pretrained(tmp_path)
-    config = tiny_text.vt5_config(False, **size, eos_token_id=3, pad_token_id=0)
-    reader = vt5_reader.reader_of(tmp_path, config, None)
-    made = reader.taught([Sample(PAGE, "who?", "RM 9.00")])["labels"][0].tolist()
-    assert made == [*(vocabulary.index(token) for token in ("r", "##m", "9", "##.", "##0", "##0")), 3]
-    assert reader.text_of(made) == "rm 9.00"
-    assert berts.tokenize("9.00") == ["9", ".", "0", "##0"]
-
-
 def test_pages_without_words_or_image(vt5_folder: Path, udop_folder: Path) -> None:
     empty = PageView((), PAGE.size, PAGE.open_page)
     for reader in (vt5_reader_of(vt5_folder), udop_reader_of(udop_folder)):
@@ -432,20 +358,9 @@ def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_fol
     assert change() == 0.0
 
 
-def test_a_udop_question_longer_than_its_page(udop_folder: Path) -> None:
-    reader = udop_reader_of(udop_folder)
-    made = reader.prompts([Sample(PAGE, "w" * 400)])
-    assert made["input_ids"].shape == (1, reader.max_tokens) == (1, tiny_text.LONGEST)
-
-
 def test_a_udop_prompt_without_a_question_is_refused(udop_folder: Path) -> None:
     with pytest.raises(TargetError, match=r"holds \{question\}"):
         udop_reader_of(udop_folder, "who?")
-
-
-def test_no_udop_sample_shares_a_batch(udop_folder: Path) -> None:
-    reader = udop_reader_of(udop_folder)
-    assert reader.alike(Sample(PAGE, "who?")) != reader.alike(Sample(PAGE, "who?"))
 
 
 def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Losses of completions and of mixtures of tokens, against the models' own losses and against each other."""
+"""Losses of completions and of mixtures of tokens, against the models' own, in batches that fit into memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from short_memory import ShortOfMemory
 from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of, spade_inputs
 
 from audit.arrays import Floats
+from audit.errors import EngineError
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.heads import HEADS
+from audit.targets.encoders.heads import HEADS, Costs, page_losses, sum_of_losses
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import CompletionLoss, RelaxedLoss, TrainingLoss
 
@@ -67,29 +68,6 @@ def test_the_loss_of_a_mixture_and_its_gradient_are_the_models_own_through_input
         assert found.loss == pytest.approx(float(loss.detach()), rel=1e-5, abs=1e-5)
         np.testing.assert_allclose(found.gradient, gradient.numpy(), rtol=1e-3, atol=2e-5)
         assert np.abs(found.gradient).max() > 1e-4
-
-
-def test_the_gradient_is_that_of_finite_differences(target: EncoderTarget) -> None:
-    candidates, step = own_tokens(target)[:7], 0.02
-    page, positions = asked_pages(target)[0]
-    weights = mixtures(len(positions), len(candidates))
-    (found,) = target.ask([RelaxedLoss(page, positions, candidates, weights)])
-    # The steepest direction, so that what is measured is far above rounding.
-    direction = found.gradient / np.linalg.norm(found.gradient)
-    moved = [RelaxedLoss(page, positions, candidates, weights + sign * step * direction) for sign in (-1, 1)]
-    below, above = (answer.loss for answer in target.ask(moved))
-    assert (above - below) / (2 * step) == pytest.approx(np.linalg.norm(found.gradient), rel=0.05)
-
-
-def test_certain_mixtures_have_the_losses_of_their_tokens(target: EncoderTarget) -> None:
-    candidates = own_tokens(target)[:7]
-    for number, (page, positions) in enumerate(asked_pages(target)):
-        chosen = np.random.default_rng(number).integers(0, len(candidates), (4, len(positions)))
-        certain = [RelaxedLoss(page, positions, candidates, np.eye(len(candidates))[row]) for row in chosen]
-        (exact,) = target.ask([CompletionLoss(page, positions, candidates[chosen])])
-        relaxed = [answer.loss for answer in target.ask(certain)]
-        np.testing.assert_allclose(relaxed, exact, rtol=1e-5, atol=1e-6)
-        assert len(np.unique(exact)) > 1
 
 
 def test_completions_of_one_token_have_the_training_loss(target: EncoderTarget) -> None:
@@ -144,6 +122,8 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target: 
         np.testing.assert_array_equal(a, b)
     assert all(parameter.grad is None for parameter in target.model.parameters())
     assert not target.forward._words._forward_hooks
+    kept = () if target.forward._visual is None else target.forward._visual._made.values()
+    assert not any(made.requires_grad for _, made in kept), "pictures are kept, in or out of a graph"
 
 
 def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger: EncoderTarget) -> None:
@@ -155,20 +135,13 @@ def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(
         np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-3, atol=1e-5)
         assert other.loss == pytest.approx(one.loss, rel=1e-5)
     assert tagger.forward.lowered > 0
-
-
-def test_the_encoder_in_bfloat16_answers_too(tagger: EncoderTarget) -> None:
-    rounded = tagger.rounded("bfloat16")
-    for query in queries_of(tagger, RelaxedLoss)[:2]:
-        (exact,), (found,) = tagger.ask([query]), rounded.ask([query])
-        assert found.loss != exact.loss
-        assert found.loss == pytest.approx(exact.loss, rel=0.1)
+    assert max(short.sizes) <= 4096 / tagger.model.config.num_hidden_layers, "a backward pass takes smaller batches"
 
 
 def test_every_head_with_a_training_loss_answers_and_no_other_does() -> None:
     for head in HEADS.values():
-        assert {CompletionLoss, RelaxedLoss} <= head.answers or head.costs is None
-        assert not {CompletionLoss, RelaxedLoss} & head.answers or head.costs is not None
+        own = {TrainingLoss, CompletionLoss, RelaxedLoss} & head.answers
+        assert len(own) == (0 if head.costs is None else 3)
 
 
 def test_a_page_with_nothing_to_read_spoils_no_other(tagger: EncoderTarget) -> None:
@@ -181,3 +154,78 @@ def test_a_page_with_nothing_to_read_spoils_no_other(tagger: EncoderTarget) -> N
     assert np.isnan(found[1].loss)
     for place in (0, 2):
         np.testing.assert_allclose(found[place].gradient, expected[place].gradient, rtol=1e-3, atol=1e-6)
+
+
+def test_it_can_be_asked_where_gradients_are_switched_off(tagger: EncoderTarget) -> None:
+    query = queries_of(tagger, RelaxedLoss)[0]
+    (expected,) = tagger.ask([query])
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            (found,) = tagger.ask([query])
+            assert found.loss == expected.loss
+            np.testing.assert_array_equal(found.gradient, expected.gradient)
+
+
+def test_the_loss_of_a_page_is_the_sum_of_the_means_of_its_terms() -> None:
+    terms = [
+        Costs(torch.tensor([1.0, 3.0, 5.0], requires_grad=True), np.array([2, 1])),
+        Costs(torch.tensor([0.5, 0.25, 0.75], requires_grad=True), np.array([1, 2])),
+    ]
+    assert page_losses(terms).tolist() == [2.5, 5.5]
+    assert sum_of_losses(terms).item() == 8.0
+    gradients = torch.autograd.grad(sum_of_losses(terms), [term.values for term in terms])
+    assert [gradient.tolist() for gradient in gradients] == [[0.5, 0.5, 1.0], [1.0, 0.5, 0.5]]
+
+
+def plain_queries(target: EncoderTarget) -> list[TrainingLoss]:
+    pages = [target.encode(document) for document in tiny.documents(3, 1, 0)]
+    return [TrainingLoss(page, 4, own_tokens(target)[:30]) for page in pages if page is not None]
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
+def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger: EncoderTarget, error: Any) -> None:
+    expected = tagger.ask(plain_queries(tagger))
+    short = ShortOfMemory(tagger.forward._encoder, 700, error)
+    tagger.forward._encoder = short
+    for one, other in zip(expected, tagger.ask(plain_queries(tagger)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert 350 <= short.largest <= 700
+    assert tagger.forward.lowered == short.failures > 0
+    assert tagger.batch_tokens <= 700
+    before = short.failures
+    tagger.ask(plain_queries(tagger))
+    assert short.failures == before  # what was learned is kept
+
+
+def test_a_page_that_never_fits_is_an_error(tagger: EncoderTarget) -> None:
+    tagger.forward._encoder = ShortOfMemory(tagger.forward._encoder, 10)
+    with pytest.raises(EngineError, match="not enough memory for a single page"):
+        tagger.ask(plain_queries(tagger))
+
+
+def test_another_error_is_not_taken_for_lack_of_memory(tagger: EncoderTarget) -> None:
+    class Broken(torch.nn.Module):
+        def forward(self, **_: Any) -> Any:
+            raise RuntimeError("shapes do not match")
+
+    tagger.forward._encoder = Broken()
+    with pytest.raises(RuntimeError, match="shapes"):
+        tagger.ask(plain_queries(tagger))
+
+
+@pytest.mark.parametrize("family", ["layoutlm", "bros"])
+def test_the_encoder_in_bfloat16_rounds_and_its_answers_do_not_depend_on_what_stands_beside_them(
+    checkpoints: Any, family: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = opened(checkpoints(family, "token-classification"))
+    rounded = exact.rounded("bfloat16")
+    assert (exact.card.dtype, rounded.card.dtype) == ("float32", "bfloat16")
+    asked = plain_queries(rounded)
+    alone = [rounded.ask([query])[0] for query in asked]
+    for batch_tokens in (300, 2048):
+        monkeypatch.setattr(rounded.forward, "batch_tokens", batch_tokens)
+        for one, other in zip(alone, rounded.ask(asked), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for one, other in zip(alone, exact.ask(asked), strict=True):
+        assert not np.array_equal(one, other)
+        np.testing.assert_allclose(one, other, rtol=0.1)
