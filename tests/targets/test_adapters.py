@@ -285,20 +285,6 @@ def test_an_adapter_that_would_not_be_the_fine_tuned_model_is_refused(name: str,
     assert "\n" not in raised.value.problems[0] + raised.value.hint
 
 
-def test_settings_that_say_nothing_of_the_answers_are_read_over(folder: Path) -> None:
-    change_settings(folder, use_new=False, megatron_core="nowhere.at_all", megatron_config={"a": 1}, revision="main")
-    assert load(folder, labels=tiny.LABELS).card.task == "token-classification"
-    assert "nowhere" not in sys.modules
-
-
-def test_a_missing_base_is_said_with_the_command_that_gets_it(folder: Path, base: Path) -> None:
-    change_settings(folder, base_model_name_or_path="org/bert-mini")
-    with pytest.raises(TargetError) as raised:
-        open_checkpoint(folder)
-    assert "hf download org/bert-mini --local-dir BASE" in raised.value.hint
-    assert open_checkpoint(folder, base).base is not None
-
-
 @pytest.mark.parametrize("named", ["{private}", "private", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."])
 def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named: str, folder: Path, tmp_path: Path) -> None:
     """An adapter from elsewhere names what it wants; names and hashes of files there would enter records and logs."""
@@ -349,13 +335,6 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder: Path, base:
     assert open_model(folder, corpus, folder).base is not None
     with pytest.raises(UsageError, match="--engine ray"):
         open_scan(ScanOptions(folder, data, tmp_path / "out", engine="ray"))
-
-
-def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder: Path, tmp_path: Path) -> None:
-    opened = open_scan(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
-    assert opened.prepared.pretrained is not None
-    assert opened.prepared.pretrained.name == "bert"
-    assert opened.prepared.source in ("adapter", "manifest")
 
 
 @pytest.mark.parametrize("form", ["LoRA", "LoHa"])

@@ -64,15 +64,6 @@ def test_what_is_not_reached_yet_is_one_span_and_copies_are_others(model: Denois
     assert given(model, page.scrubbed((8, 9, 10)), 10) == [*own[:8], SECOND, FIRST, *own[11:], end]
 
 
-def test_spans_beyond_the_last_sentinel_share_it(model: Denoiser) -> None:
-    page = page_of(model)
-    places = tuple(range(0, 40, 2))
-    ids = given(model, page.scrubbed(places), 0)
-    last = WORDS.convert_tokens_to_ids("<extra_id_7>")
-    assert ids[0] == FIRST
-    assert ids.count(last) == len(places) - 7
-
-
 def test_candidates_are_text_best_first(model: Denoiser) -> None:
     page = page_of(model).scrubbed((5, 6))
     (found,) = model.ask([FillMask(page, 5, 10_000)])
@@ -132,13 +123,6 @@ def test_the_share_of_hidden_tokens_that_it_names_is_measured(model: Denoiser) -
     assert found.kind == "estimate"
     assert model.encode(Document("empty", "heldout", size=tiny.SIZE)) is None
     assert TrainingLoss not in model.answers
-
-
-def test_what_it_proposes_stands_for_text_however_many_are_asked_for(model: Denoiser) -> None:
-    page, text = page_of(model), {*model.text_tokens.values()}
-    (found,) = model.ask([FillMask(page.scrubbed((2,)), 2, model.card.vocabulary)])
-    assert {*found.ids.tolist()} == text
-    assert np.isfinite(found.logits).all()
 
 
 def test_without_sentinels_it_is_refused(tmp_path: Path) -> None:

@@ -136,12 +136,6 @@ def test_settings_that_name_no_token_are_refused(settings: dict[str, Any], folde
     assert len(caught.value.problems) == 1
 
 
-def test_padding_that_the_model_lacks_fills_nothing(folder: Path, tmp_path: Path) -> None:
-    said = load_answering(folder).ask(ASKED[:3])
-    padded = load_answering(with_settings(folder, tmp_path / "model", pad_token_id=10**6))
-    assert [vars(answer) for answer in padded.ask(ASKED[:3])] == [vars(answer) for answer in said]
-
-
 def without_start(folder: Path, *names: str) -> Path:
     for name in names:
         path = folder / name

@@ -121,14 +121,6 @@ def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(target: 
     assert filled.view is hidden.view
 
 
-def test_a_row_holds_the_tokens_of_its_page_in_their_places(target: AnsweringTarget) -> None:
-    page = page_of(target)
-    for row, other in zip(row_of(target, page), row_of(target, page.with_tokens([3], [8])), strict=True):
-        differing = [place for place, (one, two) in enumerate(zip(row, other, strict=True)) if one != two]
-        assert len(differing) == 1
-        assert other[differing[0]] == 8
-
-
 def test_a_page_is_read_as_far_as_its_rows_hold_it(target: AnsweringTarget) -> None:
     wordy = Question("q", "what is it that was paid?", ("9.00",))
     long = replace(DOCUMENT, words=DOCUMENT.words * 6, questions=(*DOCUMENT.questions, wordy))
@@ -150,12 +142,6 @@ def test_a_page_without_words_or_questions(target: AnsweringTarget) -> None:
         target.ask([TrainingLoss(unasked, 0, unasked.ids[:1])])
     unanswered = replace(DOCUMENT, questions=(Question("q", "what?", ()), *DOCUMENT.questions))
     assert page_of(target, unanswered).asked == page_of(target).asked
-
-
-def test_a_coarser_number_format_encodes_the_same_pages(target: AnsweringTarget) -> None:
-    page, other = page_of(target), target.rounded("bfloat16").encode(DOCUMENT)
-    assert other is not None
-    np.testing.assert_array_equal(page.ids, other.ids)
 
 
 def test_a_reader_of_pixels_has_no_pages(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from answering_checkpoints import make_chat, make_donut, make_pix2struct, make_v
 from PIL import Image, ImageDraw
 
 from audit.corpus.page_view import PageView
-from audit.errors import EngineError, TargetError
+from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
-from audit.targets.answering.rows import VALUES, SampleBatch, fill_rows, rows_for, run_batches
+from audit.targets.answering.rows import VALUES, SampleBatch, rows_for, run_batches
 from audit.targets.encoded_page import NOT_READ
 
 WIDTH, HEIGHT = 400, 300
@@ -128,12 +128,6 @@ def test_a_font_in_the_folder_draws_the_header(tmp_path: Path) -> None:
         load_answering(folder)
 
 
-def test_a_strip_of_a_page_is_refused_before_it_grows(reader: Callable[..., Reader]) -> None:
-    with pytest.raises(TargetError, match="too narrow"):
-        reader("pix2struct").prompts([Sample(page(draw=False, size=(8, 4000)), "What? " * 400)])
-    reader("pix2struct").prompts([Sample(page(size=(60, 900)), "What?"), Sample(page(), "What? " * 400)])
-
-
 def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader: Callable[..., Reader]) -> None:
     chat = reader("chat")
     asked = chat.prompts([Sample(page(), "What<image>?")])
@@ -157,11 +151,6 @@ def test_samples_that_are_alike_have_inputs_of_one_shape(name: str, reader: Call
         shapes.setdefault(one.alike(sample), set()).add(found)
     assert all(len(found) == 1 for found in shapes.values())
     assert 1 < len(shapes) < len(samples)
-
-
-def test_a_page_without_an_image_cannot_be_read(reader: Callable[..., Reader]) -> None:
-    with pytest.raises(TargetError, match="without an image"):
-        reader("donut").prompts([Sample(PageView(()), "What?")])
 
 
 def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Callable[..., Reader]) -> None:
@@ -191,28 +180,6 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
     assert rows.lowered == (1 if device == "cpu" else 2)
 
 
-def test_not_even_one_sample_fits(reader: Callable[..., Reader]) -> None:
-    def run(batch: Sequence[Sample], n_rows: int) -> int:
-        raise RuntimeError("can't allocate memory")
-
-    with pytest.raises(EngineError, match="not enough memory"):
-        list(run_batches([Sample(page(), "What?")], reader("donut").alike, SampleBatch(2), "cpu", run))
-    with pytest.raises(RuntimeError, match="something else"):
-        list(run_batches([Sample(page(), "What?")], reader("donut").alike, SampleBatch(2), "cpu", _fails))
-
-
-def _fails(batch: Sequence[Sample], n_rows: int) -> int:
-    raise RuntimeError("something else")
-
-
-def test_missing_samples_repeat_the_first_with_all_its_rows() -> None:
-    inputs = {"ids": torch.tensor([[1, 2], [3, 4]]), "patches": torch.arange(6)[:, None]}
-    whole = fill_rows(inputs, 2, 4)
-    assert whole["ids"].tolist() == [[1, 2], [3, 4], [1, 2], [1, 2]]
-    assert whole["patches"][:, 0].tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 2, 0, 1, 2]
-    assert fill_rows(inputs, 2, 2) is inputs
-
-
 @pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])
 def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values: int, expected: int) -> None:
     class Large:
@@ -223,3 +190,9 @@ def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values: int, expecte
             return None
 
     assert rows_for(Large(), "cpu") == expected  # type: ignore[arg-type]
+
+
+def test_a_strip_of_a_page_is_refused_before_it_grows(reader: Callable[..., Reader]) -> None:
+    with pytest.raises(TargetError, match="too narrow"):
+        reader("pix2struct").prompts([Sample(page(draw=False, size=(8, 4000)), "What? " * 400)])
+    reader("pix2struct").prompts([Sample(page(size=(60, 900)), "What?"), Sample(page(), "What? " * 400)])

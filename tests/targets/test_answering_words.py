@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from audit.errors import ManifestError, TargetError
 from audit.references.answering import fit_answering, save_answering
 from audit.references.public_model import load_public, proposed_to, provide
 from audit.references.recipes import AnsweringRecipe
-from audit.targets.answering.loading import is_answering, load_answering
+from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import text_of_words
@@ -144,16 +143,6 @@ def test_marks_and_places_in_a_page_are_read_as_text(name: str, opened: Callable
     assert "question" in written(target, ids)
 
 
-def test_an_answer_that_is_taken_off_the_page_is_not_in_the_prompt(opened: Callable[[str], AnsweringTarget]) -> None:
-    page = PageView((Word("total"), Word("12345.67"), Word("paid")))
-    for name in ("qwen2", "bart"):
-        gone = opened(name).reader.prompts([Sample(remove(page, ["12345.67"]).view, "What?")])
-        text = written(opened(name), gone["input_ids"][0])
-        assert "12345" not in text
-        assert "total paid" in text
-        assert opened(name).ask([Answer(PageView(()), "What?")])
-
-
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(
     name: str, opened: Callable[[str], AnsweringTarget]
@@ -192,26 +181,6 @@ def test_pages_without_words_are_refused_and_no_page_needs_an_image(
     assert "docaudit ocr" in caught.value.hint
     opened("qwen2").check(Corpus(Path(), manifest, documents[1:], "0" * 64))
     assert not opened("t5").needs_image
-
-
-def test_masked_language_models_and_encoders_are_none_of_them(
-    checkpoints: Callable[..., Path], folders: Callable[[str], Path], tmp_path: Path
-) -> None:
-    assert not is_answering(checkpoints("roberta", "mlm"))
-    assert is_answering(folders("llama"))
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bart"}))
-    assert not is_answering(tmp_path)
-
-
-def test_rows_that_score_a_large_vocabulary_go_one_by_one_on_a_cpu(opened: Callable[[str], AnsweringTarget]) -> None:
-    from audit.targets.answering.rows import rows_for
-
-    reader = opened("qwen2").reader
-    assert rows_for(reader, "cpu") == 16
-    reader.scores, own = 4096 * 150_000, reader.scores  # type: ignore[attr-defined]
-    assert rows_for(reader, "cpu") == 1
-    reader.scores = own  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["qwen2", "gpt2", "bart", "t5"])
@@ -255,3 +224,13 @@ def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) 
     (losses,) = target.ask([TrainingLoss(page.masked(places), places[0], proposed.ids)])
     assert losses.shape == (4,)
     assert len({*losses.tolist()}) > 1
+
+
+def test_an_answer_that_is_taken_off_the_page_is_not_in_the_prompt(opened: Callable[[str], AnsweringTarget]) -> None:
+    page = PageView((Word("total"), Word("12345.67"), Word("paid")))
+    for name in ("qwen2", "bart"):
+        gone = opened(name).reader.prompts([Sample(remove(page, ["12345.67"]).view, "What?")])
+        text = written(opened(name), gone["input_ids"][0])
+        assert "12345" not in text
+        assert "total paid" in text
+        assert opened(name).ask([Answer(PageView(()), "What?")])

@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from audit.errors import TargetError
 from audit.targets.checkpoint import folder as module
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.checkpoint.loading import load_model, load_tokenizer
 from audit.targets.encoders.loading import load
-from audit.targets.opening import target_of
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 
@@ -66,16 +63,6 @@ def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(
     shutil.copyfile(checkpoints("bert", "mlm", 1) / WEIGHTS, path / WEIGHTS)
     assert load(path).card.sha256 != before
     assert not open_checkpoint(path).weights & weights
-
-
-@pytest.mark.parametrize("opens", [open_checkpoint, load, load_tokenizer, lambda path: load_model(path, object)])
-def test_a_pickle_is_refused_wherever_a_path_comes_in(opens: Any, checkpoints: Any, tmp_path: Path) -> None:
-    path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
-    (path / WEIGHTS).rename(path / "pytorch_model.bin")
-    with pytest.raises(TargetError, match=r"no model\.safetensors, only pytorch_model\.bin"):
-        opens(path)
-    with pytest.raises(TargetError, match=r"no model\.safetensors, only pytorch_model\.bin"):
-        target_of(path, None)  # type: ignore[arg-type]  # the data set is not looked at
 
 
 def test_the_card_lists_each_file_with_the_hash_that_sha256sum_prints(checkpoints: Any, tmp_path: Path) -> None:

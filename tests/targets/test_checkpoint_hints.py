@@ -9,15 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import answering_checkpoints
 import pytest
 import tiny
 import torch
 from safetensors.torch import load_file, save_file
 
-from audit.corpus.manifest import load as load_corpus
-from audit.errors import ManifestError, TargetError
-from audit.targets.answering.loading import load_answering
+from audit.errors import TargetError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 
@@ -130,12 +127,6 @@ def test_the_name_of_a_hub_model_is_answered_with_its_download(folder: Path) -> 
     assert "hf download" not in raised.value.hint
 
 
-def test_a_checkpoint_in_place_of_a_data_set_is_recognised(folder: Path) -> None:
-    with pytest.raises(ManifestError, match=r"manifest.toml is missing") as raised:
-        load_corpus(folder)
-    assert "MODEL_DIR comes before DATA_DIR" in raised.value.hint
-
-
 @pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
 def test_tensors_named_by_a_wrapper_are_the_models(prefix: str, folder: Path) -> None:
     before = load(folder)
@@ -181,12 +172,3 @@ def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path,
     shutil.copytree(place.parent.parent, tmp_path / "elsewhere", symlinks=True)
     with pytest.raises(TargetError, match="links out"):
         load(tmp_path / "elsewhere" / "snapshots" / "0a1b2c")
-
-
-def test_a_missing_processor_is_said_with_the_way_to_get_it(tmp_path: Path) -> None:
-    folder = answering_checkpoints.make_donut(tmp_path / "donut")
-    for path in folder.glob("*processor_config.json"):
-        path.unlink()
-    with pytest.raises(TargetError, match=r"no preprocessor_config\.json or processor_config\.json") as raised:
-        load_answering(folder)
-    assert "processor.save_pretrained" in raised.value.hint

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from extractive_zoo import BYTE_PAIRS, FAMILIES, tokenizer_of, write_extractive
+from extractive_zoo import FAMILIES, tokenizer_of, write_extractive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -162,11 +162,6 @@ def test_a_long_page_is_read_to_its_end(load, family):
     assert loss.shape == (2,)
 
 
-def test_a_question_longer_than_the_row_leaves_room_for_the_page(load):
-    windows = load("bert").reader.windows(page("a b c"), "long " * 100)
-    assert [len(window.ids) <= 127 and (window.words >= 0).any() for window in windows] == [True]
-
-
 def test_an_answer_that_is_not_there_has_the_loss_of_no_answer(load):
     target = load("bert")
     view = page()
@@ -218,16 +213,6 @@ def test_adapting_lowers_the_loss_and_leaves_the_model_as_it_was(load, family):
     assert all(torch.equal(value, before[name]) for name, value in target.model.state_dict().items())
 
 
-def test_bfloat16_is_another_format_of_the_same_model(load):
-    target = load("bert")
-    coarse = target.rounded("bfloat16")
-    query = AnswerLoss(page(), "total", "12.00")
-    (exact,), (other,) = target.ask([query]), coarse.ask([query])
-    assert coarse.card.dtype == "bfloat16"
-    np.testing.assert_allclose(exact, other, rtol=0.2)
-    assert not np.array_equal(exact, other)
-
-
 def asked(**changed) -> Document:
     question = Question("q", "total?", ("12.00",))
     return Document(
@@ -252,26 +237,12 @@ def test_documents_that_it_cannot_read_are_named(load):
         load("layoutlmv3").ask([Answer(PageView(page().words, tiny.SIZE), "total")])
 
 
-def test_a_checkpoint_is_opened_by_its_head(tmp_path):
-    target = target_of(write_extractive(tmp_path, "electra"), corpus_of(asked()))
-    assert isinstance(target, ExtractiveTarget)
-    assert (target.card.task, target.card.family) == ("extractive-qa", "Electra")
-
-
 def test_every_family_with_other_inputs_is_refused_with_its_reason(tmp_path):
     write_extractive(tmp_path, "bert")
     config = tmp_path / "config.json"
     config.write_text(config.read_text().replace('"bert"', '"layoutlmv2"').replace("BertFor", "LayoutLMv2For"))
     with pytest.raises(TargetError, match="detectron2"):
         target_of(tmp_path, corpus_of(asked()))
-
-
-def test_byte_pairs_are_read_with_their_spaces(load):
-    for family in BYTE_PAIRS[:2]:
-        reader = load(family).reader
-        (window,) = reader.windows(page("ab cd"), "who pays")
-        own = window.ids[window.words >= 0]
-        assert "".join(reader.tokenizer.convert_ids_to_tokens(own)).split("Ġ")[-1] == "cd"
 
 
 def test_questions_whose_answer_is_off_the_page_are_counted_and_left_out(load):

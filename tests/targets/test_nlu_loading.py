@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 from audit.errors import TargetError
-from audit.extensions.papers.utterance_model import UNKNOWN, Vocabulary
+from audit.extensions.papers.utterance_model import UNKNOWN
 from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
 from audit.targets.interface import TrainingLoss
 from audit.targets.opening import check, encoder_of, target_of
@@ -104,13 +104,3 @@ def test_characters_that_the_layer_lacks_are_refused(tmp_path: Path) -> None:
     vocabulary.save(tmp_path)
     with pytest.raises(TargetError, match="characters that the model lacks"):
         load_nlu(tmp_path)
-
-
-def test_words_keep_their_spelling_and_unknown_ones_are_one() -> None:
-    vocabulary = Vocabulary.of(["b", "a", "b", "ab", UNKNOWN])
-    assert vocabulary.words == (UNKNOWN, "a", "ab", "b")
-    assert vocabulary.ids_of(["ab", "A", "b"]).tolist() == [2, 0, 3]
-    assert vocabulary.characters == ("a", "b")
-    assert vocabulary.spellings(1).tolist() == [[0], [1], [1], [2]]
-    assert vocabulary.spellings(3).tolist() == [[0, 0, 0], [1, 0, 0], [1, 2, 0], [2, 0, 0]]
-    assert vocabulary.text_of([2, 0]) == "ab [UNK]"

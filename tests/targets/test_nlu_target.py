@@ -95,25 +95,6 @@ def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, k
             np.testing.assert_array_equal(a, other)
 
 
-def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: NluTarget) -> None:
-    for kind in KINDS:
-        for query, answer in zip(queries_of(target, kind), target.ask(queries_of(target, kind)), strict=True):
-            if isinstance(query, TagProbabilities):
-                assert answer.shape == (len(query.page.ids), len(nlu_models.TAGS))
-                np.testing.assert_allclose(answer.sum(axis=1), 1.0, rtol=1e-12)
-            elif isinstance(query, TrainingLoss):
-                assert answer.shape == query.candidates.shape
-            elif isinstance(query, CompletionLoss):
-                assert answer.shape == (len(query.completions),)
-            elif isinstance(query, BestIntent):
-                assert answer in range(len(target.intents))
-                continue
-            else:
-                assert isinstance(query, RelaxedLoss)
-                assert answer.gradient.shape == query.weights.shape
-            assert plain(answer).dtype == np.float64
-
-
 def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
     for document in nlu_models.documents():
         page = page_of(target, document)
@@ -126,17 +107,6 @@ def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
         (tags,) = target.ask([TagProbabilities(page)])
         np.testing.assert_allclose(tags, target.model.crf.marginals(output.emissions)[0].detach(), atol=1e-5)
         assert target.ask([BestIntent(page)]) == [int(output.intent_logits.argmax())]
-
-
-def test_the_loss_is_that_of_the_tags_and_of_the_intent(target: NluTarget) -> None:
-    page, _, _ = secret(target)
-    with torch.no_grad():
-        output = target.model(torch.from_numpy(page.ids)[None])
-        tags = target.model.crf.costs(output.emissions, torch.from_numpy(page.labels)[None])
-        named = -torch.log_softmax(output.intent_logits, dim=-1)
-    for intent in range(len(nlu_models.INTENTS)):
-        (losses,) = target.ask([TrainingLoss(replace(page, intent=intent), 0, page.ids[:1])])
-        assert losses[0] == pytest.approx(float(tags + named[0, intent]), rel=1e-5)
 
 
 def test_one_hot_weights_say_what_completions_and_candidates_say(target: NluTarget) -> None:
@@ -181,13 +151,6 @@ def test_the_gradient_is_that_of_finite_differences(target: NluTarget, mixes: bo
         up[place], down[place] = weights[place] + step, weights[place] - step
         slope = (doubled_loss(target, query, up) - doubled_loss(target, query, down)) / (2 * step)
         assert answer.gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-4)
-
-
-def test_characters_of_unknown_tokens_are_mixed_or_left_out(target: NluTarget) -> None:
-    page, positions, digits = secret(target)
-    weights = np.full((len(positions), len(digits)), 1 / len(digits))
-    mixed, bare = target.ask([RelaxedLoss(page, positions, digits, weights, mixes) for mixes in (True, False)])
-    assert (mixed.loss == bare.loss) == (target.model.characters is None)
 
 
 def test_the_model_keeps_its_weights_and_collects_no_gradient(target: NluTarget) -> None:
@@ -280,16 +243,3 @@ def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluT
     assert (intents.name, intents.value, intents.n) == ("intent_accuracy", np.mean(right), len(held_out))
     commonest = Counter(document.intent for document in held_out).most_common(1)[0][1]
     assert intents.null == pytest.approx(commonest / len(held_out))
-
-
-def test_in_bfloat16_it_says_nearly_the_same(target: NluTarget) -> None:
-    rounded = target.rounded("bfloat16")
-    assert rounded.card.dtype == "bfloat16"
-    for kind in KINDS:
-        exact, coarse = (asked.ask(queries_of(target, kind)) for asked in (target, rounded))
-        np.testing.assert_allclose(
-            np.concatenate([plain(answer).ravel() for answer in coarse]),
-            np.concatenate([plain(answer).ravel() for answer in exact]),
-            rtol=0.05,
-            atol=0.1,
-        )

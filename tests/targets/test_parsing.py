@@ -14,7 +14,7 @@ from answering_checkpoints import make_chat, make_vit_decoder
 from text_answering_checkpoints import make_vt5
 from text_zoo import write_text_model
 
-from audit.corpus.documents import Corpus, Document, Question, TrainingRecipe
+from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.page_view import PageView, page_view
 from audit.errors import TargetError
 from audit.references.answering import fit_answering, samples_of, save_answering
@@ -100,14 +100,6 @@ def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_di
     members, heldout = losses_of(learnt, pairs), losses_of(learnt, asked(corpus, corpus.of("heldout")))
     assert max(members) < 0.5 < min(heldout)
     assert min(losses_of(fresh, pairs)) > 1
-
-
-def test_what_a_model_knows_by_heart_is_more_likely_than_any_other_value(learnt: ParsingTarget, corpus: Corpus) -> None:
-    view, question = asked(corpus, corpus.of("member"))[0]
-    texts = [question.answers[0], "0.00", "anna", "a much longer value"]
-    found = learnt.ask([AnswerLoss(view, question.question, text) for text in texts])
-    assert [len(values) for values in found] == [len(text) for text in texts]
-    assert int(np.argmax([values.mean() for values in found])) == 0
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -237,14 +229,6 @@ def test_a_model_of_another_family_needs_its_prompt(tmp_path: Path) -> None:
 def test_usefulness_is_told_over_fields(learnt: ParsingTarget, corpus: Corpus) -> None:
     (own,) = usefulness(learnt, corpus, 0)
     assert (own.name, own.unit, own.n) == ("anls", "fields", len(asked(corpus, corpus.of("heldout"))))  # type: ignore[union-attr]
-
-
-def test_a_recipe_names_the_longest_output(start: Path, tmp_path: Path) -> None:
-    recipe = TrainingRecipe(prompt=parsed_pages.PROMPT, max_new_tokens=9)
-    pages = parsed_pages.corpus(tmp_path / "data", recipe=recipe)
-    target = target_of(start, pages)
-    assert isinstance(target, ParsingTarget)
-    assert target.reader.max_new_tokens == 9
 
 
 def test_a_vision_encoder_decoder_needs_no_prompt_and_a_model_that_writes_nothing_is_refused(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import answering_checkpoints
 import numpy as np
 import pytest
 import tiny
@@ -15,14 +14,10 @@ import torch
 from audit.attacks.membership.scores import cluster
 from audit.stats.roc import auc
 from audit.targets.adaptation import adapt
-from audit.targets.answering.loading import load_answering
-from audit.targets.answering.rows import trial_sample
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import (
-    Adaptation,
     AdaptationRule,
-    AnswerLoss,
     PageAdaptation,
     TagProbabilities,
     TrainingLoss,
@@ -141,13 +136,6 @@ def test_it_is_done_in_float32_whatever_the_encoder_computes_in(checkpoints: Any
     assert_as_it_was(tagger.model, before)
 
 
-def test_a_masked_language_model_cannot_be_adapted(checkpoints: Any) -> None:
-    model = load(checkpoints("bert", "mlm"))
-    page = model.encode(tiny.documents(1, 0, 0)[0])
-    with pytest.raises(ValueError, match="cannot answer"):
-        model.ask([PageAdaptation(page, RULE)])
-
-
 def test_pages_that_were_learnt_by_heart_take_fewer_steps_and_a_shorter_way(tmp_path: Path) -> None:
     tagger = load(tiny.checkpoint(tmp_path, "bert", "token-classification"))
     pages = [tagger.encode(document) for document in tiny.documents(6, 6, 0)]
@@ -165,21 +153,3 @@ def test_pages_that_were_learnt_by_heart_take_fewer_steps_and_a_shorter_way(tmp_
     assert max(ways[:6]) < min(ways[6:])
     scores = cluster(np.array([(one.distance, len(one.losses) - 1, *one.similarities) for one in found]))
     assert auc(scores[:6], scores[6:]) == 1.0
-
-
-def test_a_model_that_answers_questions_is_adapted_to_an_answer_and_put_back(tmp_path: Path) -> None:
-    target = load_answering(answering_checkpoints.make_donut(tmp_path))
-    view = trial_sample().view
-    asked = AnswerLoss(view, "what is it?", "4.20")
-    (before_log_probabilities,) = target.ask([asked])
-    before = state(target.model)
-    query = Adaptation(view, "what is it?", "4.20", AdaptationRule(1e-3, 60, 3e-2))
-    found, again = target.ask([query, query])
-    assert_as_it_was(target.model, before)
-    assert found.losses[0] == pytest.approx(-before_log_probabilities.mean(), rel=1e-5)
-    assert found.losses[-1] < 0.5 * found.losses[0]
-    assert 0 <= min(found.similarities) <= max(found.similarities) <= 1
-    assert found.losses.tolist() == again.losses.tolist()
-    (after_log_probabilities,) = target.ask([asked])
-    assert after_log_probabilities.tolist() == before_log_probabilities.tolist()
-    assert "forward" not in vars(target.model.get_encoder())

@@ -87,14 +87,6 @@ def test_a_model_survives_saving_bit_by_bit(family: Any, head: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
-def test_the_decoder_is_tied_to_the_embeddings_of_the_encoder_that_sees(family: Any) -> None:
-    model = tiny.model(family, "mlm")
-    encoder = getattr(model, family_named(family).encoder)
-    assert model.get_output_embeddings().weight is encoder.embeddings.word_embeddings.weight
-    assert model.get_input_embeddings() is encoder.embeddings.word_embeddings
-
-
-@pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
 def test_embeddings_made_beforehand_are_those_of_the_pixels(family: Any) -> None:
     model = tiny.model(family, "mlm").eval()
     encoder = getattr(model, family_named(family).encoder)
@@ -133,14 +125,6 @@ def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own: An
     assert not torch.equal(weights[0], weights[2])
 
 
-def test_a_checkpoint_that_sees_keeps_its_image_branch_under_another_head(tmp_path: Path) -> None:
-    tiny.checkpoint(tmp_path, tiny.IMAGE_FAMILIES[0], "mlm")
-    model = start_with_images(tmp_path, "spade-extraction", labels=tiny.CLASSES)
-    before = tiny.model(tiny.IMAGE_FAMILIES[0], "mlm")
-    for name, weights in before.layoutlm.visual.state_dict().items():
-        assert torch.equal(weights, model.layoutlm.visual.state_dict()[name])
-
-
 def test_what_cannot_start_a_training_is_refused(tmp_path: Path) -> None:
     bert = tiny.checkpoint(tmp_path / "bert", "bert", "mlm")
     with pytest.raises(TargetError, match="BERT has no image branch"):
@@ -164,12 +148,6 @@ def test_an_audit_of_missing_image_weights_is_refused(tmp_path: Path) -> None:
     save_file({n: w for n, w in weights.items() if ".visual." not in n}, path, metadata={"format": "pt"})
     with pytest.raises(TargetError, match=r"the weights of \d+ parameters are missing, the first is layoutlm\.visual"):
         load(tmp_path)
-
-
-def test_settings_of_a_wrong_type_are_refused() -> None:
-    for settings in ({"image_size": "large"}, {"image_channels": [1.5]}):
-        with pytest.raises(Exception, match="image_"):
-            LayoutLMImageConfig(**settings)
 
 
 @pytest.mark.parametrize("family", [tiny.IMAGE_FAMILIES[0], "layoutlmv3"])

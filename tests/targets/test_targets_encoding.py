@@ -45,15 +45,6 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
     assert page.ids[list(page.positions_of([1]))] == TOKENIZER.convert_tokens_to_ids("c")
 
 
-def test_changing_tokens_leaves_the_page_as_it_was() -> None:
-    page = Encoder(TOKENIZER, 32).encode(document("ab", "c"))
-    assert page is not None
-    before = page.ids.copy()
-    masked = page.masked([1, 3])
-    assert masked.ids.tolist() == [before[0], page.mask_id, before[2], page.mask_id, before[4]]
-    np.testing.assert_array_equal(page.ids, before)
-
-
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=60),
     st.integers(16, 40),
@@ -89,12 +80,6 @@ def test_the_field_stands_in_the_middle_of_its_window(around: list[int], first: 
     assert page.words[1:-1].tolist() == list(range(first, last + 1))
 
 
-def test_without_a_field_the_window_begins_the_document() -> None:
-    page = Encoder(TOKENIZER, 16).encode(document(*["abc"] * 20))
-    assert page is not None
-    assert page.words[1:-1].tolist() == [index // 3 for index in range(14)]
-
-
 def test_a_document_or_field_without_tokens_has_no_page() -> None:
     encoder = Encoder(TOKENIZER, 32)
     assert encoder.encode(document()) is None
@@ -116,12 +101,6 @@ def test_labels_are_those_that_training_read(all_tokens: bool, expected: list[st
     assert page.labels is not None
     # "NAME" has no I tag: words of several tokens keep B, as in Hugging Face's run_ner.py.
     assert tags(page.labels) == expected
-
-
-def test_untagged_targets_have_no_labels() -> None:
-    page = Encoder(TOKENIZER, 32).encode(document("ab", entities=(Entity("e", "X", "misc", (0,)),)))
-    assert page is not None
-    assert page.labels is None
 
 
 def test_boxes_are_scaled_as_each_family_reads_them() -> None:
@@ -149,13 +128,6 @@ def test_boxes_over_the_edge_are_clipped() -> None:
     )
     assert page is not None
     assert page.boxes[1].tolist() == [0.0, 5 / 260, 1.0, 1.0]
-
-
-def test_a_tokenizer_that_knows_none_of_the_words_is_refused() -> None:
-    encoder = Encoder(TOKENIZER, 32)
-    encoder.check_vocabulary([document("all", "known")])
-    with pytest.raises(TargetError, match="does not know 100% of the corpus's 2 words"):
-        encoder.check_vocabulary([document("日本", "語")])
 
 
 def test_one_unknown_word_in_a_hundred_is_tolerated_two_are_not() -> None:

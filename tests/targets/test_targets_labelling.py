@@ -40,10 +40,6 @@ def page_of(
     return page
 
 
-def test_the_page_is_as_the_tests_below_read_it() -> None:
-    assert page_of("spade-linking").words.tolist() == [-1, 0, 0, 1, 1, 1, 2, 3, 4, 4, 5, -1]
-
-
 def test_extraction_reads_a_class_at_each_word_and_a_predecessor_at_each_token() -> None:
     page = page_of("spade-extraction")
     assert page.labels is not None
@@ -82,20 +78,6 @@ def test_what_the_window_cuts_off_is_nobodys_predecessor_or_parent() -> None:
     assert linked.links.tolist() == [-100, -1, -1, *[-100] * 5, -1, *[-100] * 5, -1, -100]
 
 
-def test_links_stay_when_tokens_are_scrubbed_or_put_in_place() -> None:
-    page = page_of("spade-linking")
-    assert page.masked([1]).links is page.links
-    assert page.with_tokens([1], [7]).links is page.links
-
-
-def test_other_tasks_have_no_links() -> None:
-    assert page_of("mlm").links is None
-    assert page_of("mlm").labels is None
-    bio = Encoder(TOKENIZER, 32, ("O", "B-NAME", "I-NAME", "B-TOTAL")).encode(DOCUMENT)
-    assert bio is not None
-    assert bio.links is None
-
-
 @pytest.mark.parametrize(
     ("task", "changes", "message"),
     [
@@ -112,10 +94,3 @@ def test_documents_that_do_not_fit_the_task_are_refused(task: HeadName, changes:
     kept = {"links": ((("e0", "e1"),) if task == "spade-linking" else ())}
     with pytest.raises(TargetError, match=message):
         encoder.check_vocabulary([replace(DOCUMENT, **{**kept, **changes})])
-
-
-def test_what_a_task_does_not_read_is_not_held_against_it() -> None:
-    odd = replace(DOCUMENT, entities=(NAME, replace(TOTAL, label="SHOP")), links=(("e0", "e0"),))
-    Encoder(TOKENIZER, 32, task="mlm").check_vocabulary([odd])
-    Encoder(TOKENIZER, 32, (*CLASSES, "SHOP"), task="spade-extraction").check_vocabulary([odd])
-    Encoder(TOKENIZER, 32, task="spade-linking").check_vocabulary([replace(odd, links=(("e0", "e1"),))])

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -18,9 +17,7 @@ from transformers import LayoutLMv3Processor
 from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
 
 from audit.corpus.documents import Document
-from audit.corpus.images import open_image
-from audit.corpus.manifest import load as load_corpus
-from audit.errors import ManifestError, TargetError
+from audit.errors import TargetError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoded_page import WHITE, PageImage, PixelScale
 from audit.targets.encoders.loading import load
@@ -55,15 +52,6 @@ def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
     np.testing.assert_array_equal(*patched)
 
 
-def test_the_patch_is_the_box_and_half_a_pixel_around_it_in_whole_pixels() -> None:
-    white = black((20, 40)).painted(np.array([[0.1, 0.2, 0.2, 0.32], [0.9, 0.9, 1.0, 1.0]])).pixels == WHITE
-    expected = np.zeros((20, 40), bool)
-    expected[3:7, 3:9] = True  # x from 4 to 8, y from 4 to 6.4
-    expected[17:, 35:] = True
-    np.testing.assert_array_equal(white, expected[None].repeat(3, 0))
-    assert (black().painted(np.empty((0, 4))).pixels == 0).all()
-
-
 def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_the_patch(checkpoints: Any) -> None:
     target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=lambda _: Image.new("RGB", tiny.SIZE))
     page = target.encode(DOCUMENT)
@@ -80,13 +68,6 @@ def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_th
     filled = scrubbed.with_tokens(positions[:1], page.ids[list(positions[:1])])
     assert filled.page_image is scrubbed.page_image  # so that what was made of it is used again
     assert (page.page_image.pixels == 0).all()
-
-
-def test_a_page_without_a_picture_stays_as_it_is(checkpoints: Any) -> None:
-    page = load(checkpoints("layoutlm", "mlm"), images=tiny.page_image).encode(DOCUMENT)
-    assert page is not None
-    assert page.page_image is None
-    assert page.scrubbed([2]).page_image is None
 
 
 def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
@@ -194,15 +175,6 @@ def test_two_files_of_settings_must_say_the_same(nested: Any, told: str | None, 
     assert sight.as_processed(tmp_path).scale.mean == (0.1, 0.2, 0.3)
 
 
-def test_the_patches_of_a_picture_do_not_depend_on_the_pictures_beside_it() -> None:
-    """As `VisualInputs` says of the one convolution that sees several pictures at once, at LayoutLMv3's own size."""
-    with torch.random.fork_rng(), torch.inference_mode():
-        torch.manual_seed(0)
-        patches, page_images = torch.nn.Conv2d(3, 768, 16, 16), torch.randn(5, 3, 224, 224)
-        for together, page_image in zip(patches(page_images), page_images, strict=True):
-            assert torch.equal(together, patches(page_image[None])[0])
-
-
 def test_documents_without_images_are_refused_by_models_that_see_them(checkpoints: Any) -> None:
     bare = replace(DOCUMENT, image=None)
     target = load(checkpoints("docaudit-bros-image", "mlm"), images=tiny.page_image)
@@ -220,21 +192,3 @@ def test_a_model_that_sees_answers_nothing_about_a_page_without_its_picture(chec
     assert page is not None
     with pytest.raises(TargetError, match="a page came without one"):
         target.ask([BestTokens(page, (1,))])
-
-
-def test_pictures_of_a_corpus_are_its_bounded_images(tiny_corpus: Path, tmp_path: Path, checkpoints: Any) -> None:
-    from functools import partial
-
-    corpus = load_corpus(tiny_corpus)
-    target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=partial(open_image, corpus))
-    document = corpus.documents[0]
-    page = target.encode(document)
-    assert page is not None
-    assert page.page_image is not None
-    own = open_image(corpus, document).resize((tiny.PICTURE, tiny.PICTURE), Image.Resampling.BILINEAR)
-    np.testing.assert_array_equal(page.page_image.pixels, np.asarray(own).transpose(2, 0, 1))
-    lost = target.encode(replace(document, id="lost", image="images/none.png"))
-    assert lost is not None
-    assert lost.page_image is not None
-    with pytest.raises(ManifestError, match="document lost: the image is missing"):
-        lost.page_image.pixels  # noqa: B018

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import tiny
 import torch
-from transformers import LayoutLMConfig
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import load_model
@@ -86,21 +85,6 @@ def test_the_loss_of_extraction_is_the_sum_of_both_formulas() -> None:
     torch.testing.assert_close(second(first(hidden)), output.initial_token_logits)  # two layers, nothing between
 
 
-def test_without_labels_there_is_no_loss_and_without_masks_every_token_counts() -> None:
-    batch = {name: value[:1] for name, value in inputs().items()}
-    bare = {name: batch[name] for name in ("input_ids", "bbox")}
-    extraction = tiny.model("layoutlm", "spade-extraction").eval()
-    linking = tiny.model("layoutlm", "spade-linking").eval()
-    with torch.inference_mode():
-        output = extraction(**bare)
-        assert output.loss is None
-        whole = extraction(**bare, attention_mask=batch["attention_mask"]).subsequent_token_logits
-        torch.testing.assert_close(output.subsequent_token_logits, whole)
-        assert linking(**batch).loss is None
-        assert int((linking(**bare).logits == -1e4).sum()) == 9  # itself only
-        assert int((linking(**batch).logits[0, 0] == -1e4).sum()) == 5  # itself, and the four that begin no word
-
-
 @pytest.mark.parametrize(
     ("head", "model_class"),
     [("spade-extraction", LayoutLMSpadeForExtraction), ("spade-linking", LayoutLMSpadeForLinking)],
@@ -117,14 +101,6 @@ def test_a_checkpoint_survives_saving(head: tiny.HeadName, model_class: type[Any
     assert (target.card.family, target.card.task) == ("LayoutLM", head)
     assert target.card.architecture.startswith("LayoutLM, entity ")
     assert target.labels == tiny.LABELS_OF.get(head, ())
-
-
-def test_the_relation_head_has_128_numbers_or_as_many_as_the_configuration_says(tmp_path: Path) -> None:
-    assert tiny.model("layoutlm", "spade-linking").entity_linker.key.weight.shape == (128, 64)
-    config = LayoutLMConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, spade_hidden_size=8)
-    LayoutLMSpadeForLinking(config).save_pretrained(tmp_path)
-    again, _ = load_model(tmp_path, LayoutLMSpadeForLinking)
-    assert again.entity_linker.query.weight.shape == (8, 32)
 
 
 def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path: Path) -> None:
