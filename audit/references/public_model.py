@@ -15,6 +15,7 @@ from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.references.recipes import Recipe, made_once
 from audit.references.starting import starting_model
+from audit.targets import OWN_VOCABULARIES, TABLE
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
@@ -26,7 +27,6 @@ from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint
-from audit.targets.table import OWN_VOCABULARIES, TABLE
 
 PublicModel = EncoderTarget | Denoiser
 """A masked language model, or what proposes as one does."""

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import adapters
 import answering_checkpoints
 import encoder_zoo
 import extractive_zoo
-import matrix_adapters
 import matrix_data as data
 import nlu_models
 import parsed_pages
@@ -21,29 +21,15 @@ import tiny
 import vlm_zoo
 
 from audit.corpus.canaries.schema import PATTERNS
+from audit.targets import TABLE
 from audit.targets.extractive.target import HEADS
-from audit.targets.table import TABLE
 
 Labels = Sequence[str]
 Writer = Callable[[Path, int, Labels], object]
 """Writes a checkpoint: its folder, the seed of its weights, the labels of the data set."""
 NAMES = {
-    "bert": "BERT",
-    "roberta": "RoBERTa",
-    "xlm-roberta": "XLM-RoBERTa",
-    "camembert": "CamemBERT",
-    "distilbert": "DistilBERT",
-    "deberta": "DeBERTa",
+    **{kind: own["name"] for kind, own in TABLE["encoders"].items()},
     "deberta-v2": "DeBERTa-v2/v3",
-    "modernbert": "ModernBERT",
-    "albert": "ALBERT",
-    "electra": "ELECTRA",
-    "mpnet": "MPNet",
-    "longformer": "Longformer",
-    "layoutlm": "LayoutLM",
-    "layoutlmv3": "LayoutLMv3",
-    "lilt": "LiLT",
-    "bros": "BROS",
     "bart": "BART",
     "docaudit-layoutlm-image": "LayoutLM with an image branch",
     "docaudit-bros-image": "BROS with an image branch",
@@ -220,9 +206,9 @@ def _utterances() -> Iterator[Case]:
 def _adapters() -> Iterator[Case]:
     bert = {"auxiliary": _encoder("bert", "mlm")}
     of_tags = data.pages("token-classification")
-    yield Case("LoRA over BERT", "token-classification", of_tags, matrix_adapters.tagger, bert)
-    yield _answering("LoRA over Qwen2/2.5", matrix_adapters.decoder)
-    yield _answering("LoRA over LLaVA", matrix_adapters.llava)
+    yield Case("LoRA over BERT", "token-classification", of_tags, tagger, bert)
+    yield _answering("LoRA over Qwen2/2.5", decoder)
+    yield _answering("LoRA over LLaVA", llava)
 
 
 def _refused() -> Iterator[Case]:
@@ -252,3 +238,37 @@ def cases() -> list[Case]:
     """Every case, in the order in which people look for them."""
     makers = (_encoders, _pointing, _answerers, _parsing, _utterances, _adapters, _refused)
     return [case for make in makers for case in make()]
+
+
+def tagger(folder: Path, seed: int, labels: Sequence[str]) -> None:
+    """A LoRA with its head over a BERT that predicts masked tokens."""
+    from transformers import BertForTokenClassification
+
+    base = encoder_zoo.write_encoder(_beside(folder), "bert", labels=labels, seed=seed)
+    _adapt(BertForTokenClassification.from_pretrained(base), folder, "TOKEN_CLS", ["query", "value"])
+
+
+def decoder(folder: Path, seed: int, labels: Sequence[str]) -> None:
+    """A LoRA over a language model."""
+    from transformers import AutoModelForCausalLM
+
+    base = text_zoo.write_text_model(_beside(folder), "qwen2", seed)
+    _adapt(AutoModelForCausalLM.from_pretrained(base), folder, "CAUSAL_LM", ["q_proj", "v_proj"])
+
+
+def llava(folder: Path, seed: int, labels: Sequence[str]) -> None:
+    """A LoRA over a model that reads images and text."""
+    from transformers import AutoModelForImageTextToText
+
+    base = vlm_zoo.write_vlm(_beside(folder), "llava", seed)
+    _adapt(AutoModelForImageTextToText.from_pretrained(base), folder, None, ["q_proj", "v_proj"])
+
+
+def _beside(folder: Path) -> Path:
+    return folder.parent / f"{folder.name}-base"
+
+
+def _adapt(base: Any, folder: Path, kind: str | None, targets: Sequence[str]) -> None:
+    import peft
+
+    adapters.adapted(base, folder, peft.LoraConfig(r=4, target_modules=list(targets), task_type=kind))

@@ -11,9 +11,9 @@ import tiny
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.loading import load
-from audit.targets.table import TABLE
 
 
 def renamed(folder: Path, **settings: object) -> Path:

@@ -17,12 +17,12 @@ from vlm_zoo import TEMPLATES, ZOO, write_vlm
 
 from audit.corpus.page_view import PageView
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Answer, AnswerLoss
-from audit.targets.table import TABLE
 
 SIZES = ((40, 60), (60, 40))
 QUESTIONS = ("What?", "Total!", "Who is it?")

@@ -56,9 +56,9 @@ from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
+from audit.targets import OWN_VOCABULARIES
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
-from audit.targets.table import OWN_VOCABULARIES
 
 N_ATTEMPTS = 8
 """Under every budget (ours)."""

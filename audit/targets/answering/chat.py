@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.answering.processed import ProcessorReader, ends_of, mark_of, positions_of, processor_of
 from audit.targets.answering.reader import QUESTION, Inputs, Sample, continued, n_shared, tokens_of
 from audit.targets.checkpoint.folder import CheckpointFolder
-from audit.targets.table import TABLE
 
 Turn = dict[str, Any]
 

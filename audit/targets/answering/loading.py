@@ -21,6 +21,7 @@ from transformers.models.auto.modeling_auto import (
 from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.answering.chat import seeing_reader
 from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
@@ -32,7 +33,6 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.checkpoint.loading import load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 from audit.targets.encoders.page_images import OpenImage
-from audit.targets.table import TABLE
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 _ADVICE = "save the processor that the model was trained with beside it"

@@ -8,9 +8,9 @@ from typing import Any
 from audit.corpus.documents import Task
 from audit.corpus.tagging import canonical, scheme_problems
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoders.heads import HeadName
-from audit.targets.table import TABLE
 
 _UNNAMED = "LABEL_"
 """What transformers calls outputs that nobody has named."""

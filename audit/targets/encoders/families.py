@@ -19,9 +19,9 @@ from transformers.models.auto import modeling_auto
 
 from audit import plugins
 from audit.arrays import Floats, Ints
+from audit.targets import TABLE
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.page_images import ImageInput
-from audit.targets.table import TABLE
 
 LAYOUTLM_SCALE = 1000
 """LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""

@@ -23,6 +23,7 @@ from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
+from audit.targets import TABLE
 from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.layout import PageImages
 from audit.targets.answering.processed import VOCABULARIES, image_processor_of
@@ -42,7 +43,6 @@ from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.encoded_page import Encoding
 from audit.targets.extractive.spans import Inputs, Scores, SpanReader, Window, WindowSample, best_span, head_of
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
-from audit.targets.table import TABLE
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
 """Windows of one forward pass, by kind of device."""
