@@ -239,7 +239,7 @@ class AnsweringTarget(RowTarget):
         return {
             Answer: self._replies,
             AnswerLoss: self._log_probabilities,
-            Adaptation: self._adaptations,
+            Adaptation: lambda asked: [self._adapt(query) for query in asked],
             TrainingLoss: self._page_losses,
         }
 
@@ -266,9 +266,6 @@ class AnsweringTarget(RowTarget):
         losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self._score_answers)])
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
-
-    def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
-        return [self._adapt(query) for query in queries]
 
     def _adapt(self, query: Adaptation) -> Adapted:
         """How the model takes to one answer; see `adapt_to_answer`."""

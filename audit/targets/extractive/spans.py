@@ -14,10 +14,12 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats, Ints
+from audit.corpus.folding import places_of
 from audit.corpus.page_view import PageView
 from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.loading import unpadded
+from audit.targets.interface import Reply
 
 OVERLAP = 128
 """Page tokens that two windows of a long page share, half a window at most (transformers' `doc_stride`)."""
@@ -253,3 +255,45 @@ def _best_in(window: Window, scores: Scores) -> Span | None:
 def head_of(model: Any) -> torch.nn.Module:
     """The linear layer that gives beginnings and ends: the last one with two outputs."""
     return [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 2][-1]
+
+
+Located = tuple[Window, tuple[int, int]]
+"""A window, and the positions of a beginning and an end in it."""
+
+
+def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
+    """Locate each place of an answer in the first window that holds it; without any, "no answer" in the first window.
+
+    Never empty.
+    """
+    places = []
+    for first, last in places_of(answer, view.words):
+        spans = ((window, window.span_of(first, last)) for window in windows)
+        places += [(window, span) for window, span in spans if span is not None][:1]
+    return places or [(windows[0], (windows[0].null, windows[0].null))]
+
+
+def reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]) -> Reply:
+    """Give the answer that the best span of a page's windows spells."""
+    best = best_span(windows, scores)
+    confidence = float(np.exp(best.log_probability))
+    if best.words is None:
+        return Reply("", confidence, 0, ended=True)
+    first, last = best.words
+    text = " ".join(word.text for word in view.words[first : last + 1])
+    return Reply(text.strip(), confidence, best.n_tokens, ended=True)
+
+
+def scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Scores:
+    """Give the scores of one row: of its own tokens, beside patches of its image, which stand after `length`."""
+    logs = []
+    for logits in (begins, ends):
+        read = np.concatenate([logits[:n_tokens], logits[length:]])
+        logs.append(logits[:n_tokens] - read.max() - np.log(np.exp(read - read.max()).sum()))
+    return Scores(begins[:n_tokens], ends[:n_tokens], *logs)
+
+
+def without_padding(logits: torch.Tensor, n_tokens: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Give the logits of a row's own tokens, and of the patches of its image."""
+    length = inputs["input_ids"].shape[1]
+    return torch.cat([logits[:, :n_tokens], logits[:, length:]], dim=1).float()

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
-import numpy as np
 import torch
 import transformers
 from transformers.models.auto.modeling_auto import (
@@ -20,7 +19,6 @@ from audit.arrays import Floats
 from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import places_of
-from audit.corpus.page_view import PageView
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
 from audit.targets import TABLE
@@ -41,15 +39,24 @@ from audit.targets.checkpoint.loading import (
 )
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.encoded_page import Encoding
-from audit.targets.extractive.spans import Inputs, Scores, SpanReader, Window, WindowSample, best_span, head_of
+from audit.targets.extractive.spans import (
+    Inputs,
+    Scores,
+    SpanReader,
+    Window,
+    WindowSample,
+    head_of,
+    located,
+    reply_of,
+    scores_of,
+    without_padding,
+)
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
 """Windows of one forward pass, by kind of device."""
 AT_ONCE = 64
 """Questions whose windows are laid out together: bounds memory."""
-Located = tuple[Window, tuple[int, int]]
-"""A window, and the positions of a beginning and an end in it."""
 
 
 class ExtractiveTarget(RowTarget):
@@ -114,11 +121,15 @@ class ExtractiveTarget(RowTarget):
         return str(self.reader.tokenizer.decode(list(ids))).strip()
 
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
-        return {Answer: self._replies, AnswerLoss: self._losses, Adaptation: self._adaptations}
+        return {
+            Answer: self._replies,
+            AnswerLoss: self._losses,
+            Adaptation: lambda asked: [self._adapt(query) for query in asked],
+        }
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         return [
-            _reply_of(query.view, windows, scores)
+            reply_of(query.view, windows, scores)
             for query, (windows, scores) in zip(queries, self._read(queries), strict=True)
         ]
 
@@ -168,10 +179,7 @@ class ExtractiveTarget(RowTarget):
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
         logits = [value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)]
         begins, ends = logits
-        return [_scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
-
-    def _adaptations(self, queries: Sequence[Adaptation]) -> list[Adapted]:
-        return [self._adapt(query) for query in queries]
+        return [scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
 
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
@@ -194,7 +202,7 @@ class ExtractiveTarget(RowTarget):
                 with within():
                     out = self.model(**inputs)
                 own = [
-                    torch.nn.functional.cross_entropy(_without_padding(value, len(window.ids), inputs), target)
+                    torch.nn.functional.cross_entropy(without_padding(value, len(window.ids), inputs), target)
                     for value, target in zip((out.start_logits, out.end_logits), targets, strict=True)
                 ]
                 return (own[0] + own[1]) / 2
@@ -202,46 +210,10 @@ class ExtractiveTarget(RowTarget):
             def likeness() -> float:
                 with torch.no_grad():
                     (scores,) = self._score([sample], 1)
-                return similarity(_reply_of(query.view, [window], [scores]).text, query.answer)
+                return similarity(reply_of(query.view, [window], [scores]).text, query.answer)
 
             with in_float32(last_linear(self.model, loss, head_of(self.model))) as trained:
                 return adapt(trained, loss, likeness, query.rule)
-
-
-def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
-    """Each place of an answer, in the first window that holds it; where there is none, "no answer" in the first window.
-
-    Never empty.
-    """
-    places = []
-    for first, last in places_of(answer, view.words):
-        spans = ((window, window.span_of(first, last)) for window in windows)
-        places += [(window, span) for window, span in spans if span is not None][:1]
-    return places or [(windows[0], (windows[0].null, windows[0].null))]
-
-
-def _reply_of(view: PageView, windows: Sequence[Window], scores: Sequence[Scores]) -> Reply:
-    best = best_span(windows, scores)
-    confidence = float(np.exp(best.log_probability))
-    if best.words is None:
-        return Reply("", confidence, 0, ended=True)
-    first, last = best.words
-    text = " ".join(word.text for word in view.words[first : last + 1])
-    return Reply(text.strip(), confidence, best.n_tokens, ended=True)
-
-
-def _scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Scores:
-    """The scores of one row: of its own tokens, beside patches of its image, which stand after `length`."""
-    logs = []
-    for logits in (begins, ends):
-        read = np.concatenate([logits[:n_tokens], logits[length:]])
-        logs.append(logits[:n_tokens] - read.max() - np.log(np.exp(read - read.max()).sum()))
-    return Scores(begins[:n_tokens], ends[:n_tokens], *logs)
-
-
-def _without_padding(logits: torch.Tensor, n_tokens: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    length = inputs["input_ids"].shape[1]
-    return torch.cat([logits[:, :n_tokens], logits[:, length:]], dim=1).float()
 
 
 def _has_answer(document: Document) -> bool:
