@@ -239,7 +239,7 @@ class AnsweringTarget(RowTarget):
         return {
             Answer: self._replies,
             AnswerLoss: self._log_probabilities,
-            Adaptation: lambda asked: [self._adapt(query) for query in asked],
+            Adaptation: lambda asked: [*map(self._adapt, asked)],
             TrainingLoss: self._page_losses,
         }
 

@@ -124,7 +124,7 @@ class ExtractiveTarget(RowTarget):
         return {
             Answer: self._replies,
             AnswerLoss: self._losses,
-            Adaptation: lambda asked: [self._adapt(query) for query in asked],
+            Adaptation: lambda asked: [*map(self._adapt, asked)],
         }
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
@@ -177,9 +177,7 @@ class ExtractiveTarget(RowTarget):
             inputs = fill_rows(inputs, len(rows), n_rows)
         with self._computing():
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
-        logits = [value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)]
-        begins, ends = logits
-        return [scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
+    X        return [scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
 
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
@@ -391,10 +389,9 @@ def _images_of(folder: CheckpointFolder, config: Any) -> PageImages:
 
 def _try(target: ExtractiveTarget, folder: CheckpointFolder) -> None:
     """Ask one question, so that a checkpoint that cannot be run is found now."""
-    sample: Sample = trial_sample()
-    queries: Sequence[Answer] = [Answer(sample.view, sample.question)]
+    sample = trial_sample()
     try:
-        target.ask(queries)
+        target.ask([Answer(sample.view, sample.question)])
     except DAMAGE as error:
         raise TargetError(
             f"{folder}: it cannot be asked about a page: {one_line(error)}",
