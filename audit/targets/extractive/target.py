@@ -177,7 +177,8 @@ class ExtractiveTarget(RowTarget):
             inputs = fill_rows(inputs, len(rows), n_rows)
         with self._computing():
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
-    X        return [scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
+        begins, ends = (value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits))
+        return [scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
 
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
