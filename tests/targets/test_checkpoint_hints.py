@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import pytest
 import tiny
 import torch
 from safetensors.torch import load_file, save_file
+from test_targets_loading import changed
 
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -49,20 +49,6 @@ def only(name: str) -> Callable[[Path], object]:
     return break_it
 
 
-def without_heads(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    del config["architectures"]
-    (folder / "config.json").write_text(json.dumps(config))
-
-
-def quantised(method: str) -> Callable[[Path], object]:
-    def break_it(folder: Path) -> None:
-        config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": method}}))
-
-    return break_it
-
-
 HINTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "GGUF with a configuration": (
         instead("model-Q4_K_M.gguf"),
@@ -91,8 +77,16 @@ HINTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "no tokenizer.json",
         r"tokenizer.save_pretrained\(DIR\)",
     ),
-    "no heads named": (without_heads, "unknown architecture none", '"architectures": .* to config.json'),
-    "quantised": (quantised("gptq"), r"quantised weights \(gptq\) cannot be trained", "full precision"),
+    "no heads named": (
+        changed("config.json", architectures=None),
+        "unknown architecture none",
+        '"architectures": .* to config.json',
+    ),
+    "quantised": (
+        changed("config.json", quantization_config={"quant_method": "gptq"}),
+        r"quantised weights \(gptq\) cannot be trained",
+        "full precision",
+    ),
 }
 
 
