@@ -88,7 +88,7 @@ SPOILT: dict[str, tuple[Break, str]] = {
     "wrong processor": (changed(PROCESSOR, size="large"), "image processor cannot be loaded|cannot read a page"),
     "no end token": (changed("tokenizer_config.json", eos_token=None), "lacks the eos token"),
     "unknown tokens": (unknown_tokens, "the tokenizer has 101 tokens, the model 91"),
-    "other sizes": (changed(PROCESSOR, size={"height": "x", "width": []}), ""),
+    "other sizes": (changed(PROCESSOR, size={"height": "x", "width": []}), "."),
     **{
         f"pictures of {size}": (changed(PROCESSOR, size=size), r"asks for pictures of [0-9,]+ pixels")
         for size in ({"height": 10**6, "width": 48}, [30_000, 30_000], 30_000)
