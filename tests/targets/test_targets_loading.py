@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -76,6 +77,27 @@ def only_pickle(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
 
 
+def instead(name: str) -> Break:
+    """Another file in place of the weights."""
+
+    def break_it(folder: Path) -> None:
+        (folder / WEIGHTS).unlink()
+        (folder / name).write_bytes(b"x")
+
+    return break_it
+
+
+def a_data_set(folder: Path) -> None:
+    tiny.corpus(folder)
+    (folder / CONFIG).unlink()
+
+
+def gguf_alone(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "model.gguf").write_bytes(b"x")
+
+
 def other_name(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "weights.safetensors")
 
@@ -92,27 +114,39 @@ def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 INDEX = "model.safetensors.index.json"
-REFUSED: dict[str, tuple[Break, str]] = {
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+REFUSED: dict[str, tuple[Break, str] | tuple[Break, str, str]] = {
     "no folder": (shutil.rmtree, "no such folder"),
-    "no config": (lambda folder: (folder / CONFIG).unlink(), "no config.json"),
+    "no config": (lambda folder: (folder / CONFIG).unlink(), "no config.json", "Hugging Face checkpoint"),
+    "a data set": (a_data_set, "a data set", "before DATA_DIR"),
+    "GGUF alone": (gguf_alone, "no config.json, only model.gguf", "safetensors alone"),
+    **{
+        f"weights in {name}": (instead(name), f"only {name}", "safetensors alone")
+        for name in ("model-Q4_K_M.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack")
+    },
+    "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "Hugging Face checkpoint"),
+    "a pointer in place of settings": (text(TOKENIZER, POINTER), "not readable as JSON", "git lfs pull"),
     "broken JSON": (text(CONFIG, '{"model_type": '), "not readable as JSON"),
     "deeply nested JSON": (text(CONFIG, "[" * 200_000), "not readable as JSON"),
     "JSON, but no object": (text(CONFIG, "[1]"), "not a JSON object"),
     "broken tokenizer settings": (text(TOKENIZER, "{"), "not readable as JSON"),
     "a setting of a wrong type": (changed(CONFIG, hidden_size="big"), "'hidden_size' expected int"),
     "an impossible setting": (changed(CONFIG, num_attention_heads=0), "cannot be loaded"),
-    "only a pickle": (only_pickle, "no model.safetensors, only pytorch_model.bin"),
+    "only a pickle": (only_pickle, "no model.safetensors, only pytorch_model.bin", "save_pretrained"),
     "a pickle beside weights of another name": (
         lambda folder: (torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin"), other_name(folder)),
         "cannot be loaded: .*no file named model.safetensors",
     ),
-    "no weights at all": (lambda folder: (folder / WEIGHTS).unlink(), "no model.safetensors$"),
     "code for the model": (changed(CONFIG, auto_map={"AutoModel": "modeling_x.X"}), "its own code"),
     "code for the tokenizer": (changed(TOKENIZER, auto_map={"AutoTokenizer": ["x.X", None]}), "its own code"),
     "unknown family": (changed(CONFIG, model_type="gpt2"), "unknown architecture 'gpt2'"),
     "no family": (changed(CONFIG, model_type=None), "unknown architecture None"),
     "unknown head": (changed(CONFIG, architectures=["BertForQuestionAnswering"]), "BertForQuestionAnswering"),
-    "no head named": (changed(CONFIG, architectures=None), "unknown architecture none"),
+    "no head named": (
+        changed(CONFIG, architectures=None),
+        "unknown architecture none",
+        '"architectures": .* to config.json',
+    ),
     "heads that are no list": (changed(CONFIG, architectures="BertForMaskedLM"), "unknown architecture none"),
     "encoder only": (changed(CONFIG, architectures=["BertModel"]), "unknown architecture BertModel"),
     "encoder under a head's name": (
@@ -133,14 +167,22 @@ REFUSED: dict[str, tuple[Break, str]] = {
     "weights linked from outside": (linked_outside, "model.safetensors links out"),
     "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
     "an adapter": (text("adapter_config.json", "{}"), "an adapter and a whole model in one folder"),
-    "quantised": (changed(CONFIG, quantization_config={"quant_method": "gptq"}), "quantised weights"),
+    "quantised": (
+        changed(CONFIG, quantization_config={"quant_method": "gptq"}),
+        r"quantised weights \(gptq\) cannot be trained",
+        "full precision",
+    ),
     "a shard missing": (
         text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": WEIGHTS}})),
         "the shard model-00001-of-00002.safetensors is missing",
     ),
     "a shard elsewhere": (text(INDEX, '{"weight_map": {"a": "../x.safetensors"}}'), "missing or lies elsewhere"),
     "an index that is none": (text(INDEX, '{"weight_map": [1]}'), "not an index"),
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json or vocab.txt"),
+    "no tokenizer": (
+        lambda folder: (folder / "tokenizer.json").unlink(),
+        "no tokenizer.json or vocab.txt",
+        r"tokenizer.save_pretrained\(DIR\)",
+    ),
     "a broken tokenizer": (text("tokenizer.json", "{"), "the tokenizer cannot be loaded"),
     "a tokenizer of no known kind": (
         text("tokenizer.json", '{"version": "1.0", "added_tokens": [], "model": {"type": "Nope"}}'),
@@ -164,10 +206,11 @@ REFUSED: dict[str, tuple[Break, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_audited_is_refused_in_one_line(name: str, folder: Path) -> None:
-    break_it, message = REFUSED[name]
+    break_it, message, *hints = REFUSED[name]
     break_it(folder)
     with pytest.raises(TargetError, match=message) as raised:
         load(folder)
+    assert all(re.search(hint, raised.value.hint) for hint in hints), raised.value.hint
     assert raised.value.exit_code == 2
     assert len(raised.value.problems) == 1
     assert "\n" not in raised.value.problems[0]
@@ -336,3 +379,70 @@ def test_the_same_weights_are_known_under_any_name(folder: Path, tagger: Path, t
     changed(CONFIG, note="edited")(renamed)
     assert open_checkpoint(renamed).weights == open_checkpoint(folder).weights
     assert not open_checkpoint(tagger).weights & open_checkpoint(folder).weights
+
+
+def test_a_folder_of_runs_names_the_newest_checkpoint_first(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for name in ("checkpoint-900", "checkpoint-1000", "logs", "model"):
+        (run / name).mkdir(parents=True)
+    for name in ("checkpoint-900", "checkpoint-1000", "model"):
+        shutil.copyfile(folder / "config.json", run / name / "config.json")
+    with pytest.raises(TargetError, match="the checkpoints are in folders inside it") as raised:
+        open_checkpoint(run)
+    assert raised.value.hint == "give one: checkpoint-1000, checkpoint-900, model"
+
+
+def test_the_name_of_a_hub_model_is_answered_with_its_download(folder: Path) -> None:
+    with pytest.raises(TargetError, match="no such folder") as raised:
+        open_checkpoint(Path("microsoft/layoutlmv3-base"))
+    assert "hf download microsoft/layoutlmv3-base --local-dir DIR" in raised.value.hint
+    with pytest.raises(TargetError, match="no such folder") as raised:
+        open_checkpoint(Path("/nowhere/at/all"))
+    assert "hf download" not in raised.value.hint
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
+def test_tensors_named_by_a_wrapper_are_the_models(prefix: str, folder: Path) -> None:
+    before = load(folder)
+    tensors = {prefix + name: tensor for name, tensor in load_file(folder / WEIGHTS).items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    after = load(folder)
+    assert all(torch.equal(*pair) for pair in zip(before.model.parameters(), after.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_trainers_folder_of_shards_in_half_precision_loads(dtype: torch.dtype, folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "run" / "checkpoint-12"
+    load(folder).model.to(dtype).save_pretrained(place, max_shard_size="50KB")
+    tiny.tokenizer().save_pretrained(place)
+    (place / "trainer_state.json").write_text('{"epoch": 3.0, "global_step": 12}')
+    for name in ("optimizer.pt", "scheduler.pt", "training_args.bin", "rng_state.pth"):
+        (place / name).write_bytes(b"not to be opened")
+    target = load(place)
+    assert (target.card.dtype, target.card.step) == ("float32", 12)
+    assert len(list(place.glob("model-*.safetensors"))) > 1
+
+
+def snapshot(folder: Path, cache: Path) -> Path:
+    """The checkpoint as the hub's cache keeps it: links into the blobs beside the snapshots."""
+    place = cache / "models--org--name" / "snapshots" / "0a1b2c"
+    blobs = cache / "models--org--name" / "blobs"
+    place.mkdir(parents=True)
+    blobs.mkdir()
+    for number, path in enumerate(sorted(folder.iterdir())):
+        shutil.copyfile(path, blobs / f"{number:040}")
+        (place / path.name).symlink_to(os.path.join("..", "..", "blobs", f"{number:040}"))
+    return place
+
+
+def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path, tmp_path: Path) -> None:
+    place = snapshot(folder, tmp_path / "hub")
+    assert load(place).card.task == "mlm"
+    (place / "extra.json").symlink_to(folder / "config.json")
+    with pytest.raises(TargetError, match=r"extra\.json links out of the checkpoint's folder") as raised:
+        load(place)
+    assert "hf download NAME --local-dir DIR" in raised.value.hint
+    (place / "extra.json").unlink()
+    shutil.copytree(place.parent.parent, tmp_path / "elsewhere", symlinks=True)
+    with pytest.raises(TargetError, match="links out"):
+        load(tmp_path / "elsewhere" / "snapshots" / "0a1b2c")
