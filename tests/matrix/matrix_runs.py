@@ -55,10 +55,7 @@ def _scan(options: ScanOptions) -> AuditRecord:
 
 def _status(result: Result) -> dict[str, str]:
     """An attack's status, with the reason of one that did not run."""
-    if result.status == "completed":
-        return {"status": result.status}
-    reason = getattr(result, "reason", None) or f"{result.error} at {result.where}"  # type: ignore[union-attr]
-    return {"status": result.status, "reason": reason}
+    return {"status": result.status, **({"reason": result.why} if result.why else {})}
 
 
 def _sentence(error: DocauditError, root: Path) -> str:

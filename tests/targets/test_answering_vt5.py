@@ -63,10 +63,6 @@ def one(page: int, of: dict[str, torch.Tensor], n_tokens: int | None = None) -> 
     return row
 
 
-def spread(weights: torch.Tensor) -> float:
-    return float(weights.detach().std())
-
-
 @pytest.fixture(scope="module", params=[True, False], ids=["seeing", "blind"])
 def visual(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
@@ -91,18 +87,6 @@ def vt5_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> v
     return vt5_reader.reader_of(folder, tiny_text.vt5_config(**settings), prompt)
 
 
-def test_the_loss_is_the_mean_cross_entropy_of_the_tokens_read(model: Any, visual: bool) -> None:
-    out = model(**inputs(visual), labels=labels())
-    read = [
-        -torch.log_softmax(out.logits[page, place], -1)[labels()[page, place]]
-        for page in range(N_PAGES)
-        for place in range(N_ANSWER)
-        if labels()[page, place] != NOT_READ
-    ]
-    assert len(read) == N_PAGES * N_ANSWER - 2
-    torch.testing.assert_close(out.loss, torch.stack(read).mean())
-
-
 def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     """Its input, made by hand as the paper writes it, through transformers' plain T5."""
     model, made = tiny_text.vt5_model(), one(0, inputs())
@@ -122,15 +106,6 @@ def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     torch.testing.assert_close(got.loss, want.loss)
 
 
-def test_saved_and_loaded_it_is_the_same(model: Any, visual: bool, tmp_path: Path) -> None:
-    model.save_pretrained(tmp_path)
-    assert (tmp_path / "model.safetensors").is_file()
-    again, report = VT5ForConditionalGeneration.from_pretrained(tmp_path, output_loading_info=True)
-    assert not report["missing_keys"] | report["unexpected_keys"]
-    made = inputs(visual)
-    assert torch.equal(model(**made, labels=labels()).logits, again.eval()(**made, labels=labels()).logits)
-
-
 @pytest.mark.parametrize("n_tokens", [None, 20, 40])
 def test_padding_changes_nothing(model: Any, visual: bool, n_tokens: int | None) -> None:
     made = inputs(visual)
@@ -146,21 +121,6 @@ def test_gradients_reach_every_parameter(visual: bool) -> None:
     untouched = [name for name, weights in model.named_parameters() if weights.grad is None or not weights.grad.any()]
     # A bias of keys shifts all scores of a query alike, so its gradient is zero but for rounding.
     assert [name for name in untouched if not name.endswith("k_proj.bias")] == []
-
-
-def test_generating_is_taking_the_best_token_each_time(model: Any, visual: bool) -> None:
-    made = inputs(visual)
-    model.generation_config.eos_token_id = None
-    answers = model.generate(**made, max_new_tokens=6, do_sample=False)
-    said: set[int] = set()
-    for page in range(N_PAGES):
-        row, ids = one(page, made), [model.config.decoder_start_token_id]
-        for _ in range(6):
-            scores = model(**row, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
-            ids.append(int(scores.argmax()))
-        assert answers[page].tolist() == ids
-        said |= {*ids}
-    assert len(said) > 3
 
 
 def test_what_is_missing_is_refused(model: Any, visual: bool) -> None:
@@ -246,16 +206,6 @@ def test_a_long_page_loses_its_last_words_but_not_its_end(vt5_folder: Path) -> N
 
 
 @pytest.mark.parametrize("module", ["vt5", "udop"])
-def test_an_answer_that_is_too_long_has_no_end(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
-    reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
-    whole = reader.taught([Sample(PAGE, "who?", "x" * 20)])["labels"][0]
-    assert whole[-1] == 1
-    cut = reader.taught([Sample(PAGE, "who?", "x" * 2000)])["labels"][0]
-    assert len(cut) == reader.max_new_tokens
-    assert 1 not in cut
-
-
-@pytest.mark.parametrize("module", ["vt5", "udop"])
 def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
     reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
     page = PageView((Word("</s>", (0.0, 0.0, 10.0, 10.0)),), PAGE.size, PAGE.open_page)
@@ -290,9 +240,11 @@ def test_a_blind_vt5_needs_no_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["context: {words}", "question: {question}", "{words} question: {question}"])
-def test_a_prompt_without_its_places_is_refused(vt5_folder: Path, prompt: str) -> None:
-    with pytest.raises(TargetError, match=r"holds \{question\}"):
-        vt5_reader_of(vt5_folder, prompt)
+def test_a_prompt_without_its_places_is_refused(vt5_folder: Path, udop_folder: Path, prompt: str) -> None:
+    for reader_of, folder in ((vt5_reader_of, vt5_folder), (udop_reader_of, udop_folder)):
+        if "{question}" not in prompt or reader_of is vt5_reader_of:
+            with pytest.raises(TargetError, match=r"holds \{question\}"):
+                reader_of(folder, prompt)
 
 
 def test_an_image_processor_of_another_size_is_refused(vt5_folder: Path) -> None:
@@ -356,11 +308,6 @@ def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_fol
 
     assert change(box_scale=1) > 1e-3
     assert change() == 0.0
-
-
-def test_a_udop_prompt_without_a_question_is_refused(udop_folder: Path) -> None:
-    with pytest.raises(TargetError, match=r"holds \{question\}"):
-        udop_reader_of(udop_folder, "who?")
 
 
 def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder: Path) -> None:
