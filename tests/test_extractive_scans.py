@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import asked_pages
 import pytest
-from extractive_zoo import write_extractive
+from encoder_zoo import write_extractive
 from typer.testing import CliRunner
 
 from audit import policy as policies

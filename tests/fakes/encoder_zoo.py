@@ -1,34 +1,18 @@
-"""Tiny checkpoints of encoders of any family that transformers has, with any of its heads; random weights."""
+"""Tiny encoders (random weights) of any family that transformers has, with any head; a table in encoder_zoo.toml."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import tiny
 
-Tokens = Literal["wordpiece", "bytes", "pieces"]
 Head = Literal["mlm", "token-classification", "document-classification"]
 
-KINDS: dict[str, Tokens] = {
-    "bert": "wordpiece",
-    "roberta": "bytes",
-    "xlm-roberta": "pieces",
-    "camembert": "pieces",
-    "distilbert": "wordpiece",
-    "deberta": "bytes",
-    "deberta-v2": "pieces",
-    "modernbert": "bytes",
-    "albert": "pieces",
-    "electra": "wordpiece",
-    "mpnet": "wordpiece",
-    "longformer": "bytes",
-    "layoutlm": "wordpiece",
-    "layoutlmv3": "bytes",
-    "lilt": "bytes",
-    "bros": "wordpiece",
-}
+_TABLE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KINDS: dict[str, str] = {kind: one["tokens"] for kind, one in _TABLE.items() if "tokens" in one}
 """The families that people fine-tune, by `model_type`, and what their tokenizers are made of."""
 PAIRS: tuple[tuple[str, Head], ...] = tuple(
     (kind, head)
@@ -36,30 +20,13 @@ PAIRS: tuple[tuple[str, Head], ...] = tuple(
     for head in ("mlm", "token-classification", "document-classification")
     if (head != "mlm" or kind not in ("layoutlmv3", "lilt")) and (kind, head) != ("bros", "document-classification")
 )
+POINTING = tuple(kind for kind in _TABLE if kind not in ("bros", "deberta"))
+"""The families whose models point at answers."""
 AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "layoutlmv3", "lilt")
 """Families that number positions from the one after the padding token's id."""
 CLASSES = ("receipt", "letter", "form")
 POSITIONS = 128
 _SPECIAL = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
-_SETTINGS: dict[str, dict[str, Any]] = {
-    # Embeddings of another size than hidden states, and layers that share their weights.
-    "albert": {"embedding_size": 16, "num_hidden_groups": 1},
-    "electra": {"embedding_size": 16},
-    "deberta": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False},
-    "deberta-v2": {
-        "relative_attention": True,
-        "pos_att_type": ["p2c", "c2p"],
-        "position_biased_input": False,
-        "position_buckets": 16,
-        "share_att_key": True,
-        "norm_rel_ebd": "layer_norm",
-    },
-    "longformer": {"attention_window": 16, "sep_token_id": 2},
-    "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 16, "cls_token_id": 0, "sep_token_id": 2},
-    "lilt": {"hidden_size": 48},
-    "bros": {"hidden_size": 64, "num_attention_heads": 4},
-    "layoutlmv3": {"coordinate_size": 6, "shape_size": 4, "input_size": tiny.PICTURE, "visual_embed": False},
-}
 
 
 def write_encoder(
@@ -88,8 +55,6 @@ def write_encoder(
 
 def model(kind: str, head: str, *, labels: Sequence[str] | None = None, seed: int = 0, **settings: Any) -> Any:
     """A model of two layers of 32 units and `POSITIONS` positions."""
-    import torch
-
     from audit.targets.encoders.families import family_of
 
     family = family_of(kind)
@@ -98,17 +63,27 @@ def model(kind: str, head: str, *, labels: Sequence[str] | None = None, seed: in
     own = {"token-classification": tiny.LABELS, "document-classification": CLASSES}.get(head, ())
     names = own if labels is None else labels
     ids = {label: index for index, label in enumerate(names)}
+    own_settings = {
+        **({"id2label": {index: label for label, index in ids.items()}, "label2id": ids} if names else {}),
+        "max_position_embeddings": POSITIONS + (2 if kind in AFTER_PADDING else 0),
+        **(_SPECIAL if KINDS.get(kind) != "wordpiece" else {"pad_token_id": 0}),
+        **_TABLE.get(kind, {}).get("settings", {}),
+        **settings,
+    }
+    return _made(model_class, tokenizer(kind), seed, own_settings)
+
+
+def _made(model_class: Any, words: Any, seed: int, settings: dict[str, Any]) -> Any:
+    import torch
+
     given = {
-        "vocab_size": len(tokenizer(kind)),
+        "vocab_size": len(words),
         "hidden_size": 32,
         "num_hidden_layers": 2,
         "num_attention_heads": 2,
         "intermediate_size": 32,
-        "max_position_embeddings": POSITIONS + (2 if kind in AFTER_PADDING else 0),
+        "max_position_embeddings": POSITIONS,
         "initializer_range": 0.2,
-        **({"id2label": {index: label for label, index in ids.items()}, "label2id": ids} if names else {}),
-        **(_SPECIAL if KINDS.get(kind) != "wordpiece" else {"pad_token_id": 0}),
-        **_SETTINGS.get(kind, {}),
         **settings,
     }
     with torch.random.fork_rng(devices=[]):
@@ -151,3 +126,54 @@ def _pieces() -> Any:
         mask_token="<mask>",
         model_max_length=POSITIONS,
     )
+
+
+def extractive_model(kind: str, seed: int = 0, **settings: Any) -> Any:
+    """A model that points at answers, of the same size, whose answers differ from page to page."""
+    import transformers
+
+    from audit.targets.extractive.target import HEADS
+
+    after_padding = {**_SPECIAL, "max_position_embeddings": POSITIONS + 2} if _points_by_bytes(kind) else {}
+    given = {"intermediate_size": 48, **after_padding, **_TABLE[kind].get("pointing", {}), **settings}
+    return _made(getattr(transformers, HEADS[kind]), pointing_tokenizer(kind), seed, given).eval()
+
+
+def _points_by_bytes(kind: str) -> bool:
+    return kind in AFTER_PADDING and kind != "mpnet"
+
+
+def pointing_tokenizer(kind: str) -> Any:
+    """A tokenizer with one token a character, which frames a question and a page as the family's own does."""
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    if _points_by_bytes(kind):
+        return tiny.bpe_tokenizer("layoutlmv3" if kind == "layoutlmv3" else "roberta")
+    inner = tiny.tokenizer().backend_tokenizer
+    inner.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", tiny.VOCABULARY.index("[CLS]")), ("[SEP]", tiny.VOCABULARY.index("[SEP]"))],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=POSITIONS,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+
+
+def write_extractive(folder: Path, kind: str, seed: int = 0, **settings: Any) -> Path:
+    """Save a tiny model that points at answers, with its tokenizer and image processor; gives the folder back."""
+    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
+
+    extractive_model(kind, seed, **settings).save_pretrained(folder)
+    pointing_tokenizer(kind).save_pretrained(folder)
+    if kind == "layoutlmv3":
+        LayoutLMv3ImageProcessorPil(size={"height": tiny.PICTURE, "width": tiny.PICTURE}).save_pretrained(folder)
+    return folder

@@ -241,7 +241,7 @@ def _writing(kind: str, folder: Path, place: Path) -> None:
     """A checkpoint that answers, points, writes pages, or hears commands."""
     import answering_checkpoints
     import asked_pages
-    import extractive_zoo
+    import encoder_zoo
     import nlu_models
     import parsed_pages
     import text_answering_checkpoints
@@ -264,6 +264,6 @@ def _writing(kind: str, folder: Path, place: Path) -> None:
             "pix2struct": answering_checkpoints.make_pix2struct,
             "t5": text_answering_checkpoints.make_t5,
             "vt5": text_answering_checkpoints.make_vt5,
-            "extractive": lambda path: extractive_zoo.write_extractive(path, "bert"),
+            "extractive": lambda path: encoder_zoo.write_extractive(path, "bert"),
         }
         made[kind](place)

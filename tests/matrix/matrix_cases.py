@@ -11,7 +11,6 @@ from typing import Any
 import adapters
 import answering_checkpoints
 import encoder_zoo
-import extractive_zoo
 import matrix_data as data
 import nlu_models
 import parsed_pages
@@ -142,8 +141,8 @@ def _encoders() -> Iterator[Case]:
 
 
 def _pointing() -> Iterator[Case]:
-    for family in extractive_zoo.FAMILIES:
-        write = _plain(extractive_zoo.write_extractive, family)
+    for family in encoder_zoo.POINTING:
+        write = _plain(encoder_zoo.write_extractive, family)
         yield Case(NAMES[family], "extractive-qa", data.asked(kind="extractive-qa"), write)
 
 

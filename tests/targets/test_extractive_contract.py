@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from extractive_zoo import FAMILIES, tokenizer_of, write_extractive
+from encoder_zoo import POINTING, pointing_tokenizer, write_extractive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -46,7 +46,7 @@ def load(tmp_path_factory):
     return loaded
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", POINTING)
 def test_one_question_alone_equals_many_in_any_order(load, family):
     target = load(family)
     long = " ".join([TEXT] * 3)
@@ -68,7 +68,7 @@ def test_one_question_alone_equals_many_in_any_order(load, family):
 
 @pytest.mark.parametrize("family", ["bert", "layoutlmv3", "roberta", "deberta-v2"])
 def test_scores_are_those_of_transformers_on_its_own_tokens(load, family):
-    target, tokenizer = load(family), tokenizer_of(family)
+    target, tokenizer = load(family), pointing_tokenizer(family)
     if family == "roberta":
         tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = True
         target.reader.tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = True
@@ -198,7 +198,7 @@ def test_whole_words_are_found_at_their_own_place(texts, data):
     assert bool(joined) == bool(text.strip())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", POINTING)
 def test_adapting_lowers_the_loss_and_leaves_the_model_as_it_was(load, family):
     target = load(family)
     before = {name: value.clone() for name, value in target.model.state_dict().items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import answering_checkpoints
 import asked_pages
-import extractive_zoo
+import encoder_zoo
 import numpy as np
 import pytest
 import text_zoo
@@ -156,7 +156,7 @@ def adapted(target: Any, corpus: Corpus) -> np.ndarray:
 def test_weights_are_held_in_the_format_that_was_asked_for(
     asked: Any, kind: str, tmp_path: Path, corpus: Corpus
 ) -> None:
-    write = extractive_zoo.write_extractive if kind == "pointing" else text_zoo.write_text_model
+    write = encoder_zoo.write_extractive if kind == "pointing" else text_zoo.write_text_model
     folder = write(tmp_path, "bert" if kind == "pointing" else "t5")
     load = load_extractive if kind == "pointing" else load_answering
     exact, target = load(folder), load(in_format(open_checkpoint(folder), asked))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from extractive_zoo import extractive_model, tokenizer_of, write_extractive
+from encoder_zoo import extractive_model, pointing_tokenizer, write_extractive
 from transformers import BertForMaskedLM
 
 from audit.corpus.documents import Document, Entity, Question, ReferencePaths, Task, Word
@@ -68,7 +68,7 @@ def bare_start(folder):
     config = extractive_model("bert").config
     torch.manual_seed(0)
     BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer_of("bert").save_pretrained(folder)
+    pointing_tokenizer("bert").save_pretrained(folder)
     return folder
 
 
