@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.fields import field_of
@@ -27,16 +28,48 @@ from audit.corpus.documents import Split
 from audit.engine.interface import Json, Trial
 from audit.measurements import Estimate
 from audit.stats.distances import hamming
-from audit.stats.intervals import Interval, proportion
-from audit.stats.ranking import area_interval, at_interval
+from audit.stats.intervals import Interval, cluster_sums, proportion
+from audit.stats.ranking import at_interval
+from audit.stats.resampling import bootstrap
 from audit.targets.utility import masked_token_accuracy
 from audit.workflows.scan import read_outcomes
 from audit.workflows.setup import ScanSetup
-from benchmarks.excess_area import excess_area
+from benchmarks.excess_area import area_interval, excess_area
 
 SHARES = {"acc_at_1": 0.01, "acc_at_5": 0.05, "acc_at_100": 1.0}
 """The shares p at which table 5 prints AccAt(p)."""
 PLAYERS = ("attack", "baseline")
+EPSILON = 0.01
+"""Keeps the ratios of IpF bounded; the paper gives none."""
+
+
+def levenshtein(truth: Sequence[int], guess: Sequence[int]) -> float:
+    """Return insertions, deletions and substitutions over the length of the longer sequence, in [0, 1]."""
+    return float(Levenshtein.normalized_distance([*map(int, truth)], [*map(int, guess)]))
+
+
+def jaro_winkler(truth: Sequence[int], guess: Sequence[int]) -> float:
+    """Return 1 - Jaro-Winkler similarity, in [0, 1], prefix weight 0.1 over at most four tokens.
+
+    The variant of Winkler's own program, as rapidfuzz has it: half of the transpositions is rounded down, and the
+    prefix counts only where the Jaro similarity is above 0.7. The formula of textbooks (Winkler 1990) does neither.
+    """
+    return float(JaroWinkler.distance([*map(int, truth)], [*map(int, guess)], prefix_weight=0.1))
+
+
+def improvement_factor(attack: Floats, baseline: Floats, epsilon: float = EPSILON) -> Floats:
+    """Return IpF of CDMI, equation 6: how many times better the attack is than the baseline; 1 = no better.
+
+    The mean of (PR_att + e) / (PR_base + e) and, for each distance, (D_base + e) / (D_att + e).
+
+    Args:
+        attack: means of PR, Hamming, Levenshtein and Jaro-Winkler distance, in [0, 1], shape (..., 4).
+        baseline: the same without the target.
+        epsilon: keeps the ratios bounded.
+    """
+    above = np.concatenate([attack[..., :1], baseline[..., 1:]], axis=-1) + epsilon
+    below = np.concatenate([baseline[..., :1], attack[..., 1:]], axis=-1) + epsilon
+    return np.asarray((above / below).mean(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -64,6 +97,7 @@ class Fields:
         reached: whether all its tokens were among the candidates.
         score: by player, how plausible the most plausible attempt is.
         exact, hamming: by player, how right that attempt is, in [0, 1].
+        first: by player, PR, Hamming, Levenshtein and Jaro-Winkler distance of the first attempt, shape (n_fields, 4).
     """
 
     cluster: Ints
@@ -71,6 +105,7 @@ class Fields:
     score: Mapping[str, Floats]
     exact: Mapping[str, Floats]
     hamming: Mapping[str, Floats]
+    first: Mapping[str, Floats]
 
     @property
     def columns(self) -> list[npt.ArrayLike]:
@@ -85,7 +120,7 @@ def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
         outcomes: see `Reconstruction.attempt`.
         documents: of the fields, in the same order.
     """
-    columns: dict[str, dict[str, Floats]] = {"score": {}, "exact": {}, "hamming": {}}
+    columns: dict[str, dict[str, Floats]] = {"score": {}, "exact": {}, "hamming": {}, "first": {}}
     truths = [outcome["truth"] for outcome in outcomes]
     for player in PLAYERS:
         chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
@@ -93,6 +128,10 @@ def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
         columns["score"][player] = np.array([score for _, score in chosen])
         columns["exact"][player] = np.array([float(a == b) for a, b in zip(truths, found, strict=True)])
         columns["hamming"][player] = np.array([hamming(a, b) for a, b in zip(truths, found, strict=True)])
+        firsts = zip(truths, (outcome[player][0]["tokens"] for outcome in outcomes), strict=True)
+        columns["first"][player] = np.array(
+            [[float(a == b), hamming(a, b), levenshtein(a, b), jaro_winkler(a, b)] for a, b in firsts]
+        )
     cluster = np.unique(np.array(documents, np.str_), return_inverse=True)[1]
     return Fields(cluster, np.array([outcome["reached"] for outcome in outcomes], bool), **columns)
 
@@ -100,7 +139,7 @@ def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
 def numbers_of(
     attack: Reconstruction, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], seed: int
 ) -> dict[str, Number]:
-    """Compute AccAt, AccAUC and HamAAC of both splits, the excess AccAUC, the candidates' recall and the public skill.
+    """Compute IpF, AccAt, AccAUC, HamAAC of both splits, the excess AccAUC, the candidates' recall and public skill.
 
     Of the default method on fields of usual length. A number that too few documents give is left out. Every number has
     the random stream that a scan gives its name.
@@ -141,11 +180,26 @@ def _ranked(split: str, rows: Fields, streams: Streams) -> Iterator[tuple[str, I
     """Yield the numbers of ranked fields, by attack and baseline."""
     for player, (quantity, share) in product(PLAYERS, SHARES.items()):
         name = f"{quantity}.{split}.{player}"
-        yield name, at_interval(rows.score[player], rows.exact[player], rows.cluster, share, streams[name])
+        yield name, at_interval(rows.score[player], rows.exact[player], rows.cluster, share)
+    factor = _improvement(rows, streams[f"ipf.{split}"])
+    if factor is not None:
+        yield f"ipf.{split}", factor
     for player, (quantity, complement) in product(PLAYERS, (("accauc", False), ("hamaac", True))):
         name = f"{quantity}.{split}.{player}"
         outcomes: npt.ArrayLike = (rows.hamming if complement else rows.exact)[player]
         yield name, area_interval(rows.score[player], outcomes, rows.cluster, streams[name], complement=complement)
+
+
+def _improvement(rows: Fields, rng: np.random.Generator) -> Interval | None:
+    """Return IpF; None where all documents give the same."""
+    columns = [*np.concatenate([rows.first[player] for player in PLAYERS], axis=1).T, np.ones(len(rows.cluster))]
+
+    def statistic(totals: Floats) -> Floats:
+        means = totals[:, 0, :-1] / totals[:, 0, -1:]
+        return improvement_factor(means[:, :4], means[:, 4:])
+
+    strata = [cluster_sums(columns, rows.cluster)]
+    return bootstrap(strata, statistic, rng, n=len(rows.cluster), limits=(0.0, np.inf))
 
 
 def write_numbers(opened: ScanSetup, attack: Reconstruction, path: Path) -> None:

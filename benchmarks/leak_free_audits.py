@@ -29,6 +29,7 @@ from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
 from audit.attacks.interface import Units
+from audit.attacks.reconstruction.scores import METHODS
 from audit.policy import Decision, Limit, Policy, load
 from audit.record import Result
 from audit.stats.advantage import lowest_resolved
@@ -109,7 +110,7 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
 
     found = {
         "reconstruction": differences(
-            ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated"), len(attacks.METHODS)
+            ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated"), len(METHODS)
         ),
         "attribute_inference": differences(("excess.unique", "excess.all"), 2),
         "memorisation": [Units("net", "paired difference", "documents", n, 0, methods=len(audit.contexts))],

@@ -32,9 +32,9 @@ from audit.attacks.memorisation.scores import Results, measure_questions
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
-from audit.attacks.reconstruction import measures as reconstruction_measures
-from audit.attacks.reconstruction.names import DEFAULT, GAIN, LIMITED, LOWEST_LOSS, POWER, named
-from audit.attacks.reconstruction.table import FieldTable as Fields
+from audit.attacks.reconstruction import scores as reconstruction_scores
+from audit.attacks.reconstruction.scores import GAIN, LIMITED, LOWEST_LOSS, METHODS, POWER, named
+from audit.attacks.reconstruction.scores import FieldTable as Fields
 from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
@@ -42,8 +42,6 @@ from audit.measurements import Coverage, Measurement
 from audit.record import Result
 from audit.stats.advantage import lowest_resolved
 
-METHODS = (DEFAULT, LOWEST_LOSS)
-"""Of reconstruction, as a scan without a file of parameters has them."""
 KNOWN = 0.01
 """Share of values that target and public model each guess without memory."""
 ALIKE = 0.25
@@ -120,7 +118,8 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     known_rare = of_rare & (rng.random(cluster.size) < audit.leaks("reconstruction", "rare"))
     given |= member & ((cluster < audit.known) | known_rare)
     helped = member & occurs(partly / (0.75 - ALIKE) / (1 - KNOWN), cluster, audit.correlation, rng)
-    scores: dict[tuple[str, str], Floats] = {}
+    right: dict[str, Floats] = {}
+    close: dict[str, Floats] = {}
     for method in METHODS:
         seen = (
             (given, helped)
@@ -133,36 +132,36 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
             if player == "attack":
                 exact |= seen[0]
                 similar = np.where(seen[1], 0.75 + (similar - ALIKE) * 0.2, similar)
-            scores["pr", named(player, method)] = exact.astype(float)
-            scores["hd", named(player, method)] = np.where(exact, 0.0, 1 - similar)
+            right[named(player, method)] = exact.astype(float)
+            close[named(player, method)] = np.where(exact, 1.0, similar)
     unique = rng.random(cluster.size) < 0.8
     table = Fields(
         member=member,
         unique=unique,
-        reached=np.ones_like(member),
         category=np.where(of_rare, "code", "misc"),
         cluster=cluster,
         value=np.arange(cluster.size),
-        scores=scores,
+        exact=right,
+        similar=close,
         planted={method: rng.random(cluster.size) < 0.95 for method in METHODS},
         best={},
         chance=np.zeros(cluster.size),
     )
-    everything = reconstruction_measures.methods_of((*LIMITED, VALUES, DOCUMENTS), METHODS)
+    everything = reconstruction_scores.methods_of((*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
-    kinds, streams = KindsCheck(reconstruction_measures.APART), Streams(rng)
+    kinds, streams = KindsCheck(reconstruction_scores.APART), Streams(rng)
     needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
     needed |= {name for names in held.values() for name in names}
-    jobs: Iterable[Any] = reconstruction_measures.jobs(table, METHODS, streams, kinds)
+    jobs: Iterable[Any] = reconstruction_scores.jobs(table, streams, kinds)
     measured: list[Measurement] = [job() for job in jobs if job.args[0] in needed]
-    reconstruction_measures.test_kinds({}, table, METHODS, streams, kinds)
+    reconstruction_scores.test_kinds({}, table, streams, kinds)
     n = int(member.sum())
     return Result(
         "reconstruction",
         measurements=tuple(measured),
         methods=held,
         coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
-        checks=(*reconstruction_measures.check_heldout(measured), *kinds.check()),
+        checks=(*reconstruction_scores.check_heldout(measured), *kinds.check()),
     )
 
 

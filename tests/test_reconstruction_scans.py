@@ -76,7 +76,7 @@ def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path)
     assert counts["fields attacked"] == 4
     assert counts["left out: no question"] == 0
     names = {item.name for item in result.measurements if item.kind == "estimate"}
-    assert {"pr.member.attack", "accauc.member.attack"} <= names
+    assert {"pr.member.attack", "acc_at_5.member.attack"} <= names
 
 
 def test_without_a_public_model_the_attack_is_skipped_and_says_what_to_give(place, tmp_path):

@@ -6,7 +6,7 @@ Method: methods.md#statistics, "Counts".
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from audit.targets.utility import estimate
 NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 FEWEST_OF_KIND = 6
-"""Documents of a split under which no values of a kind are tested (ours): they could hardly show anything."""
+"""Documents of a split under which no values of a kind are tested: they could hardly show anything."""
 LEVELS = tuple(sorted({*ALPHAS, 0.0005, 0.0002, 0.00005, 0.00002}, reverse=True))
 """One-sided levels at which kinds of values are tested: finer ones than a record has, as many kinds share one check."""
 Excess = Callable[..., Interval]
@@ -114,27 +114,19 @@ class KindsCheck:
     allowed: float
     found: list[tuple[float, str]] = field(default_factory=list)
 
-    def measure(
-        self, name: str, words: str, tried: TriedValues, excess: Excess, unit: str, rng: Generator
-    ) -> Measurement:
-        """Measure the excess of one kind of values by one method; `words` names the kind."""
-        few = tried.too_few(name)
-        if few is not None:
-            return few
-        interval = excess(*tried.columns, rng, alphas=LEVELS)
-        if tried.too_few(name, FEWEST_OF_KIND) is None:
-            levels = [alpha for alpha, lower, _ in interval.bounds if lower > self.allowed]
-            few_of_kind = tried.too_few(name, FEW) is not None
-            p_value = self._exact(tried) if few_of_kind else min(levels, default=1.0)
-            member, heldout = (
-                f"{rows.attack.sum():.0f} of {len(rows)}" for rows in (tried.split(split) for split in AUDITED)
-            )
-            shown = (
-                f"{words} are known because of training: {member} in documents of training, {heldout} in held-out ones"
-            )
-            self.found.append((p_value, shown))
-        bounds = tuple(bound for bound in interval.bounds if bound[0] in ALPHAS)
-        return estimate(name, replace(interval, bounds=bounds), unit, 0.0, "held-out")
+    def test(self, words: str, tried: TriedValues, excess: Excess, rng: Generator) -> None:
+        """Test the excess of one kind of values, which `words` names, by one method; few documents show nothing."""
+        if tried.too_few(words, FEWEST_OF_KIND) is not None:
+            return
+        if tried.too_few(words, FEW) is not None:
+            p_value = self._exact(tried)
+        else:
+            bounds = excess(*tried.columns, rng, alphas=LEVELS).bounds
+            p_value = min((alpha for alpha, lower, _ in bounds if lower > self.allowed), default=1.0)
+        counts = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in (tried.split(split) for split in AUDITED))
+        member, heldout = counts
+        shown = f"{words} are known because of training: {member} in documents of training, {heldout} in held-out ones"
+        self.found.append((p_value, shown))
 
     def _exact(self, tried: TriedValues) -> float:
         """Test the documents of small groups: those that give away more values with the model than without it."""

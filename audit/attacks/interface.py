@@ -100,7 +100,7 @@ class Attack(ABC):
             if isinstance(own, tuple):
                 found += [f"{name} without {one}" for one in least if one not in own]
             elif own < least if name in weaker.below else own > least if name in weaker.above else own != least:
-                found.append(f"{name} {own:g} instead of {least:g}")
+                found.append(f"{name} {own} instead of {least}")
         return tuple(found)
 
     def applies(self, case: Case) -> list[Reason]:

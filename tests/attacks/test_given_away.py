@@ -73,19 +73,13 @@ def test_a_kind_of_value_that_is_known_completely_raises_an_alarm(n):
     kinds = KindsCheck(0.05)
     quiet, known = tried([0] * 160, [0] * 160), tried([1] * n, [0] * n)
     for name, values in (("person", quiet), ("code", quiet), ("contact", known)):
-        for method in ("default", "lowest_loss"):
-            kinds.measure(f"{name}.{method}", f"values of category {name}", values, excess_rate, "fields", rng())
+        for _ in ("default", "lowest_loss"):
+            kinds.test(f"values of category {name}", values, excess_rate, rng())
+    kinds.test("contacts of too few documents", tried([1] * 5, [0] * 5), excess_mean, rng())
     (check,) = kinds.check()
     assert check.p_value < 0.001
     assert check.reason.startswith("values of category contact are known because of training")
     assert f"{n} of {n} in documents of training, 0 of {n} in held-out ones" in check.reason
-
-
-def test_kinds_without_enough_documents_are_measured_and_not_tested():
-    kinds = KindsCheck(0.05)
-    measured = kinds.measure("contact", "contacts", tried([1] * 5, [0] * 5), excess_mean, "values", rng())
-    assert measured.value == 1.0
-    assert kinds.check() == ()
 
 
 @pytest.mark.parametrize("group", [8, 16, 60, 300])
@@ -96,7 +90,7 @@ def test_kinds_that_leak_nothing_seldom_raise_an_alarm(group):
             kinds = KindsCheck(0.05)
             for share in (0.0, 0.1, 0.5, 0.95):
                 values = tried(draw.binomial(1, min(1, share + 0.04), group), draw.binomial(1, share, group))
-                kinds.measure("kind", "values", values, excess_rate, "fields", draw)
+                kinds.test("values", values, excess_rate, draw)
             fired += kinds.check()[0].p_value <= 0.05
     assert fired <= 18  # 97.5 % quantile of 200 at 5 %
 

@@ -12,7 +12,7 @@ import test_provider_planted as providers
 
 import audit.attacks.attributes.attack
 import audit.attacks.memorisation.scores
-import audit.attacks.reconstruction.measures
+import audit.attacks.reconstruction.scores
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.canaries import Canaries
 from audit.attacks.measuring import Streams, run_jobs
@@ -27,7 +27,7 @@ from audit.measurements import Unresolved
 BY_JOBS = {
     "attribute_inference": (audit.attacks.attributes.attack, paired.inferred),
     "memorisation": (audit.attacks.memorisation.scores, paired.memorised),
-    "reconstruction": (audit.attacks.reconstruction.measures, paired.reconstructed),
+    "reconstruction": (audit.attacks.reconstruction.scores, paired.reconstructed),
 }
 
 

@@ -56,7 +56,6 @@ def test_a_model_that_only_reads_the_copy_recovers_nothing(corpus: Corpus) -> No
     _, findings = run(Reconstruction(), case_of(ReadsTheCopy(corpus.documents), corpus))
     assert measured(findings, "pr.member.attack").value == 0
     assert measured(findings, "pr.heldout.attack").value == 0
-    assert {count.name: count.value for count in findings.counts}["fields with copies"] == 40
 
 
 def test_the_same_model_recovers_every_field_where_the_copy_is_another_value(corpus: Corpus) -> None:
@@ -67,9 +66,8 @@ def test_the_same_model_recovers_every_field_where_the_copy_is_another_value(cor
         shown = [Word(text) for text in (*value[:3], f"{(int(value[3]) + 1) % 1000:04d}")]
         documents.append(replace(document, words=(*document.words[:10], *shown)))
     near = replace(corpus, documents=tuple(documents))
-    outcomes, findings = run(Reconstruction(), case_of(ReadsTheCopy(near.documents), near))
+    outcomes, _ = run(Reconstruction(), case_of(ReadsTheCopy(near.documents), near))
     assert all(outcome["attack"][0]["tokens"][:3] == outcome["truth"][:3] for outcome in outcomes)
-    assert {count.name: count.value for count in findings.counts}["fields with copies"] == 0
 
 
 def test_copies_are_hidden_and_not_attacked(corpus: Corpus) -> None:

@@ -81,9 +81,8 @@ def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_lo
     target = planted.Planted(corpus.documents, {f"d{index}" for index in range(8)}, task="token-classification")
     attack = Reconstruction(target_weight=1.0)
     outcomes, findings = run(attack, planted.case(target, public, corpus))
-    assert measured(findings, "excess_pr.unique.tuned").value == pytest.approx(8 / 24)
-    assert measured(findings, "pr.member.attack.unique.lowest_loss").value == pytest.approx(8 / 24)
-    assert measured(findings, "pr.heldout.attack.unique.lowest_loss").value == 0
+    assert measured(findings, "excess_pr.unique").value == pytest.approx(8 / 24)
+    assert measured(findings, "excess_pr.unique.lowest_loss").value == pytest.approx(8 / 24)
     assert all(outcome["reached"] for outcome in outcomes)
 
 

@@ -96,8 +96,7 @@ def test_a_model_that_remembers_k_documents_is_scored_k_of_n_through_its_answers
     leaky.seen.clear()
     _, findings = run(attack, planted.case(leaky, public, corpus))
     assert leaky.seen == {"blue", "green"}, "an answer that gives the field away was used"
-    assert measured(findings, "pr.member.attack.unique.lowest_loss").value == pytest.approx(50 / 150)
-    assert measured(findings, "pr.heldout.attack.unique.lowest_loss").value == 0
+    assert measured(findings, "excess_pr.unique.lowest_loss").value == pytest.approx(50 / 150)
     assert verdict(attack, findings).exit_code == 10
     _, findings = run(attack, planted.case(Reads(corpus.documents, seed=9), public, corpus))
     assert verdict(attack, findings).exit_code == 0

@@ -177,7 +177,7 @@ def test_the_objective_is_what_the_attack_itself_reaches(task):
             return attack.attempt(case, attack.trials(case)[number % 5], _rng([9, number]))
 
     def shots(outcome):
-        return outcome["methods"]["tuned"]["attack"]
+        return outcome["attack"]
 
     n_runs = 400
     outcomes = [outcome for _, outcome in drive(Repeated(), [Trial(str(n), "") for n in range(n_runs)], 64)]

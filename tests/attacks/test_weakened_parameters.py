@@ -12,7 +12,8 @@ from audit.attacks.budget import SHARES
 
 BLINDING: dict[str, dict[str, Any]] = {
     "reconstruction": {
-        "n_candidates": 1, "n_attempts": 1, "min_tokens": 14, "max_tokens": 4,
+        "n_candidates": 1, "n_attempts": 1, "min_tokens": 14, "max_tokens": 4, "temperature": 1e9,
+        "temperature_start": 1e9, "target_weight": 0.01, "mean": "arithmetic", "top_p": 0.99,
     },
     "memorisation": {"contexts": ("exact",)},
     "membership": {

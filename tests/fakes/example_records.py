@@ -12,8 +12,6 @@ from audit.measurements import (
     ALPHAS,
     Bound,
     Count,
-    Curve,
-    CurvePoint,
     Diagnostic,
     Estimate,
     Histogram,
@@ -33,7 +31,7 @@ METRICS = (
     "planted_detection.unique",
     "heldout_gain.unique",
 )
-MULTISHOT = ("acc_at_5", "accauc")
+MULTISHOT = ("acc_at_5",)
 SERIES = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
 Case = tuple[AuditRecord, Verdict, Policy]
 
@@ -72,8 +70,6 @@ def reconstruction(
 
     `distinct` attempts at a field differ (median), and the surest tenth of the fields is right three times as often.
     """
-    clean = round(0.02 * n)
-    found = clean + round(leak * n)
     items: list[Measurement] = []
     for kind, factor, size in (("unique", 1.0, n), ("repeated", 1.2, n // 2), ("all", 1.07, n + n // 2)):
         error = math.sqrt((leak * (1 - leak) + 0.02) / size)
@@ -86,16 +82,11 @@ def reconstruction(
     items += [
         share("planted_detection.unique", round(power * n), n),
         mean("heldout_gain.unique", 0.01, 0.01, n),
-        share("pr.member.attack.unique", found, n, clean / n),
-        share("pr.member.baseline.unique", clean, n),
-        share("pr.heldout.attack.unique", clean + 1, n, clean / n),
     ]
     for split, attacker in SERIES:
         rate = 0.02 + (leak if (split, attacker) == ("member", "attack") else 0.0)
         hits, null = min(n, round(rate * n)), 0.02 if attacker == "attack" else None
         items.append(share(f"pr.{split}.{attacker}", hits, n, null))
-    items.append(mean("ipf.member", 1 + 3 * leak, 0.05, n, 1.0, "public model"))
-    items.append(Unresolved("ipf.heldout", "too few fields", 3, 20))
     items += multishot(leak, n)
     return Result(
         "reconstruction",
@@ -117,7 +108,6 @@ def reconstruction(
             Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used"),
         ),
         histograms=(_histogram(leak, n),),
-        curves=_curves(leak, n),
         power="planted_detection.unique",
     )
 
@@ -134,24 +124,7 @@ def multishot(leak: float, n: int) -> list[Measurement]:
         rate = leak if (split, player) == ("member", "attack") else 0.0
         size = math.ceil(0.05 * n)
         items.append(share(f"acc_at_5.{split}.{player}", round(accuracy_at(rate, 0.05) * size), size))
-        items.append(mean(f"accauc.{split}.{player}", 0.02 + 1.2 * rate, 0.02, n))
     return items
-
-
-def _curves(leak: float, n: int) -> tuple[Curve, ...]:
-    """The curve of the multi-shot attack, with wider bands where there are fewer fields."""
-    series = {"member, attack": leak, "member, baseline": 0.0, "held-out, attack": 0.0}
-    shares = [index / 20 for index in range(1, 21)]
-
-    def points(rate: float) -> tuple[CurvePoint, ...]:
-        drawn = []
-        for p in shares:
-            value, half = accuracy_at(rate, p), 0.3 / math.sqrt(p * n)
-            drawn.append(CurvePoint(p, value, max(0.0, value - half), min(1.0, value + half), math.ceil(p * n)))
-        return tuple(drawn)
-
-    axis = "share of the fields, the most plausible first"
-    return (Curve("acc_at", axis, "share recovered", {label: points(rate) for label, rate in series.items()}),)
 
 
 def _histogram(leak: float, n: int) -> Histogram:

@@ -112,7 +112,7 @@ def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> 
         ("One attempt: recovered word for word\n(PR)", 0.3),
         ("Recovered because of training, word\nfor word: values of a single document", 0.05),
     ]
-    assert len(panels) == len({panel.title for panel in panels}) == 5
+    assert len(panels) == len({panel.title for panel in panels}) == 4
 
 
 def test_many_checkpoints_stay_legible(tmp_path: Path) -> None:

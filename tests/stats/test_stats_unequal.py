@@ -1,7 +1,6 @@
 """Documents that hold unequal numbers of fields: what a leak could hide behind, known answers, and what stays."""
 
 from contextlib import contextmanager
-from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy import stats
 
 from audit.stats.intervals import agreement_interval, effective_number, korn_graubard, proportion
 from audit.stats.means import mean
-from audit.stats.ranking import area_interval
 from audit.stats.rates import excess_mean, excess_rate, net, rate
 from audit.stats.resampling import bootstrap, from_influences, from_unequal
 
@@ -223,18 +221,6 @@ def test_numbers_of_one_size_are_those_of_the_plain_rules():
     assert (found.value, found.low, found.high) == pytest.approx(PINNED["net"], rel=1e-12)
     found = mean(0.5 * attack + 0.25 * baseline, documents, generator())
     assert (found.value, found.low, found.high) == pytest.approx(PINNED["mean"], rel=1e-12)
-
-
-def test_the_area_under_a_ranking_is_widened_too():
-    rng = generator(4)
-    documents = by_document(np.where(np.arange(40) < 4, 30, 2))
-    scores, hits = rng.random(documents.size), (rng.random(documents.size) < 0.3).astype(float)
-    plain = partial(area_interval, scores, hits, documents, n_resamples=500)
-    found = plain(rng=generator())
-    with counted_as_they_are():
-        before = plain(rng=generator())
-    assert found.low < before.low <= before.high < found.high
-    assert "widened for unequal documents" in found.method
 
 
 def test_all_documents_that_agree_count_as_they_are_told():

@@ -26,14 +26,8 @@ from audit.attacks.reconstruction.cdmi import (
     rebuilds,
     reconstruct,
 )
-from audit.attacks.reconstruction.measures import measure_fields
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
-from audit.attacks.reconstruction.names import (
-    DEFAULT,
-    LOWEST_LOSS,
-    TUNED,
-)
-from audit.attacks.reconstruction.table import paired_by_field
+from audit.attacks.reconstruction.scores import DEFAULT, LOWEST_LOSS, measure_fields, paired_by_field
 from audit.attacks.reconstruction.units import (
     ANSWERING,
     IN_A_PROMPT,
@@ -61,7 +55,7 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
 
 N_ATTEMPTS = 8
-"""Under every budget (ours)."""
+"""Under every budget."""
 
 UNFIT: Mapping[TaskKind, str] = {
     "question-answering": ANSWERING,
@@ -83,20 +77,19 @@ class Reconstruction(Attack):
     among all of them for the multi-shot attack.
 
     Models that answer questions and read a page's words as tokens (VT5, UDOP) are attacked through the mean loss of
-    their answers to other questions about the page (ours, see `questions`).
+    their answers to other questions about the page (see `audit.attacks.fields`).
 
-    Three methods, fixed before the scan, choose among the same candidates; a limit is held against each of them.
-    "default" samples as published, with temperatures, weight and nucleus that docaudit ships (the paper gives ranges),
-    whatever the parameters say. "lowest_loss" takes the candidate of lowest loss (ours). "tuned" samples as the
-    parameters say, where they differ from what is shipped: a file of parameters can add a method, and blind none.
+    Two methods, fixed before the scan, choose among the same candidates; a limit is held against each of them.
+    "default" samples as published; docaudit ships temperatures, weight and nucleus within the paper's ranges, and
+    others can find a leak but pass no limit. "lowest_loss" takes the candidate of lowest loss.
 
     Fields of more than `max_tokens` tokens are attacked by their first and by their last `max_tokens` ones, those of
-    fewer than `min_tokens` as they are; both are reported apart (ours).
+    fewer than `min_tokens` as they are; both are tested apart.
 
     Attributes:
         n_candidates: N_c, candidates a token.
-        n_attempts: n_a, attempts a field by the default and the tuned method; the lowest loss leaves no choice.
-        temperature: T, of both softmaxes; this and the next four are those of the tuned method.
+        n_attempts: n_a, attempts a field by the default method; the lowest loss leaves no choice.
+        temperature: T, of both softmaxes; this and the next four are those of the default method.
         temperature_start: T_start, factor on the public model's temperature at the first token, falling over 3 tokens.
         target_weight: w in (0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
@@ -124,9 +117,8 @@ class Reconstruction(Attack):
     @property
     def rules(self) -> Mapping[str, Rule]:
         """The methods, by name."""
-        own = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
-        rules: dict[str, Rule] = {DEFAULT: SHIPPED, LOWEST_LOSS: LowestLoss()}
-        return rules if own == SHIPPED else {**rules, TUNED: own}
+        sampling = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
+        return {DEFAULT: sampling, LOWEST_LOSS: LowestLoss()}
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
@@ -141,7 +133,7 @@ class Reconstruction(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
-        return most_units(corpus, len(self.rules))
+        return most_units(corpus)
 
     def offered(self, corpus: Corpus) -> Sides:
         """See `Attack.offered`: at most two of a field."""
@@ -221,7 +213,7 @@ class Reconstruction(Attack):
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         page = field.scrubbed()
         exact, other = (self._attacker(case, target, page, field.positions) for target in (case.target, rounded))
-        alike, steps = yield from agreement(exact, other, SHIPPED, rng)
+        alike, steps = yield from agreement(exact, other, self.rules[DEFAULT], rng)
         return {"alike": alike, "steps": steps}
 
     def _attacker(
@@ -241,13 +233,13 @@ class Reconstruction(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures`."""
+        """See `Attack.measure`; the metrics are described in `scores`."""
         fields = self._tried(case, trials)
-        return measure_fields(case, self._fields(case), fields, outcomes, [*self.rules], rng, progress)
+        return measure_fields(case, self._fields(case), fields, outcomes, rng, progress)
 
     def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
         """See `Attack.paired_scores`: what the attack gains over the public model, by field."""
-        return paired_by_field(case.corpus, self._tried(case, trials), outcomes, [*self.rules])
+        return paired_by_field(case.corpus, self._tried(case, trials), outcomes)
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
         """The value, what was recovered of it with the model and without, one object a field or end of one.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Self
+from collections.abc import Iterator
 
-from audit.attacks.fields import LENGTHS, Field, FieldPart, Length, may_be_long, trial_id
+from audit.attacks.fields import LENGTHS, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.names import LIMITED
+from audit.attacks.reconstruction.scores import ALL, LIMITED, METHODS
 from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
-from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Trial
-from audit.measurements import Coverage
 
 NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
 ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
@@ -25,16 +23,8 @@ OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no pu
 REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 
 
-ALL = "all"
-
-
-def most_units(corpus: Corpus, methods: int) -> tuple[Units, ...]:
-    """Documents with a field of each group, at most: how many tokens a field has only a model's tokenizer tells.
-
-    Args:
-        corpus: the data set.
-        methods: how many choose among the candidates.
-    """
+def most_units(corpus: Corpus) -> tuple[Units, ...]:
+    """Return documents with a field of each group, at most: only a model's tokenizer tells how many tokens one has."""
     seen = occurrences(corpus)
     documents: Counter[tuple[str, str]] = Counter()
     for document in corpus.of(*AUDITED):
@@ -49,7 +39,7 @@ def most_units(corpus: Corpus, methods: int) -> tuple[Units, ...]:
             "difference",
             "documents",
             *(documents[split, metric.partition(".")[2]] for split in AUDITED),
-            methods=methods,
+            methods=len(METHODS),
         )
         for metric in LIMITED
     )
@@ -86,52 +76,3 @@ def whole_fields(corpus: Corpus) -> list[Trial]:
 
 def _marked(corpus: Corpus) -> Iterator[tuple[Document, Entity]]:
     return ((document, entity) for document in corpus.of(*AUDITED) for entity in document.entities if entity.attack)
-
-
-class FieldKind(NamedTuple):
-    """What is counted of a field that the manifest offers; see `Field`. `unique`: no other document has its value."""
-
-    split: Split
-    category: str
-    length: Length
-    part: FieldPart
-    left_out: str | None
-    unique: bool
-
-    @classmethod
-    def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
-        """The kind of a field, by where the corpus' values stand."""
-        unique = seen[fold(field.document.text_of(field.entity))].unique
-        return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
-
-
-def coverage(
-    offered: Mapping[FieldKind, int],
-    fields: Iterable[Field],
-    seen: Mapping[str, Occurrence],
-    withheld: Counter[str],
-) -> tuple[Coverage, ...]:
-    """Count the member fields that this scan attacked, of all that there are, in all and by category.
-
-    A long field counts once, even where only one of its ends was attacked.
-
-    Args:
-        offered: number of member and held-out fields by kind that the manifest offers, attacked or not.
-        fields: those that this scan attacked.
-        seen: occurrences of every value in the corpus.
-        withheld: number of member fields that the manifest keeps out of the audit, by category.
-    """
-    total: Counter[str] = withheld + Counter({ALL: withheld.total()})
-    for kind, n in offered.items():
-        if kind.split == "member" and kind.part != "end":
-            total.update({ALL: n, kind.category: n})
-    attacked, unique = Counter[str](), Counter[str]()
-    for field in {(one.document.id, one.entity.id): one for one in fields}.values():
-        kind = FieldKind.of(field, seen)
-        if kind.split == "member":
-            attacked.update((ALL, kind.category))
-            unique.update((ALL, kind.category) * kind.unique)
-    categories = sorted(set(total) - {ALL})
-    return tuple(
-        Coverage(name, attacked[name], total[name], unique=unique[name]) for name in (ALL, *categories) if total[name]
-    )

@@ -1,0 +1,492 @@
+"""Outcomes of the reconstruction attack as columns, and its measurements (Dentan et al. 2024, sections 5.2 and 5.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from audit.arrays import Bools, Floats, Ints
+from audit.attacks import blind_baseline
+from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
+from audit.attacks.fields import REASONS, Field, FieldPart, Length, withheld
+from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, TriedValues, count_values
+from audit.attacks.measuring import DOCUMENTS, VALUES, DocumentColumns, Job, Streams, run_jobs
+from audit.attacks.reconstruction.methods import best, read_shots
+from audit.attacks.splits import AUDITED, LABELS
+from audit.case import Case
+from audit.corpus.documents import Corpus, Split
+from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.engine.interface import Json, Progress
+from audit.measurements import (
+    ALPHAS,
+    Check,
+    Control,
+    Count,
+    Coverage,
+    Diagnostic,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
+from audit.record import Result
+from audit.stats.distances import hamming
+from audit.stats.intervals import Interval, proportion
+from audit.stats.paired import UnitScores
+from audit.stats.ranking import at, at_interval
+from audit.stats.rates import excess_mean, excess_rate, net
+from audit.stats.resampling import MIN_CLUSTERS
+from audit.targets.utility import estimate
+
+DEFAULT, LOWEST_LOSS = "default", "lowest_loss"
+METHODS = (DEFAULT, LOWEST_LOSS)
+PLAYERS = ("attack", "baseline")
+EXCESSES = ("excess_pr", "excess_hamming")
+LIMITED = (
+    *(f"excess_pr.{group}" for group in ("unique", "repeated", "all")),
+    *(f"excess_hamming.{group}" for group in ("unique", "all")),
+)
+"""Metrics of which every method has its own number."""
+POWER, GAIN = "planted_detection.unique", "heldout_gain.unique"
+SERIES: tuple[tuple[Split, str], ...] = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
+"""Split and player of what is shown side by side."""
+TRAINED_ON = 0.05
+"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on: a model that never
+saw a value of a single page gives it back hardly more often than the public model does, while the most that
+`default.toml` lets members gain is as much."""
+APART = 0.05
+"""The excess of one category of fields, or of long or short ones, over which no limit is passed: what `default.toml`
+allows on all fields of usual length."""
+SUREST = 0.05
+"""The share p of AccAt(p)."""
+HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
+ALL = "all"
+_LENGTHS: Mapping[Length, str] = {
+    "long": "ends of fields too long to be attacked whole",
+    "short": "fields of one or two word pieces",
+}
+
+
+def named(name: str, method: str) -> str:
+    """Return the name of a player or a metric by a method; the default method's bear the bare name."""
+    return name if method == DEFAULT else f"{name}.{method}"
+
+
+@dataclass(frozen=True, eq=False)
+class FieldTable(DocumentColumns):
+    """One row a field; every column has shape (n_fields,).
+
+    Attributes:
+        member, unique: whether the field is a member's, and its value stands in no other document of any split.
+        category: names.
+        cluster: the field's document.
+        value: a number for what the field says, folded.
+        exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
+            right, and the share of those that are (1 - Hamming distance).
+        planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
+        best: by player and column of the default method's most plausible attempt: "score" (how plausible it is) and
+            "exact" (whether it is right, 0 or 1).
+        chance: how often uniformly drawn tokens are right.
+    """
+
+    member: Bools
+    unique: Bools
+    category: NDArray[np.str_]
+    cluster: Ints
+    value: Ints
+    exact: dict[str, Floats]
+    similar: dict[str, Floats]
+    planted: dict[str, Bools]
+    best: dict[tuple[str, str], Floats]
+    chance: Floats
+
+    def group(self, name: str) -> FieldTable:
+        """The rows whose value is "unique", "repeated", or "all"."""
+        return self if name == ALL else self.where(self.unique if name == "unique" else ~self.unique)
+
+    def tried(self, method: str) -> TriedValues:
+        """The fields as values that a method rebuilds exactly or not."""
+        found = (self.exact[named(player, method)] for player in PLAYERS)
+        return TriedValues(self.member, self.cluster, self.value, *found)
+
+
+def build_table(
+    attacked: Sequence[Field], outcomes: Sequence[Json], seen: Mapping[str, Occurrence], vocabulary: int
+) -> FieldTable:
+    """Return the fields and their outcomes, in the same order, as a table.
+
+    Args:
+        attacked: the fields.
+        outcomes: see `Reconstruction.attempt`.
+        seen: where the corpus' values stand.
+        vocabulary: tokens that there are to guess from.
+    """
+    texts = [fold(field.document.text_of(field.entity)) for field in attacked]
+    documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
+    truths = [outcome["truth"] for outcome in outcomes]
+    exact, similar, plausible = {}, {}, {}
+    for method, player in product(METHODS, PLAYERS):
+        firsts = [_shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
+        pairs = list(zip(truths, firsts, strict=True))
+        exact[named(player, method)] = np.array([float(truth == guess) for truth, guess in pairs])
+        similar[named(player, method)] = np.array([1 - hamming(truth, guess) for truth, guess in pairs])
+    for player in PLAYERS:
+        chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
+        right = [truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)]
+        plausible[player, "score"] = np.array([score for _, score in chosen])
+        plausible[player, "exact"] = np.array(right, np.float64)
+    return FieldTable(
+        member=np.array([field.document.split == "member" for field in attacked], bool),
+        unique=np.array([seen[text].unique for text in texts], bool),
+        category=np.array([field.entity.category for field in attacked], np.str_),
+        cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
+        value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
+        exact=exact,
+        similar=similar,
+        planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
+        best=plausible,
+        chance=np.array([float(vocabulary) ** -len(truth) for truth in truths]),
+    )
+
+
+def _shots_of(outcome: Json, method: str) -> Json:
+    """Return the attempts of a method at one field, by player."""
+    return outcome if method == DEFAULT else outcome["methods"][method]
+
+
+def measure_fields(
+    case: Case,
+    everything: Iterable[Field],
+    fields: Sequence[Field],
+    outcomes: Sequence[Json],
+    rng: Generator,
+    progress: Progress,
+) -> Result:
+    """Measure everything of the attack.
+
+    Args:
+        case: what was attacked.
+        everything: all fields of member and held-out documents, tried or not.
+        fields: those that were tried, and `outcomes` theirs, in the same order.
+        outcomes: see `Reconstruction.attempt`.
+        rng: the source of randomness.
+        progress: advanced for every measurement.
+    """
+    streams, seen = Streams(rng), occurrences(case.corpus)
+
+    def table_of(length: Length) -> FieldTable:
+        rows = [index for index, field in enumerate(fields) if field.length == length]
+        own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
+        return build_table(own, found, seen, case.target.card.vocabulary)
+
+    offered = Counter(FieldKind.of(field, seen) for field in everything)
+    table = table_of("usual")
+    usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
+    kinds = KindsCheck(APART)
+    measurements = run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
+    test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
+    blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
+    return Result(
+        "reconstruction",
+        measurements=(*measurements, blind.estimate),
+        counts=_counts(offered, fields, table),
+        diagnostics=(*_diagnostics(usual), *blind.diagnostics),
+        histograms=(_hamming_histogram(table),),
+        confounded=blind.confounded,
+        methods=methods_of((*LIMITED, VALUES, DOCUMENTS)),
+        coverage=coverage(offered, fields, seen, withheld(case.corpus)),
+        checks=(*blind.checks, *check_heldout(measurements), *kinds.check()),
+        controls=_reference_controls(table, blind, streams)
+        + blind_controls(blind, (), chain(*methods_of(LIMITED).values())),
+    )
+
+
+def methods_of(metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """See `Result.methods`."""
+    return {name: tuple(named(name, method) for method in METHODS) for name in metrics}
+
+
+def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job]:
+    """Yield every measurement as a call.
+
+    Args:
+        table: fields of usual length.
+        streams: the source of randomness.
+        kinds: tests documents given away.
+    """
+    for metric, method in product(LIMITED, METHODS):
+        name = named(metric, method)
+        yield partial(excess, name, table.group(metric.partition(".")[2]), method, streams[name])
+    unique = table.group("unique")
+    for method in METHODS:
+        values, gain = named(VALUES, method), named(GAIN, method)
+        yield partial(count_values, values, unique.tried(method), excess_rate, streams[values])
+        yield partial(kinds.count_documents, named(DOCUMENTS, method), unique.tried(method))
+        yield partial(_gain, gain, unique.split("heldout"), method, streams[gain])
+    yield partial(_detection, POWER, unique.split("heldout"))
+    for split, player in SERIES:
+        rows = table.split(split)
+        yield partial(_exact, f"pr.{split}.{player}", rows, player)
+        yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
+
+
+def test_kinds(apart: Mapping[Length, FieldTable], usual: FieldTable, streams: Streams, kinds: KindsCheck) -> None:
+    """Test whether values of one length or category are known by any method, whatever is known of all together.
+
+    Args:
+        apart: fields of each unusual length.
+        usual: those of usual length.
+        streams: the source of randomness.
+        kinds: collects the tests.
+    """
+    tables: dict[str, tuple[str, FieldTable]] = {
+        length: (_LENGTHS[length], table.group("unique")) for length, table in apart.items() if len(table)
+    }
+    unique = usual.group("unique")
+    for category in sorted(set(unique.category.tolist())):
+        tables[category] = f"values of category {category}", unique.where(unique.category == category)
+    for (kind, (words, table)), method in product(tables.items(), METHODS):
+        kinds.test(words, table.tried(method), excess_rate, streams[named(f"{EXCESSES[0]}.{kind}", method)])
+
+
+def _unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolved | None:
+    """Return why a measurement on a table, or a comparison of members and held-out documents, cannot be had."""
+    documents = [table.n_documents for table in tables]
+    if min(documents) >= 2:
+        return None
+    of = "" if len(tables) == 1 else "member " if documents[0] < 2 else "held-out "
+    return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
+
+
+def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_baseline: bool = False) -> Measurement:
+    """Compute (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
+
+    `of_baseline`: the baseline alone, minus 0.
+    """
+    splits = [table.split(split) for split in AUDITED]
+    few = _unresolved(name, splits, NEEDED_DOCUMENTS)
+    if few is not None:
+        return few
+    exact = name.startswith(EXCESSES[0])
+    columns: list[npt.NDArray[Any]] = []
+    for rows in splits:
+        attack, baseline = ((rows.exact if exact else rows.similar)[named(player, method)] for player in PLAYERS)
+        columns += [*((baseline, 0 * baseline) if of_baseline else (attack, baseline)), rows.cluster]
+    of: Callable[..., Interval] = excess_rate if exact else excess_mean
+    return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
+
+
+def _exact(name: str, table: FieldTable, player: str) -> Measurement:
+    """Share rebuilt word for word; the attack's null is the public model, the public model's is chance."""
+    few = _unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    interval = proportion(table.exact[player] > 0, table.cluster, alphas=ALPHAS)
+    return _beside_baseline(name, interval, table, player, table.exact["baseline"].mean())
+
+
+def _beside_baseline(name: str, interval: Interval, table: FieldTable, player: str, baseline: float) -> Measurement:
+    if player == "attack":
+        return estimate(name, interval, "fields", float(baseline), "public model")
+    return estimate(name, interval, "fields", float(table.chance.mean()), "chance")
+
+
+def _surest(name: str, table: FieldTable, player: str) -> Measurement:
+    """AccAt(5 %) of the most plausible attempts; nulls as of `_exact`."""
+    few = _unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    score, exact = table.best[player, "score"], table.best[player, "exact"]
+    interval = at_interval(score, exact, table.cluster, SUREST, alphas=ALPHAS)
+    baseline = at(table.best["baseline", "score"], table.best["baseline", "exact"], SUREST)
+    return _beside_baseline(name, interval, table, player, baseline)
+
+
+def _detection(name: str, table: FieldTable) -> Measurement:
+    """Share of held-out fields that any method rebuilds exactly with a planted memory, and none without."""
+    if not len(table):
+        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
+    planted = np.any([*table.planted.values()], axis=0)
+    detected = planted & ~np.any([table.exact[named("attack", method)] > 0 for method in METHODS], axis=0)
+    return estimate(name, proportion(detected, table.cluster, alphas=ALPHAS), "fields", 0.0, "chance")
+
+
+def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
+    """Share of held-out fields rebuilt exactly with the target, minus the share by the public model alone."""
+    few = _unresolved(name, [table], MIN_CLUSTERS)
+    if few is not None:
+        return few
+    attack, baseline = (table.exact[named(player, method)] for player in PLAYERS)
+    gained: Floats = np.maximum(attack - baseline, 0.0)
+    lost: Floats = np.maximum(baseline - attack, 0.0)
+    return estimate(name, net(gained, lost, table.cluster, rng, alphas=ALPHAS), "fields", 0.0, "public model")
+
+
+def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Control, ...]:
+    """Bound what the documents explain by what the public model alone rebuilds; empty where nothing is in doubt."""
+    if not blind.in_doubt:
+        return ()
+    found: list[Control] = []
+    for metric, method in product(LIMITED, METHODS):
+        name, rows = named(metric, method), table.group(metric.partition(".")[2])
+        rng = streams[f"reference control of {name}"]
+        found += reference_control([name], excess(name, rows, method, rng, of_baseline=True))
+    return tuple(found)
+
+
+def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Test whether the model gives held-out values back: then held-out documents are no control."""
+    names = {named(GAIN, method) for method in METHODS}
+    found = [one for one in measurements if isinstance(one, Estimate) and one.name in names]
+    if not found:
+        return ()
+    most = max(found, key=lambda estimate: estimate.low)
+    p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
+    reason = (
+        "the held-out documents look trained on, unless this is chance: of their values that stand in no other "
+        f"document, {100 * most.value:.0f} in 100 more are put back with the model than without it "
+        f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
+    )
+    remedy = "keep documents aside that no training saw, and scan again"
+    return (Check("held-out gain", p_value, "confounded", reason, remedy),)
+
+
+def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
+    """Of the default method on fields of usual length."""
+    if not outcomes:
+        return ()
+    distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
+    steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
+    return (
+        Diagnostic(
+            "distinct attempts",
+            float(np.median(distinct)),
+            "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot",
+        ),
+        Diagnostic(
+            "unusable losses",
+            sum(outcome["unusable"] for outcome in outcomes) / steps,
+            "share of the attack's steps at which the target's losses said nothing (median 0 or not finite)",
+        ),
+    )
+
+
+def _hamming_histogram(table: FieldTable) -> Histogram:
+    counts = {}
+    for (split, label), player in product(LABELS.items(), PLAYERS):
+        distances = 1 - table.split(split).similar[player]
+        heights = np.histogram(np.round(distances, 9), bins=HAMMING_EDGES)[0]
+        counts[f"{label}, {player}"] = tuple(int(height) for height in heights)
+    return Histogram("hamming", "normalised Hamming distance", HAMMING_EDGES, counts)
+
+
+class FieldKind(NamedTuple):
+    """What is counted of a field that the manifest offers; see `Field`. `unique`: no other document has its value."""
+
+    split: Split
+    category: str
+    length: Length
+    part: FieldPart
+    left_out: str | None
+    unique: bool
+
+    @classmethod
+    def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
+        """The kind of a field, by where the corpus' values stand."""
+        unique = seen[fold(field.document.text_of(field.entity))].unique
+        return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
+
+
+def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable) -> tuple[Count, ...]:
+    """Count what the attack could try and did, long and short fields apart; a long field counts once."""
+    reach = sum(n for kind, n in offered.items() if kind.left_out is None and kind.length == "usual")
+    tried = Counter(length for length, *_ in {(one.length, one.document.id, one.entity.id) for one in fields})
+    left_out = Counter[str | None]()
+    for kind, n in offered.items():
+        left_out[kind.left_out] += n * (kind.part != "end")
+    counts = [
+        Count("fields within reach", reach, "fields of usual length that the attack can try"),
+        Count("fields attacked", tried["usual"], "fields of usual length that this budget tried"),
+        Count("long fields attacked", tried["long"], "longer fields of which this budget tried an end"),
+        Count("short fields attacked", tried["short"], "shorter fields that this budget tried"),
+        *(Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()),
+    ]
+    for split, label in LABELS.items():
+        rows = table.split(split)
+        unique = int(rows.unique.sum())
+        counts += [
+            Count(f"{label} documents", rows.n_documents, f"{label} documents whose fields were attacked"),
+            Count(f"{label} fields, unique", unique, "their fields with a value that stands in no other document"),
+            Count(f"{label} fields, repeated", len(rows) - unique, "their fields with a value that other ones share"),
+        ]
+    return tuple(counts)
+
+
+def coverage(
+    offered: Mapping[FieldKind, int],
+    fields: Iterable[Field],
+    seen: Mapping[str, Occurrence],
+    withheld: Counter[str],
+) -> tuple[Coverage, ...]:
+    """Count the member fields that this scan attacked, of all that there are, in all and by category.
+
+    A long field counts once, even where only one of its ends was attacked.
+
+    Args:
+        offered: number of member and held-out fields by kind that the manifest offers, attacked or not.
+        fields: those that this scan attacked.
+        seen: occurrences of every value in the corpus.
+        withheld: number of member fields that the manifest keeps out of the audit, by category.
+    """
+    total: Counter[str] = withheld + Counter({ALL: withheld.total()})
+    for kind, n in offered.items():
+        if kind.split == "member" and kind.part != "end":
+            total.update({ALL: n, kind.category: n})
+    attacked, unique = Counter[str](), Counter[str]()
+    for field in {(one.document.id, one.entity.id): one for one in fields}.values():
+        kind = FieldKind.of(field, seen)
+        if kind.split == "member":
+            attacked.update((ALL, kind.category))
+            unique.update((ALL, kind.category) * kind.unique)
+    categories = sorted(set(total) - {ALL})
+    return tuple(
+        Coverage(name, attacked[name], total[name], unique=unique[name]) for name in (ALL, *categories) if total[name]
+    )
+
+
+def paired_by_field(corpus: Corpus, fields: Sequence[Field], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+    """Return attack minus baseline of every field of usual length: exact recovery, and similarity.
+
+    Args:
+        corpus: whose fields were attacked.
+        fields: those that were tried.
+        outcomes: see `Reconstruction.attempt`, in the same order.
+    """
+    pairs = [pair for pair in zip(fields, outcomes, strict=True) if pair[0].length == "usual"]
+    if not pairs:
+        return {}
+    own, found = [field for field, _ in pairs], [outcome for _, outcome in pairs]
+    # What chance reaches is no part of a difference.
+    table = build_table(own, found, occurrences(corpus), vocabulary=2)
+    rows = {ALL: np.ones(len(own), bool), "unique": table.unique, "repeated": ~table.unique}
+    scores = {}
+    for metric, method in product(LIMITED, METHODS):
+        what, _, group = metric.partition(".")
+        columns, taken = table.exact if what == EXCESSES[0] else table.similar, rows[group]
+        attack, baseline = (columns[named(who, method)] for who in PLAYERS)
+        scores[named(metric, method)] = UnitScores(
+            [field.trial.id for field, yes in zip(own, taken, strict=True) if yes],
+            [field.document.id for field, yes in zip(own, taken, strict=True) if yes],
+            table.member[taken],
+            (attack - baseline)[taken],
+        )
+    return scores
