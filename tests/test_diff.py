@@ -343,7 +343,7 @@ def test_one_change_of_many_is_no_surprise(tmp_path):
 def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
     """Two models that find each field with the same chance, three groups of fields: a diff says a word in few of 30."""
     rng = np.random.default_rng(3)
-    names = ("excess_pr.unique", "excess_pr.unique.tuned", "excess_pr.repeated")
+    names = ("excess_pr.unique", "excess_pr.unique.lowest_loss", "excess_pr.repeated")
     labels = [f"d{place}" for place in range(24)]
     alarms = 0
     for index in range(30):
