@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
-from pipeline_commands import HOSTILE, ROOT, VERDICTS, asked, write_record
+from packaging.requirements import Requirement
+from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, write_record
 from workflow_runner import Runner
 
 GIVEN = ("record", "model", "data", "baseline", "policy")
@@ -58,6 +61,18 @@ def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, w
     assert json.loads((workspace / sarif).read_text())["version"] == "2.1.0"
 
 
+@pytest.mark.parametrize("code", [1, 2, 10, 11, 130])
+def test_the_job_ends_as_the_gate_does(code, tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_CODE", str(code))
+    run = act(tmp_path, workspace, fake, record="r")
+    assert run.code == code
+    assert run.outputs["exit-code"] == str(code)
+
+
+def test_no_input_turns_an_undecided_verdict_into_a_pass():
+    assert "undecided" not in yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+
+
 def test_a_record_that_cannot_be_read_ends_with_2_and_keeps_nothing(tmp_path, workspace, docaudit):
     (docaudit / "docaudit").write_text("#!/bin/sh\nexit 2\n")
     (workspace / "docaudit-verdict").mkdir()
@@ -67,6 +82,13 @@ def test_a_record_that_cannot_be_read_ends_with_2_and_keeps_nothing(tmp_path, wo
     assert run.outputs["verdict"] == "error"
     assert run.used == {}
     assert b"no verdict: exit code 2" in run.summary
+
+
+def test_an_exit_code_of_0_without_a_verdict_is_no_pass(tmp_path, workspace, docaudit):
+    (docaudit / "docaudit").write_text("#!/bin/sh\nexit 0\n")
+    run = act(tmp_path, workspace, docaudit, record="r")
+    assert run.code == 1
+    assert run.outputs["verdict"] == "error"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +167,13 @@ def test_a_folder_of_evidence_is_never_kept(folder, tmp_path, workspace, fake):
     assert asked(tmp_path) == []
 
 
+def test_the_summary_stays_under_60_kb(tmp_path, workspace, fake, monkeypatch):
+    monkeypatch.setenv("FAKE_SIZE", "100000")
+    run = act(tmp_path, workspace, fake, record="r")
+    assert 50_000 < len(run.summary) < 60_000
+    assert run.summary.decode().endswith("é\n\nThe rest is in the artefact, in docaudit.md.\n")
+
+
 # The action, beside files of the checkout.
 
 
@@ -174,6 +203,15 @@ def test_what_installs_runs_nothing_of_the_checkout(given, tmp_path, checkout, f
     assert not (checkout / "ran").exists()
 
 
+def test_every_python_of_the_action_is_isolated():
+    for step in steps_of(ACTION):
+        script = step.get("run", "")
+        assert re.findall(r"\bpython3? (?!-I )", script) == []
+        if re.search(r"\bpython3? |^\s*docaudit ", script, re.MULTILINE):
+            assert 'unset "${!PYTHON@}"' in script
+            assert "export PYTHONSAFEPATH=1" in script
+
+
 STALE = ("docaudit.json", "docaudit.md", "docaudit.xml", "docaudit.sarif", *SCANNED)
 
 
@@ -199,6 +237,16 @@ def test_nothing_that_the_checkout_put_into_the_folder_is_kept(inputs, left, tmp
     assert {path.name for path in folder.iterdir()} == written
     assert all(path.is_file() and not path.is_symlink() for path in folder.iterdir())
     assert not any("private" in path.read_text() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("given", [{"record": "v"}, {"record": "v/record.json"}, {"record": "r", "baseline": "v"}])
+def test_a_record_that_lies_in_the_folder_stays(given, tmp_path, workspace, fake):
+    (workspace / "v").mkdir()
+    (workspace / "v" / "record.json").write_text("the record")
+    (workspace / "v" / "report.html").write_text("of somebody")
+    assert act(tmp_path, workspace, fake, output="v", **given).code == 0
+    assert (workspace / "v" / "record.json").read_text() == "the record"
+    assert not (workspace / "v" / "report.html").exists()
 
 
 @pytest.mark.parametrize("folder", ["link", "link/", "link/x", "a/link/x", "{workspace}/link"])
@@ -229,21 +277,6 @@ def test_the_action_scans_a_model_and_keeps_all_but_the_evidence(tmp_path, works
     assert kept(run, workspace) == {"docaudit.json", "docaudit.md", "docaudit.xml", *SCANNED}
     assert list(tmp_path.rglob("evidence")) == [Path(gate[-1]) / "evidence"]
     assert not Path(gate[-1]).is_relative_to(workspace)
-
-
-@pytest.mark.parametrize("code", [1, 2, 10, 11, 130])
-def test_the_job_ends_as_the_gate_does(code, tmp_path, workspace, fake, monkeypatch):
-    monkeypatch.setenv("FAKE_CODE", str(code))
-    run = act(tmp_path, workspace, fake, record="r")
-    assert run.code == code
-    assert run.outputs["exit-code"] == str(code)
-
-
-def test_an_exit_code_of_0_without_a_verdict_is_no_pass(tmp_path, workspace, docaudit):
-    (docaudit / "docaudit").write_text("#!/bin/sh\nexit 0\n")
-    run = act(tmp_path, workspace, docaudit, record="r")
-    assert run.code == 1
-    assert run.outputs["verdict"] == "error"
 
 
 @pytest.mark.parametrize("code", [1, 2, 130, 143])
@@ -326,3 +359,36 @@ def test_actions_are_pinned_and_scripts_take_no_expressions(path):
         ), line
     for step in steps_of(path):
         assert "${{" not in step.get("run", "")
+
+
+def test_uploads_and_the_verdict_come_whatever_failed_before():
+    for step in steps_of(ACTION):
+        if "upload" in step.get("uses", "") or step["name"] == "End with the verdict":
+            assert step["if"].startswith("always() && ")
+    assert steps_of(ACTION)[-1]["name"] == "End with the verdict"
+
+
+def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspace):
+    write_record(workspace, "violated")
+    names = ("json", "markdown", "junit", "sarif")
+    formats = [word for name in names for word in ("--format", f"{name}={tmp_path / name}")]
+    command = [sys.executable, "-c", IMPORTED, str(DATA), "gate", "audits", "--policy", "mine.toml", *formats]
+    done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=True)
+    assert (tmp_path / "sarif").is_file()
+    imported = done.stdout.splitlines()[-1].split()
+    owners = metadata.packages_distributions()
+    needed = {owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])}
+    listed = (ROOT / ".ci" / "gate-requirements.txt").read_text().splitlines()
+    # setuptools starts with every Python that it is installed in.
+    assert needed <= closure(listed) | {"docaudit", "setuptools"}
+
+
+def closure(lines):
+    found, left = set(), [line for line in lines if not line.startswith("#")]
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name not in found:
+            found.add(name)
+            needed = map(Requirement, metadata.requires(name) or [])
+            left += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return found

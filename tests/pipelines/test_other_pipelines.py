@@ -50,6 +50,14 @@ def test_the_gitlab_job_ends_as_docaudit_does(code, job, tmp_path, workspace, fa
     assert [arguments[0] for arguments in asked(tmp_path)] == gated
 
 
+@pytest.mark.parametrize("given", [{}, {"DOCAUDIT_MODEL": "m"}, {"DOCAUDIT_DATA": "d"}])
+def test_the_gitlab_job_says_what_it_needs_before_it_runs_anything(given, job, tmp_path, workspace, fake):
+    done = run_job(job, workspace, fake, "sh", **given)
+    assert done.returncode == 2
+    assert done.stderr == "docaudit: set DOCAUDIT_RECORD, or DOCAUDIT_MODEL and DOCAUDIT_DATA\n"
+    assert asked(tmp_path) == []
+
+
 @pytest.mark.parametrize(("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)])
 def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_path, workspace, fake):
     variables = dict.fromkeys([f"DOCAUDIT_{name}" for name in ("MODEL", "DATA", "BASELINE", "POLICY", "BUDGET")], value)
@@ -103,6 +111,25 @@ def test_gitlab_keeps_nothing_that_the_checkout_put_into_the_folder(given, left,
     assert private.read_text() == "private"
     assert all(path.is_file() and not path.is_symlink() for path in folder.iterdir())
     assert not any("private" in path.read_text() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("given", [{}, {"DOCAUDIT_RECORD": "r"}], ids=["none", "record"])
+def test_a_link_in_place_of_gitlabs_folder_goes(given, job, tmp_path, workspace, fake):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "report.html").write_text("private")
+    (workspace / "docaudit-verdict").symlink_to(elsewhere)
+    run_job(job, workspace, fake, "sh", **given)
+    assert not (workspace / "docaudit-verdict").is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("given", ["docaudit-verdict", "docaudit-verdict/record.json"])
+def test_a_record_in_gitlabs_folder_stays(given, job, workspace, fake):
+    (workspace / "docaudit-verdict").mkdir()
+    (workspace / "docaudit-verdict" / "record.json").write_text("the record")
+    assert run_job(job, workspace, fake, "sh", DOCAUDIT_RECORD=given).returncode == 0
+    assert (workspace / "docaudit-verdict" / "record.json").read_text() == "the record"
 
 
 def test_gitlab_fails_an_undecided_job_and_keeps_no_evidence(job):
