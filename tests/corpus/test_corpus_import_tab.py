@@ -180,3 +180,58 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     (src / "mentions.json").write_text("{")
     with pytest.raises(ManifestError, match=r"mentions\.json is not JSON"):
         tab.convert(src, tmp_path / "no", ALL_MEMBERS, seed=1)
+
+
+def case(name: str, annotations: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A case of the official files: its mentions by annotator, each with its place, its kind and what it identifies."""
+    marks = {
+        annotator: [
+            {"start_offset": start, "end_offset": end, "entity_type": kind, "identifier_type": identifies}
+            for start, end, kind, identifies in own
+        ]
+        for annotator, own in annotations.items()
+    }
+    inside = {annotator: {"entity_mentions": own} for annotator, own in marks.items()}
+    shape = {"annotations": inside} if "annotator_id" not in more else {"entity_mentions": next(iter(marks.values()))}
+    return {"doc_id": name, "text": f"Mr Ann Lee wrote on 2 May 1999. {name}", **shape, **more}
+
+
+NAME, DATE = (3, 10, "PERSON", "DIRECT"), (20, 30, "DATETIME", "QUASI")
+
+
+def official(folder: Path, **parts: list[dict[str, Any]]) -> Path:
+    (folder / "src").mkdir()
+    for part, cases in parts.items():
+        (folder / "src" / f"echr_{part}.json").write_text(json.dumps(cases), encoding="utf-8")
+    return folder / "src"
+
+
+def test_officially_what_one_annotator_would_mask_is_hidden_and_dev_and_test_are_held_out(tmp_path: Path) -> None:
+    kept = (0, 2, "MISC", "NO_MASK")
+    src = official(
+        tmp_path,
+        train=[case("1", {"first": [NAME, DATE, kept], "second": [kept]}), case("2", {"first": [NAME]})],
+        dev=[case("3", {"first": [NAME]})],
+        test=[case("4", {"first": [DATE]})],
+    )
+    report = tab.convert(src, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
+    corpus = manifests.load(tmp_path / "out")
+    assert [document.split for document in corpus.documents] == ["member", "member", "heldout", "heldout"]
+    first = corpus.document("1")
+    assert [(one.label, first.text_of(one)) for one in first.entities] == [
+        ("PERSON", "Ann Lee"),
+        ("DATETIME", "2 May 1999"),
+    ]
+    assert {label: count for label, count in report.fields.items() if count} == {"PERSON": 3, "DATETIME": 2}
+    assert corpus.manifest.redaction == Redaction("fixed")
+
+
+def test_of_an_entry_for_each_annotator_the_checked_one_counts(tmp_path: Path) -> None:
+    entries = [
+        case("1", {"a": []}, annotator_id="a", quality_checked=False),
+        case("1", {"b": [NAME]}, annotator_id="b", quality_checked=True),
+        case("1", {"c": [DATE]}, annotator_id="c", quality_checked=False),
+    ]
+    tab.convert(official(tmp_path, train=entries), tmp_path / "out", ALL_MEMBERS, 1)
+    (document,) = manifests.load(tmp_path / "out").documents
+    assert [document.text_of(one) for one in document.entities] == ["Ann Lee"]

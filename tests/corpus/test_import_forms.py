@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
-from audit.errors import UsageError
+from audit.errors import ManifestError, UsageError
 from audit.importers.named import read_labels
 from audit.importers.registry import FORMATS
 
@@ -121,3 +121,18 @@ def test_nothing_but_images(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     with pytest.raises(UsageError, match=r"holds neither \.json nor \.txt"):
         forms.convert(lay_out(tmp_path), tmp_path / "out", ALL, 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"p_D_txt": "1,2,3,RED"}, "p.png: p.txt:1 is not x1,y1,...,TEXT with 4 or 8 numbers"),
+        ({"a__p_D_json": {}, "b__p_D_json": {}}, "p.png: its annotation: several files may be it: a/p.json, b/p.json"),
+    ],
+)
+def test_files_that_belong_to_no_page_or_to_it_twice_are_refused(
+    files: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ManifestError) as caught:
+        forms.convert(lay_out(tmp_path, **files), tmp_path / "out", ALL, 1)
+    assert any(problem in found for found in caught.value.problems), caught.value.problems

@@ -229,6 +229,7 @@ FAULTS: list[tuple[str, str, Callable[[str], str], str]] = [
     ("snips", "train/label", whole("RateBook\n"), "train: numbers of lines differ: seq.in 3, seq.out 3, label 1"),
     ("snips", "test/seq.out", change("O O", "O X"), "test/seq.out:1: a tag is none of O, B-..., I-..."),
     ("forms", "labels/p0.json", whole("[1]"), "p0.png: p0.json is neither a list of items nor an object"),
+    ("forms", "labels/p0.json", whole("{"), "p0.png: p0.json is not JSON"),
     ("forms", "labels/p0.json", change('"text": "Total", ', ""), "not a word: items[0].words[0] (no 'text')"),
     ("forms", "labels/p0.json", change("2, 2, 20, 10", "9, 9"), "items[0].words[0]: a box has 2 numbers, and 4 or 8"),
     ("forms", "labels/p0.json", change("2, 2, 20, 10", f"{HUGE}, 2, 20, 10"), "an integer of 400 digits"),
@@ -295,6 +296,12 @@ FAULTS: list[tuple[str, str, Callable[[str], str], str]] = [
     ("doctr", "p0.json", whole("{"), "p0.json: not JSON"),
     ("doctr", "p0.json", whole('{"pages": []}'), "p0.json: 0 pages for one image"),
     ("doctr", "p0.json", change('"blocks"', '"x"'), "p0.json: not docTR's export (no 'blocks')"),
+    (
+        "textract",
+        "p0.json",
+        lambda text: change('"LINE"', '"KEY_VALUE_SET", "EntityTypes": ["KEY"]')(change('"w2"]', '"z"]')(text)),
+        "p0.json: not Amazon Textract's response (no 'z')",
+    ),
     ("textract", "p0.json", change('"Left": 0.5', '"L": 0.5'), "p0.json: not Amazon Textract's response (no 'Left')"),
 ]
 
@@ -309,6 +316,56 @@ def test_a_fault_is_a_line_with_its_place(
         convert(kind, src, tmp_path / "out")
     assert any(problem in found for found in caught.value.problems), caught.value.problems
     assert "secret" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+MISSING: list[tuple[str, str, str]] = [
+    ("sroie", "img/p1.jpg", "p1"),
+    ("sroie", "box/p1.csv", "p1"),
+    ("sroie", "key/p1.json", "p1"),
+    ("funsd", "images/p1.png", "images/p1"),
+    ("funsd", "annotations/p1.json", "annotations/p1"),
+    ("docvqa", "spdocvqa_images/p1.png", "p1: the image is missing"),
+    ("docvqa", "spdocvqa_ocr/p1.json", "p1: the OCR result is missing"),
+    ("docvqa", "spdocvqa_ocr", "has no folder spdocvqa_ocr/, ocr_results/"),
+    ("pfl-docvqa", "images/p1.jpg", "p1: the image is missing"),
+    ("pfl-docvqa", "blue_train.json", "holds no records as .json or .jsonl"),
+    ("tab", "mentions.json", "holds no mentions.json"),
+    ("snips", "train", "has no folder train/"),
+    ("snips", "train/seq.out", "train/seq.out: missing"),
+    ("forms", "labels/p1.json", "p1.png: neither a .json nor a .txt has its name"),
+    ("forms", "p1.png", "p1.json: its image is missing"),
+    ("hf", "p1.png", "p1.png: the file is missing"),
+    *(
+        (kind, f"p1.{suffix}", "p1.png: its word file is missing")
+        for kind, suffix in (("hocr", "hocr"), ("alto", "xml"))
+    ),
+    *((kind, "p1.json", "p1.png: its word file is missing") for kind in ("doctr", "textract")),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "problem"), MISSING, ids=[f"{kind} {name}" for kind, name, _ in MISSING])
+def test_a_source_without_one_of_its_files_is_refused(kind: str, name: str, problem: str, tmp_path: Path) -> None:
+    src = lay_out(kind, tmp_path / "src")
+    (src / name).rename(tmp_path / "gone")
+    assert problem in " ".join(refused(kind, src).split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("docvqa", ["val_v1.0_withQT.json"]),
+        ("pfl-docvqa", []),
+        ("snips", ["test"]),
+        ("tab official", ["echr_dev.json", "echr_test.json"]),
+    ],
+)
+def test_one_part_is_no_official_division(kind: str, names: list[str], tmp_path: Path) -> None:
+    src = lay_out(kind, tmp_path / "src")
+    for name in names:
+        (src / name).rename(tmp_path / name)
+    with pytest.raises(UsageError, match="has one part only"):
+        convert(kind, src, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, division="official")
     assert not (tmp_path / "out").exists()
 
 
