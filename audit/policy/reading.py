@@ -31,6 +31,7 @@ NAME_RULE = (
 UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
 FEWEST_LETTERS = 2
 """Letters of a name, a role or a reason: the shortest names have two."""
+_NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
 
@@ -119,6 +120,8 @@ def _waiver_problems(waiver: Waiver) -> Iterator[str]:
             yield f"{name}: {UNSEEN}"
         elif letters(text) < FEWEST_LETTERS:
             yield f"{name}: holds no word"
+        elif name in ("owner", "role") and re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
+            yield f"{name}: names nobody who could answer for it"
         if len(text) > most:
             yield f"{name}: longer than {most} characters"
 
