@@ -41,7 +41,7 @@ from audit.attacks.fields import field_of
 from audit.attacks.measuring import combine, log_likelihood_of_losses, log_softmax
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import Rule, Sampling, draw, nucleus, temperature_at
-from audit.attacks.reconstruction.scores import DEFAULT
+from audit.attacks.reconstruction.table import DEFAULT
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
 from audit.engine.driver import drive

@@ -29,7 +29,7 @@ from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
 from audit.attacks.interface import Units
-from audit.attacks.reconstruction.scores import METHODS
+from audit.attacks.reconstruction.table import METHODS
 from audit.policy import Decision, Limit, Policy, load
 from audit.record import Result
 from audit.stats.advantage import lowest_resolved

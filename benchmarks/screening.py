@@ -32,7 +32,7 @@ from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Prefix
 from audit.attacks.reconstruction.methods import SHIPPED, PrefixKnowledge, Rule, most_likely
-from audit.attacks.reconstruction.scores import DEFAULT
+from audit.attacks.reconstruction.table import DEFAULT
 from audit.case import Case, References
 from audit.engine.driver import drive
 from audit.engine.interface import Json, Request, Trial

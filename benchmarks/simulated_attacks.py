@@ -33,8 +33,8 @@ from audit.attacks.provider_membership.measures import measure_table as measure_
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
 from audit.attacks.reconstruction import scores as reconstruction_scores
-from audit.attacks.reconstruction.scores import GAIN, LIMITED, LOWEST_LOSS, METHODS, POWER, named
-from audit.attacks.reconstruction.scores import FieldTable as Fields
+from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, POWER, named
+from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT

@@ -17,7 +17,8 @@ from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction import attack as attacking
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge
-from audit.attacks.reconstruction.scores import FieldKind, coverage
+from audit.attacks.reconstruction.scores import coverage
+from audit.attacks.reconstruction.table import FieldKind
 from audit.case import Case
 from audit.corpus.documents import Entity, Membership, ReferencePaths, TrainingRecipe, Word
 from audit.corpus.folding import occurrences

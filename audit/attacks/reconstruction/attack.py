@@ -27,7 +27,8 @@ from audit.attacks.reconstruction.cdmi import (
     reconstruct,
 )
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
-from audit.attacks.reconstruction.scores import DEFAULT, LOWEST_LOSS, measure_fields, paired_by_field
+from audit.attacks.reconstruction.scores import measure_fields
+from audit.attacks.reconstruction.table import DEFAULT, LOWEST_LOSS, paired_by_field
 from audit.attacks.reconstruction.units import (
     ANSWERING,
     IN_A_PROMPT,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from audit.attacks.fields import LENGTHS, may_be_long, trial_id
 from audit.attacks.interface import Sides, Units
-from audit.attacks.reconstruction.scores import ALL, LIMITED, METHODS
+from audit.attacks.reconstruction.table import ALL, LIMITED, METHODS
 from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus, Document, Entity, Split
 from audit.corpus.folding import fold, occurrences

@@ -1,0 +1,167 @@
+"""Outcomes of the reconstruction attack as columns, one row a field, and as pairs of two scans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.arrays import Bools, Floats, Ints
+from audit.attacks.fields import Field, FieldPart, Length
+from audit.attacks.given_away import TriedValues
+from audit.attacks.measuring import DocumentColumns
+from audit.attacks.reconstruction.methods import best, read_shots
+from audit.corpus.documents import Corpus, Split
+from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.engine.interface import Json
+from audit.stats.distances import hamming
+from audit.stats.paired import UnitScores
+
+DEFAULT, LOWEST_LOSS = "default", "lowest_loss"
+METHODS = (DEFAULT, LOWEST_LOSS)
+PLAYERS = ("attack", "baseline")
+EXCESSES = ("excess_pr", "excess_hamming")
+LIMITED = (
+    *(f"excess_pr.{group}" for group in ("unique", "repeated", "all")),
+    *(f"excess_hamming.{group}" for group in ("unique", "all")),
+)
+"""Metrics of which every method has its own number."""
+POWER, GAIN = "planted_detection.unique", "heldout_gain.unique"
+ALL = "all"
+
+
+def named(name: str, method: str) -> str:
+    """Return the name of a player or a metric by a method; the default method's bear the bare name."""
+    return name if method == DEFAULT else f"{name}.{method}"
+
+
+@dataclass(frozen=True, eq=False)
+class FieldTable(DocumentColumns):
+    """One row a field; every column has shape (n_fields,).
+
+    Attributes:
+        member, unique: whether the field is a member's, and its value stands in no other document of any split.
+        category: names.
+        cluster: the field's document.
+        value: a number for what the field says, folded.
+        exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
+            right, and the share of those that are (1 - Hamming distance).
+        planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
+        best: by player and column of the default method's most plausible attempt: "score" (how plausible it is) and
+            "exact" (whether it is right, 0 or 1).
+        chance: how often uniformly drawn tokens are right.
+    """
+
+    member: Bools
+    unique: Bools
+    category: NDArray[np.str_]
+    cluster: Ints
+    value: Ints
+    exact: dict[str, Floats]
+    similar: dict[str, Floats]
+    planted: dict[str, Bools]
+    best: dict[tuple[str, str], Floats]
+    chance: Floats
+
+    def group(self, name: str) -> FieldTable:
+        """The rows whose value is "unique", "repeated", or "all"."""
+        return self if name == ALL else self.where(self.unique if name == "unique" else ~self.unique)
+
+    def tried(self, method: str) -> TriedValues:
+        """The fields as values that a method rebuilds exactly or not."""
+        found = (self.exact[named(player, method)] for player in PLAYERS)
+        return TriedValues(self.member, self.cluster, self.value, *found)
+
+
+def build_table(
+    attacked: Sequence[Field], outcomes: Sequence[Json], seen: Mapping[str, Occurrence], vocabulary: int
+) -> FieldTable:
+    """Return the fields and their outcomes, in the same order, as a table.
+
+    Args:
+        attacked: the fields.
+        outcomes: see `Reconstruction.attempt`.
+        seen: where the corpus' values stand.
+        vocabulary: tokens that there are to guess from.
+    """
+    texts = [fold(field.document.text_of(field.entity)) for field in attacked]
+    documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
+    truths = [outcome["truth"] for outcome in outcomes]
+    exact, similar, plausible = {}, {}, {}
+    for method, player in product(METHODS, PLAYERS):
+        firsts = [_shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
+        pairs = list(zip(truths, firsts, strict=True))
+        exact[named(player, method)] = np.array([float(truth == guess) for truth, guess in pairs])
+        similar[named(player, method)] = np.array([1 - hamming(truth, guess) for truth, guess in pairs])
+    for player in PLAYERS:
+        chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
+        right = [truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)]
+        plausible[player, "score"] = np.array([score for _, score in chosen])
+        plausible[player, "exact"] = np.array(right, np.float64)
+    return FieldTable(
+        member=np.array([field.document.split == "member" for field in attacked], bool),
+        unique=np.array([seen[text].unique for text in texts], bool),
+        category=np.array([field.entity.category for field in attacked], np.str_),
+        cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
+        value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
+        exact=exact,
+        similar=similar,
+        planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
+        best=plausible,
+        chance=np.array([float(vocabulary) ** -len(truth) for truth in truths]),
+    )
+
+
+def _shots_of(outcome: Json, method: str) -> Json:
+    """Return the attempts of a method at one field, by player."""
+    return outcome if method == DEFAULT else outcome["methods"][method]
+
+
+class FieldKind(NamedTuple):
+    """What is counted of a field that the manifest offers; see `Field`. `unique`: no other document has its value."""
+
+    split: Split
+    category: str
+    length: Length
+    part: FieldPart
+    left_out: str | None
+    unique: bool
+
+    @classmethod
+    def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
+        """The kind of a field, by where the corpus' values stand."""
+        unique = seen[fold(field.document.text_of(field.entity))].unique
+        return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
+
+
+def paired_by_field(corpus: Corpus, fields: Sequence[Field], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+    """Return attack minus baseline of every field of usual length: exact recovery, and similarity.
+
+    Args:
+        corpus: whose fields were attacked.
+        fields: those that were tried.
+        outcomes: see `Reconstruction.attempt`, in the same order.
+    """
+    pairs = [pair for pair in zip(fields, outcomes, strict=True) if pair[0].length == "usual"]
+    if not pairs:
+        return {}
+    own, found = [field for field, _ in pairs], [outcome for _, outcome in pairs]
+    # What chance reaches is no part of a difference.
+    table = build_table(own, found, occurrences(corpus), vocabulary=2)
+    rows = {ALL: np.ones(len(own), bool), "unique": table.unique, "repeated": ~table.unique}
+    scores = {}
+    for metric, method in product(LIMITED, METHODS):
+        what, _, group = metric.partition(".")
+        columns, taken = table.exact if what == EXCESSES[0] else table.similar, rows[group]
+        attack, baseline = (columns[named(who, method)] for who in PLAYERS)
+        scores[named(metric, method)] = UnitScores(
+            [field.trial.id for field, yes in zip(own, taken, strict=True) if yes],
+            [field.document.id for field, yes in zip(own, taken, strict=True) if yes],
+            table.member[taken],
+            (attack - baseline)[taken],
+        )
+    return scores
