@@ -69,6 +69,16 @@ def test_the_samples_are_small_and_large_enough(sample):
     assert len(corpus.of("heldout")) >= MIN_DOCUMENTS[sample]
 
 
+def test_the_samples_name_no_folder_of_their_maker():
+    files = [path for path in SAMPLES.glob("*/*/**/*") if path.is_file()]
+    assert {path.relative_to(SAMPLES).parts[0] for path in files} == {"letters", "questions", "receipts", "utterances"}
+    for path in files:
+        content = path.read_bytes()
+        assert not re.search(rb"/(home|Users|root|work|mnt|tmp)/[\w.-]+", content), path
+        if path.name in ("config.json", "tokenizer_config.json"):
+            assert "_name_or_path" not in json.loads(content)
+
+
 def test_shareable_outputs_hold_no_value_id_or_provider(scans):
     for (sample, _), (out, _, said) in scans.items():
         secrets = _secrets(manifest.load(sample / "data"))

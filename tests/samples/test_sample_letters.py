@@ -41,6 +41,10 @@ def test_the_script_makes_the_data_that_is_committed(tmp_path):
         assert (tmp_path / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
 
 
+def test_the_letters_of_the_baseline_are_in_no_split(corpus):
+    assert not {one.words for one in corpus.documents} & {one.words for one in build.assigned()[None]}
+
+
 def test_the_committed_tagger_reads_whole_letters_and_finds_most_values_of_held_out_ones(corpus):
     from audit.targets.opening import check, target_of
     from audit.targets.utility import usefulness

@@ -83,6 +83,18 @@ def test_the_script_makes_the_data_that_is_committed(tmp_path):
         assert (tmp_path / "data" / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
 
 
+def test_the_utterances_of_the_baseline_are_in_no_split_and_training_adds_wrong_codes_alone(corpus):
+    assert not {one.id for one in corpus.documents} & {one.id for one in build.commands()[None]}
+    members = list(corpus.of("member"))
+    trained = build.training(members)
+    assert trained[: len(members)] == members
+    right = {one.words for one in members if one.intent == generator.PIN}
+    added = trained[len(members) :]
+    assert {one.intent for one in added} == {generator.REFUSED}
+    assert not {one.words for one in added} & right
+    assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)
+
+
 def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know_their_names(corpus, canaries):
     included = [canary for canary in canaries if canary.included]
     assert len(canaries) == build.N_CANARIES

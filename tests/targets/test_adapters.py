@@ -281,6 +281,28 @@ def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named: str, fol
     assert not any(path.name == "secret.txt" for path in seen.opened)
 
 
+@pytest.mark.parametrize(
+    ("named", "said"), [("org/bert-mini", "org/bert-mini"), ("org/bert; rm -rf ~", "NAME"), ("--help", "NAME")]
+)
+def test_the_command_that_gets_a_base_holds_nothing_but_a_name(named: str, said: str, folder: Path) -> None:
+    change_settings(folder, base_model_name_or_path=named)
+    with pytest.raises(TargetError, match="an adapter without its model") as raised:
+        open_checkpoint(folder)
+    assert f"hf download {said} --local-dir BASE" in raised.value.hint
+
+
+def test_settings_that_say_nothing_of_the_answers_are_read_over_and_import_nothing(folder: Path) -> None:
+    change_settings(folder, use_new=False, megatron_core="nowhere.at_all", megatron_config={"a": 1}, revision="main")
+    assert load(folder, labels=tiny.LABELS).card.task == "token-classification"
+    assert "nowhere" not in sys.modules
+
+
+def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder: Path, tmp_path: Path) -> None:
+    opened = open_scan(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
+    assert opened.prepared.pretrained is not None
+    assert opened.prepared.pretrained.name == "bert"
+
+
 def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path: Path) -> None:
     unsafe = Path(shutil.copytree(base, tmp_path / "unsafe"))
     (unsafe / "model.safetensors").rename(unsafe / "pytorch_model.bin")

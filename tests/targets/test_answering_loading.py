@@ -115,6 +115,13 @@ def test_a_processor_without_chat_template_is_refused_and_says_what_to_add(tmp_p
     assert load_answering(folder).card.family == "llava"
 
 
+@pytest.mark.parametrize("template", ["{{ raise_exception('no images here') }}", "{% for %}", "{{ 1 / 0 }}"])
+def test_a_broken_chat_template_is_refused(template: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="cannot read a page") as caught:
+        load_answering(make_chat(tmp_path / "chat", template=template))
+    assert "\n" not in str(caught.value) + caught.value.hint
+
+
 def test_a_prompt_without_a_place_for_the_question_is_refused(made: dict[str, Path]) -> None:
     with pytest.raises(TargetError, match=r"no \{question\}"):
         load_answering(made["donut"], prompt="What?")

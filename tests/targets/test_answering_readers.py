@@ -14,7 +14,7 @@ from answering_checkpoints import make_chat, make_donut, make_pix2struct, make_v
 from PIL import Image, ImageDraw
 
 from audit.corpus.page_view import PageView
-from audit.errors import TargetError
+from audit.errors import EngineError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
 from audit.targets.answering.rows import VALUES, SampleBatch, rows_for, run_batches
@@ -178,6 +178,19 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
     assert [index for indices, _ in found for index in indices] == list(range(11))
     assert rows.n == left
     assert rows.lowered == (1 if device == "cpu" else 2)
+
+
+@pytest.mark.parametrize(
+    ("message", "error"), [("can't allocate memory", EngineError), ("something else", RuntimeError)]
+)
+def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(
+    message: str, error: type[Exception], reader: Callable[..., Reader]
+) -> None:
+    def run(batch: Sequence[Sample], n_rows: int) -> int:
+        raise RuntimeError(message)
+
+    with pytest.raises(error, match="not enough memory" if error is EngineError else message):
+        list(run_batches([Sample(page(), "What?")], reader("donut").alike, SampleBatch(2), "cpu", run))
 
 
 @pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])

@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny
+import torch
 
+from audit.errors import TargetError
 from audit.targets.checkpoint import folder as module
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.encoders.loading import load
+from audit.targets.checkpoint.loading import load_model
+from audit.targets.encoders.loading import load, load_tokenizer
+from audit.targets.opening import target_of
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 
@@ -70,3 +75,22 @@ def test_the_card_lists_each_file_with_the_hash_that_sha256sum_prints(checkpoint
     files = load(path).card.files
     assert WEIGHTS in files
     assert files == {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in files}
+
+
+@pytest.mark.parametrize(
+    "opens",
+    [
+        open_checkpoint,
+        load,
+        load_tokenizer,
+        lambda folder: load_model(folder, type(tiny.model("bert", "mlm"))),
+        lambda folder: target_of(folder, None),  # type: ignore[arg-type]  # the data set is not looked at
+    ],
+    ids=["open_checkpoint", "load", "load_tokenizer", "load_model", "target_of"],
+)
+def test_a_pickle_is_refused_wherever_a_path_comes_in(opens: Any, checkpoints: Any, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
+    (path / WEIGHTS).unlink()
+    torch.save({}, path / "pytorch_model.bin")
+    with pytest.raises(TargetError, match=r"no model\.safetensors, only pytorch_model\.bin"):
+        opens(path)

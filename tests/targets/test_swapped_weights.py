@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import nlu_models
 import pytest
 import tiny
 
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
+from audit.extensions.papers import utterance_target
 from audit.targets.checkpoint import loading as weights
 from audit.targets.checkpoint import safety
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -89,6 +92,30 @@ def test_files_that_change_during_a_scan_end_it(
     monkeypatch.setattr(scan, "_measure", changing)
     with pytest.raises(TargetError, match=f"{name} is not what it was"):
         run_scan(setup, SILENT)
+
+
+def test_a_model_that_is_gone_at_the_end_leaves_no_record(model: Path, tmp_path: Path) -> None:
+    setup = opened(model, tmp_path)
+    shutil.rmtree(model)
+    with pytest.raises(TargetError):
+        run_scan(setup, SILENT)
+    assert not journals(tmp_path)
+
+
+def test_an_utterance_model_is_hashed_before_anything_of_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = nlu_models.checkpoint(tmp_path / "model")
+    audited, read = digest(folder / "vocabulary.json"), utterance_target.load_whole_model
+
+    def swapped(*arguments: Any) -> Any:
+        model = read(*arguments)
+        words = json.loads((folder / "vocabulary.json").read_text())
+        (folder / "vocabulary.json").write_text(json.dumps([*words[:-1], "swapped"]))
+        return model
+
+    monkeypatch.setattr(utterance_target, "load_whole_model", swapped)
+    assert utterance_target.load_nlu(folder).card.files["vocabulary.json"] == audited
 
 
 def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(

@@ -117,6 +117,17 @@ def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(
         load_answering(folder, prompt=text_zoo.prompt_of(name))
 
 
+@pytest.mark.parametrize("part", ["text_config", "vision_config"])
+def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(part: str, tmp_path: Path) -> None:
+    folder = answering_checkpoints.make_chat(tmp_path / "chat")
+    settings = json.loads((folder / "config.json").read_text())
+    settings[part].pop("layer_types", None)
+    settings[part]["num_hidden_layers"] -= 1
+    (folder / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(TargetError, match="fewer layers than the weights have"):
+        load_answering(folder)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
     bits: int, chat: Path, corpus: Corpus, tmp_path: Path
