@@ -154,3 +154,9 @@ def test_a_checkpoint_that_does_not_say_how_answers_begin_is_refused_at_loading(
     with pytest.raises(TargetError, match="names the token that an answer begins with") as caught:
         load_answering(without_start(copy, "config.json"))
     assert "decoder_start_token_id" in caught.value.hint
+
+
+def test_padding_that_the_model_lacks_fills_nothing(folder: Path, tmp_path: Path) -> None:
+    said = load_answering(folder).ask(ASKED[:3])
+    padded = load_answering(with_settings(folder, tmp_path / "model", pad_token_id=10**6))
+    assert [vars(answer) for answer in padded.ask(ASKED[:3])] == [vars(answer) for answer in said]

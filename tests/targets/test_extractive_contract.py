@@ -269,3 +269,8 @@ def test_documents_without_any_answer_on_the_page_are_counted_as_documents(load)
     (warning,) = unread.warnings
     assert warning.startswith("2 documents are left out of the audit (1 member, 1 held-out): no answer to their")
     assert [one.id for one in without_unread(corpus, unread).documents] == ["d"]
+
+
+def test_a_question_longer_than_the_row_leaves_room_for_the_page(load):
+    windows = load("bert").reader.windows(page("a b c"), "long " * 100)
+    assert [len(window.ids) <= 127 and (window.words >= 0).any() for window in windows] == [True]
