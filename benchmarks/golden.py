@@ -197,25 +197,43 @@ def tree_side(out: Path) -> Side:
 # Comparing
 
 
+MISSING = "missing"
+
+
 def compare(base: Facts, tree: Facts) -> dict[str, tuple[Any, Any]]:
-    """Return what differs between two scans, by name; a result that one side lacks differs."""
-    missing = "missing"
-    both = {name: (base.get(name, missing), tree.get(name, missing)) for name in {**base, **tree}}
+    """Return what differs between two scans, by name; a result that one side lacks is `MISSING` there."""
+    both = {name: (base.get(name, MISSING), tree.get(name, MISSING)) for name in {**base, **tree}}
+    return {name: pair for name, pair in both.items() if not alike(*pair)}
+
+
+def alike(base: Any, tree: Any) -> bool:
+    """Say whether two values are equal in all that both hold: a key that was dropped from outcomes does not count."""
+    if isinstance(base, dict) and isinstance(tree, dict):
+        return all(alike(base[key], tree[key]) for key in base if key in tree)
+    if isinstance(base, list) and isinstance(tree, list) and len(base) == len(tree):
+        return all(map(alike, base, tree))
     # Equal as JSON: 1 is not 1.0, and a float is the same to its last bit.
-    return {name: pair for name, pair in both.items() if json.dumps(pair[0]) != json.dumps(pair[1])}
+    return json.dumps(base) == json.dumps(tree)
 
 
 def table(rows: Mapping[str, tuple[Facts, Facts]]) -> str:
     """Draw the comparison of all samples as a Markdown table, with the differences below it."""
-    titles = "sample | exit code (base, tree) | results | trials | results that differ | trials that differ"
-    lines, listed = [f"| {titles} |", "|---|---|---|---|---|---|"], []
+    titles = (
+        "sample | exit code (base, tree) | results of both | trials of both | results that differ | trials that differ"
+        " | results of one side | trials of one side"
+    )
+    lines, listed = [f"| {titles} |", "|---|---|---|---|---|---|---|---|"], []
     for sample, (base, tree) in rows.items():
         codes = ", ".join(str(side["exit code of scan"]) for side in (base, tree))
-        differing = compare(base, tree)
-        names = [*{**base, **tree}]
-        counts = [sum(name.startswith("trial ") for name in own) for own in (names, [*differing])]
-        numbers = (len(names) - counts[0], counts[0], len(differing) - counts[1], counts[1])
-        lines.append(f"| {sample} | {codes} | {' | '.join(f'{number:,}' for number in numbers)} |")
+        found = compare(base, tree)
+        single = [name for name, pair in found.items() if MISSING in pair]
+        differing = {name: pair for name, pair in found.items() if name not in single}
+        cells = [
+            f"{sum(name.startswith('trial ') is trial for name in names):,}"
+            for names in (base.keys() & tree.keys(), differing, single)
+            for trial in (False, True)
+        ]
+        lines.append(f"| {sample} | {codes} | {' | '.join(cells)} |")
         for name, pair in [*differing.items()][:SHOWN]:
             # Outcomes of trials hold text of documents: their names are enough.
             change = "" if name.startswith("trial ") else f": {str(pair[0])[:70]} -> {str(pair[1])[:70]}"
