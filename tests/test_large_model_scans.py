@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
+from audit.references.baselines import train_baseline
+from audit.references.recipes import Recipe
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
@@ -92,3 +94,15 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Pat
         ScanOptions(adapted / "adapter", data, tmp_path / "out", references={"baselines": [tmp_path / "baselines"]})
     )
     assert not any("yardstick" in warning for warning in opened.warnings)
+
+
+def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted: Path, tmp_path: Path) -> None:
+    from audit.corpus.manifest import load as load_corpus
+
+    recipe = Recipe(epochs=1, learning_rate=1e-3, batch_size=4)
+    corpus = load_corpus(adapted / "data")
+    whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
+    references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
+    opened = open_scan(ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references))
+    (warning,) = [one for one in opened.warnings if "yardstick" in one]
+    assert "baseline-0 was trained in all its weights, the audited model with LORA, r 2" in warning

@@ -13,6 +13,8 @@ from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies, find_copies, without_copies
 from audit.engine.interface import Trial
 from audit.errors import ManifestError, UsageError
+from audit.references.provenance import FILE_NAME, adapter_of
+from audit.references.resolve import ReferencePlan
 from audit.report.remedies import QueryDefense
 from audit.targets.answering.loading import is_answering
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format
@@ -140,3 +142,21 @@ def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> C
     if method_of(folder.config) is not None:
         raise UsageError(f"--dtype {dtype}: the weights of {folder} are quantised", "leave it out")
     return in_format(folder, cast("NumberFormat", dtype))
+
+
+def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
+    """A line for each reference that was trained here in another way than the audited adapter."""
+    if prepared.adapter is None:
+        return ()
+    others = [
+        (reference.role, adapter_of(reference.folder))
+        for reference in prepared.same_kind
+        if (reference.folder / FILE_NAME).is_file()
+    ]
+    return tuple(
+        f"reference {role} was trained {'in all its weights' if own is None else f'with another adapter ({own})'}, the "
+        f"audited model with {prepared.adapter}: it remembers otherwise and is no fair yardstick; train it with "
+        "--reference pretrained=ADAPTER_DIR, the folder of the audited adapter"
+        for role, own in others
+        if own != prepared.adapter
+    )

@@ -39,6 +39,7 @@ from audit.workflows.checking import (
     doubt_draw,
     find_trials,
     hold_weights,
+    warn_of_recipes,
     wrap_target,
 )
 from audit.workflows.options import ScanOptions, check_work
@@ -169,6 +170,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         *doubt_draw(folder, whole),
         *warn_of_parameters(options.attack_parameters, given, corpus),
         *_warn_of_unused(options, applicable, target, folder),
+        *warn_of_recipes(prepared),
     )
     digest = given.sha256 if given is not None else None
     share = SHARES[options.budget]
