@@ -100,6 +100,23 @@ def test_at_equal_accuracy_the_more_similar_cluster_is_called():
     assert zero_knowledge(accuracy, np.array([0.9, 0.1, 0.8, 0.2]), 0).tolist() == [1, 0, 1, 0]
 
 
+def test_features_are_not_scaled():
+    """On scaled features the second, which spreads a hundred times less, would part these otherwise."""
+    accuracy, similarity = np.array([0.0, 0.1, 0.9, 1.0]), np.array([0.0, 0.01, 0.0, 0.01])
+    assert zero_knowledge(accuracy, similarity, 0).tolist() == [0, 0, 1, 1]
+
+
+def test_methods_without_labels_do_not_look_at_them():
+    table = planted(effect=1.0)
+    first, second = (
+        infer(replace(table, member=member), SILENT, n_seeds=2, share=SHARE).calls
+        for member in (table.member, rng(5).permutation(table.member))
+    )
+    for method in ("azk", "azk_ensemble"):
+        assert np.array_equal(first[method], second[method])
+    assert not np.array_equal(first["apk"], second["apk"], equal_nan=True)
+
+
 @pytest.mark.parametrize("values", [np.full(7, 0.1) * 3, np.array([0.3, 0.1 * 3, 0.3])], ids=["same", "rounding"])
 def test_providers_that_are_all_the_same_are_no_members(values):
     assert not zero_knowledge(values, values, 0).any()
@@ -168,6 +185,15 @@ def test_the_training_share_says_little_of_the_labels_around_it(seed):
         nearest = known[np.abs(rows[rest] - rows[known].T).argmin(axis=1)]
         found.append(balanced(member[nearest].astype(float), member[rest]))
     assert np.mean(found) == pytest.approx(0.5, abs=0.011)
+
+
+def test_forests_know_whole_groups_but_for_the_last():
+    member = np.arange(200) < 100
+    shares = [training_share(member, SHARE, rng(seed)) for seed in range(5)]
+    for known in shares:
+        parts = np.bincount(methods.groups_of(member)[known], minlength=methods.N_GROUPS)
+        assert ((parts > 0).sum(), (parts == 10).sum()) == (3, 3)
+    assert len({*map(tuple, shares)}) == 5
 
 
 def test_a_side_of_three_is_too_small_to_learn_from():
