@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import tiny
 
 from audit.attacks.reconstruction import Reconstruction
 from audit.engine.interface import SILENT
+from audit.errors import UsageError
 from audit.record import Result
 from audit.workflows import execution
 from audit.workflows.options import ScanOptions
@@ -74,3 +76,8 @@ def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned: Any, m
     monkeypatch.setattr(Reconstruction, "preflight", noted)
     scanned(dtype="bfloat16")
     assert abs(seen.count("member") - seen.count("heldout")) <= 1
+
+
+def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such number format"):
+        open_scan(ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))

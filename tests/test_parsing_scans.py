@@ -76,3 +76,10 @@ def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(name, tmp_path):
     if name == "gpt2":
         assert "no public masked language model has its tokens" in result_of(record, "reconstruction").why
     assert record.target.family == name
+
+
+def test_a_countermeasure_that_rewords_questions_is_refused_for_a_parsing_model(parsed, tmp_path):
+    more = ("--out", tmp_path / "out", "--budget", "quick", "--defense", "paraphrase")
+    result = docaudit("scan", parsed / "model", parsed / "data", *more)
+    assert result.exit_code == 2
+    assert "is asked no question" in result.output

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from answering_checkpoints import make_donut
 from asked_pages import corpus
 from scanned_worlds import make_questions
 from typer.testing import CliRunner
@@ -136,3 +137,25 @@ def test_workers_elsewhere_open_the_same_references(place):
 
     assert dict(drive(work, trials[:4], 2)) == dict(zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True))
     assert len(case.references.baselines) == 1
+
+
+def test_a_baseline_that_sees_pages_of_another_size_is_refused(place, tmp_path):
+    other = make_donut(tmp_path / "other", 7, size=(32, 32))
+    more = ("--reference", f"baselines={other}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", *more)
+    assert result.exit_code == 2
+    assert "another size" in result.output
+
+
+def test_a_reference_that_no_attack_takes_is_named(place):
+    given = {name: [place / "data" / "references" / "pretrained"] for name in ("auxiliary", "pretrained")}
+    opened = open_scan(ScanOptions(place / "model", place / "data", place / "unused", references=given))
+    assert opened.warnings == ("--reference auxiliary: no attack on this model takes it",)
+
+
+def test_the_model_itself_is_no_baseline(place, tmp_path):
+    more = ("--reference", f"baselines={place / 'model'}", "--out", tmp_path / "out")
+    result = docaudit("scan", place / "model", place / "data", *more)
+    assert result.exit_code == 2
+    assert "holds the target's own weights" in result.output
+    assert not (tmp_path / "out").exists()

@@ -13,8 +13,11 @@ from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, ma
 from typer.testing import CliRunner
 
 from audit import record as records
+from audit.attacks.interface import why_inapplicable
+from audit.attacks.reconstruction.units import REWORDED
 from audit.case import Case
 from audit.cli import app
+from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import write
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
@@ -155,3 +158,18 @@ def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place,
         for player in ("attack", "baseline"):
             assert not special & {*outcome[player][0]["tokens"]}
         assert not outcome["unusable"]
+
+
+def test_behind_a_countermeasure_that_rewords_questions_it_does_not_apply(place, tmp_path):
+    found = opened(place, tmp_path, defense="random-after", auxiliary=place / "t5")
+    (attack,) = found.attacks
+    assert why_inapplicable(attack, Case(found.defended(found.target), found.corpus)) == REWORDED
+
+
+def test_the_manifest_or_what_the_target_was_fine_tuned_from_names_the_public_model(place, tmp_path):
+    make_t5(tmp_path / "data" / "references" / "t5", 7)
+    corpus(tmp_path / "data", members=2, heldout=2, references=ReferencePaths(auxiliary="references/t5"))
+    found = open_scan(ScanOptions(place / "vt5", tmp_path / "data", tmp_path / "out", "quick")).prepared
+    assert found.auxiliary.source == "manifest"
+    found = opened(place, tmp_path / "out", pretrained=place / "t5").prepared  # a T5 is asked no question
+    assert (found.auxiliary is None, found.same_kind) == (False, ())

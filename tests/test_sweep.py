@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from audit.errors import UsageError
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.report.checkpoints import answer, summary
+from audit.targets.checkpoint import content
 from audit.targets.checkpoint.content import TrainingProgress, training_progress
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
@@ -326,3 +328,35 @@ def test_the_public_model_can_be_trained_on_another_data_set(training_run, publi
     name, digest = shifted.corpus.split(", sha256 ")
     assert (name, len(digest)) == ("tiny-receipts", 64)
     assert shifted.corpus in (tmp_path / "shifted" / "report.html").read_text()
+
+
+def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "trainer_state.json")
+    assert training_progress(tmp_path) == TrainingProgress()
+    (tmp_path / "trainer_state.json").unlink()
+    (tmp_path / "trainer_state.json").write_text('{"epoch": 2.5, "global_step": 40}')
+    assert training_progress(tmp_path) == TrainingProgress(2.5, 40)
+    monkeypatch.setattr(content, "_MAX_BYTES", 10)
+    assert training_progress(tmp_path) == TrainingProgress()
+
+
+def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, data, tmp_path):
+    text = (data / "documents.jsonl").read_text()
+    seen = shutil.copytree(data, tmp_path / "seen")
+    swapped = text.replace("public", "other").replace("member", "public").replace("other", "member")
+    (seen / "documents.jsonl").write_text(swapped)
+    none = tiny.corpus(tmp_path / "none", public=0, seed=7)
+    other = tiny.corpus(tmp_path / "other", seed=7)
+    pretrained, auxiliary = (("--reference", f"{role}={public_model}") for role in ("pretrained", "auxiliary"))
+    wrong = {
+        "4 public documents have the words of a member": (seen, *pretrained),
+        "no document of split public": (none, *pretrained),
+        "give one of them": (other, *auxiliary),
+        "add --reference pretrained=PATH": (other,),
+    }
+    for told, (folder, *more) in wrong.items():
+        model = training_run / "checkpoint-50"
+        result = docaudit("scan", model, data, "--out", tmp_path / "out", "--reference", f"public={folder}", *more)
+        assert result.exit_code == 2, result.output
+        assert told in " ".join(result.output.split())
+    assert not (tmp_path / "out").exists()
