@@ -586,3 +586,28 @@ def test_a_record_is_no_baseline_of_itself(tmp_path, policy):
     shown = docaudit("gate", place, "--policy", policy, "--baseline", place / "record.json", "--format", "json")
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert "the baseline is the record itself" in shown.stderr
+
+
+def test_a_renamed_metric_is_told_on_both_sides_and_never_guessed(tmp_path):
+    """An older docaudit called it otherwise: neither name is compared with the other."""
+    old, new = scan(membership(auc(0.9, name="low_fpr_advantage"))), scan(membership(auc(0.5)))
+    old = replace(old, environment=replace(old.environment, docaudit="0.0.9"))
+    found = compared(tmp_path, old, new)
+    for metric, side in (("low_fpr_advantage", "NEW"), ("auc", "OLD")):
+        one = change(found, metric)
+        assert (one.outcome, one.difference) == ("cannot be told", None)
+        assert one.reason == f"{side}: the record has no such number; another version of docaudit may call it otherwise"
+
+
+def test_an_older_record_is_compared_and_its_version_said(tmp_path):
+    old = json.loads(records.dumps(scan(reconstruction(0.1))))
+    for later in ("left_out", "dp", "bounds", "policy", "audit", "derived_by"):
+        old.pop(later)
+    old["environment"]["docaudit"], old["battery"] = "0.0.9", ["reconstruction"]
+    new = scan(reconstruction(0.6), membership(auc(0.5)))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "record.json").write_text(json.dumps(old))
+    found = diff_scans(tmp_path / "old", saved(tmp_path / "new", new))
+    assert change(found, "excess_pr.unique").outcome == "worse"
+    assert change(found, "auc").reason == "OLD: docaudit 0.0.9 had no such attack"
+    assert any(note.startswith("docaudit differs: OLD 0.0.9, NEW 0.1.0") for note in found.notes)

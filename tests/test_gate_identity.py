@@ -145,3 +145,13 @@ def test_gate_refuses_code_that_the_configuration_runs(scanned: Path, content: C
     refused = docaudit("gate", tmp_path, "--model", model)
     assert refused.exit_code == 2
     assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(refused.output.split())
+
+
+def test_no_text_of_a_policy_writes_a_verdict_on_the_terminal(scanned: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    name = json.dumps(f"mine{FALSE}")
+    for limit in ('attack = "reconstruction"\nmetric = "excess_pr.unique"', f"attack = {name}\nmetric = 'x'"):
+        policy.write_text(f"schema = 1\nname = {name}\n[[limits]]\n{limit}\nmax = 0.05\nrationale = 'ours'\n")
+        result = docaudit("gate", scanned, "--policy", policy)
+        assert result.exit_code != 0
+        assert is_clean(result.output)

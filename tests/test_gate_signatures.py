@@ -114,3 +114,19 @@ def test_what_is_left_over_of_a_training_and_other_folders_are_no_second_set(out
     code, said = gate(out, "--policy", lenient, "--model", model)
     assert code == 0
     assert "onnx/model.onnx were not scanned" in said
+
+
+def test_a_baseline_keeps_both(out: Path, lenient: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    older.mkdir()
+    record = records.read(out)
+    records.write(replace(record, timing=replace(record.timing, seconds=1.0)), older / "record.json")
+    asked = (out, "--policy", lenient, "--baseline", older)
+    assert "unsigned" in gate(*asked)[1]
+    assert gate(*asked, "--pub", keys[1])[0] == 2
+    attest(out, keys[0])
+    assert "signed with the key" in gate(*asked, "--pub", keys[1])[1]
+
+
+def test_a_key_that_is_none_is_refused(out: Path) -> None:
+    assert gate(out, "--pub", out / "record.json")[0] == 2

@@ -100,3 +100,9 @@ def test_the_command_prints_a_row_for_each_epsilon(data, monkeypatch):
     refused = docaudit("plan-dp", data, "--epsilon", "1,much")
     assert refused.exit_code == 2
     assert "not a list of numbers" in refused.output
+
+
+def test_documents_without_a_provider_prove_nothing_of_providers():
+    found = planned(corpus([None] * 50), 0.1)
+    assert (found.unit, found.n_units, found.largest_provider) == ("document", 100, 0)
+    assert found.trainings[0].unproved == (("provider_membership", "balanced_accuracy"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import example_records
 import pytest
 import redacted
 from typer.testing import CliRunner
@@ -118,3 +119,18 @@ def test_two_folders_and_data_without_redactions_are_refused(tmp_path):
     ran = CliRunner().invoke(app, ["scan", "--no-model", "model", str(data)])
     assert ran.exit_code == 2
     assert "takes DATA_DIR alone, not 2 folders" in " ".join(ran.output.split())
+
+
+def test_a_gate_of_text_alone_takes_no_record_of_a_model(tmp_path):
+    records.write(example_records.record(), tmp_path / "record.json")
+    ran = CliRunner().invoke(app, ["gate", "--no-model", str(tmp_path)])
+    assert ran.exit_code == 2
+    assert "the record is of a model" in " ".join(ran.output.split())
+
+
+def test_a_policy_without_limits_on_text_decides_nothing(scanned):
+    record, policy = records.read(scanned["silent"][0]), policies.load("default")
+    others = tuple(limit for limit in policy.limits if limit.attack != "redaction")
+    verdict = policies.evaluate(record, replace(policy, limits=others), policies.today())
+    assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
+    assert "no limit of the policy could be checked on the text alone" in verdict.reason
