@@ -14,7 +14,7 @@ import pytest
 
 from audit.corpus.publishing import draft_of
 from audit.errors import EngineError
-from audit.files import write_atomically
+from audit.files import mark_underway, remove_abandoned, write_atomically
 from audit.references.recipes import made_once
 
 FILLS = """
@@ -81,3 +81,22 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_atomically(tmp_path / "record.json", b"{}")
     assert names(tmp_path) == set()
+
+
+def test_a_file_takes_the_place_of_what_a_killed_write_left(tmp_path):
+    (tmp_path / ".record.json.abc_1.tmp").write_text("{")
+    (tmp_path / ".other.json.abc_1.tmp").write_text("{")
+    write_atomically(tmp_path / "record.json", b"{}")
+    assert names(tmp_path) == {"record.json", ".other.json.abc_1.tmp"}
+
+
+def test_links_and_pipes_are_no_leftovers(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    remove_abandoned([tmp_path / "link", tmp_path / "nothing"])
+    assert names(tmp_path) == {"kept", "link"}
+    with mark_underway(tmp_path / "kept"):
+        remove_abandoned([tmp_path / "kept"])
+    assert names(tmp_path) == {"kept", "link"}
+    remove_abandoned([tmp_path / "kept"])
+    assert names(tmp_path) == {"link"}

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
+from audit.errors import EngineError
+from audit.files import write_atomically
 from audit.report.pdf import pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
@@ -429,3 +431,20 @@ def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
         assert "…" not in result.output, command
         assert all(len(line) <= 80 for line in result.output.splitlines())
     assert "DATA_DIR" in docaudit("scan", "--help").output
+
+
+@pytest.mark.parametrize("name", ["report.html", "measurements.csv"])
+def test_a_report_that_finds_no_room_leaves_the_record_and_the_verdict(name, models, data, tmp_path, monkeypatch):
+    from audit.report import files
+
+    def full(path, *content):
+        if path.name == name:
+            raise EngineError(f"{path}: No space left on device", "free some space")
+        write_atomically(path, *content)
+
+    monkeypatch.setattr(files, "write_atomically", full)
+    result = scan(models, data, tmp_path, "--budget", "quick")
+    assert result.exit_code == 11
+    assert f"{name}: No space left" in result.output
+    assert (tmp_path / "record.json").exists()
+    assert not (tmp_path / name).exists()

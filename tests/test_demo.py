@@ -144,3 +144,19 @@ def test_a_demo_that_was_interrupted_goes_on(tmp_path):
     (tmp_path / demo.SAMPLE / demo.MODEL).mkdir(parents=True)
     (tmp_path / "evidence").mkdir()
     assert demo.find_demo(tmp_path) is None
+
+
+def test_a_folder_that_cannot_be_made_is_a_line_and_no_traceback(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "taken")])
+    assert done.exit_code == 2
+    assert "name a folder that you can write into" in done.stderr
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+def test_without_pango_the_verdict_stands_and_the_lack_is_named(demonstrated):
+    _, _, out, done = demonstrated
+    assert "UNDECIDED" in done.stdout
+    assert "pango is missing; install it" in done.stderr
+    assert "not written: report.pdf" in done.stdout
+    assert not (out / "report.pdf").exists()

@@ -141,3 +141,12 @@ def test_no_alarm_kills_a_command_that_leaves(body, code):
     program = LEAVING.format(body=body)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code, done.stderr
+
+
+def test_errors_without_a_signal_stay_what_they_are():
+    program = "from audit.cli import stopping\nwith stopping.ended_by_signals():\n    raise SystemExit(1)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 1
+    program = program.replace("SystemExit(1)", "ValueError")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "ValueError" in done.stderr

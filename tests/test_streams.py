@@ -98,3 +98,9 @@ def test_a_page_that_cannot_be_replaced_keeps_the_reason_beside_the_stale_file(t
     told = "\n".join(caught.value.problems)
     assert "report.html: Is a directory" in told
     assert "report.pdf: of an earlier run, cannot be removed" in told
+
+
+def test_what_is_written_into_a_file_alone_needs_no_standard_output(violated, tmp_path):
+    found = docaudit(">&-", "gate", violated, "--format", f"json={tmp_path / 'verdict.json'}", "--quiet")
+    assert (found.returncode, found.stderr) == (10, "")
+    assert (tmp_path / "verdict.json").read_text().endswith("}\n")
