@@ -20,6 +20,7 @@ from audit.corpus.near_copies import find_copies
 from audit.engine.interface import SILENT
 from audit.errors import EngineError
 from audit.record import AuditRecord
+from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import limits
 from audit.workflows.plan.limits import at_most
@@ -157,3 +158,27 @@ def test_a_disk_that_cannot_be_written_ends_the_scan(
     monkeypatch.setattr(Reconstruction, "measure", full)
     with claim_folder(opened.options.out), pytest.raises(EngineError):
         run_scan(opened, SILENT)
+
+
+def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_path: Path) -> None:
+    data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05)
+    opened = open_scan(options(checkpoints, data, tmp_path / "out"))
+    (attack,) = opened.attacks
+    source = execution.work_source(opened, attack, opened.target, scan.fill_references(opened, SILENT))
+    folders = {}
+    for name, files in source.folders.items():
+        folders[name] = tmp_path / "elsewhere" / name
+        for path, place in files.items():
+            (folders[name] / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(place, folders[name] / path)
+    work = source.elsewhere(folders)
+    assert work.case.corpus.documents == opened.corpus.documents  # type: ignore[attr-defined]
+    assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2
+
+
+def test_inspect_warns_of_copies(tmp_path: Path) -> None:
+    data = with_copies(LETTERS / "data", tmp_path / "data", 0.5)
+    result = CliRunner().invoke(app, ["inspect", str(data)])
+    said = " ".join(result.output.split())
+    assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
+    assert "held-out holds copies of training documents: 38 of 75" in said

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import example_records
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -17,6 +18,7 @@ from audit.cli import app, console
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Membership, Split
 from audit.corpus.summary import card
+from audit.errors import ManifestError
 from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
 from audit.policy import today
@@ -88,3 +90,25 @@ def test_page_one_and_the_console_say_that_membership_was_drawn(drawn: Path, cap
         assert (NOTE in " ".join(page.split())) == told
         console.show_verdict(verdict, None, record)
         assert (NOTE in " ".join(capsys.readouterr().out.lower().split())) == told
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ['drawn = "yesterday"', 'drawn = "2026-02-30"', f'drawn = "{DAY}"', f'drawn = "{DAY}"\ndrawn_by = "Mr Tan"'],
+)
+def test_a_draw_is_a_day_and_one_of_docaudits_commands(drawn: Path, lines: str) -> None:
+    settings = (drawn / "manifest.toml").read_text()
+    dated = f'drawn = "{DAY}"\ndrawn_by = "docaudit import"'
+    assert dated in settings
+    (drawn / "manifest.toml").write_text(settings.replace(dated, lines))
+    with pytest.raises(ManifestError, match=r"membership"):
+        manifests.load(drawn)
+
+
+def test_init_dates_its_draw(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    for name in ("a.png", "b.png"):
+        Image.new("L", (60, 40), ord(name[0])).save(root / name)
+    docaudit("init", root, "--task", "mlm", "--yes")
+    assert manifests.load(root).manifest.membership == Membership("random", str(today()), "docaudit init")

@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.corpus import manifest as manifests
+from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Corpus, Document, Task
 from audit.corpus.tagging import scheme_of
 from audit.errors import ManifestError, TargetError
 from audit.extensions.papers.utterance_target import load_nlu
+from audit.references import retrain as retraining
 from audit.references.retrain import under_head
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.opening import check, target_of
@@ -129,3 +131,35 @@ def test_utterances_that_the_model_cannot_name_are_left_out(tmp_path):
     assert "B-stars, Sing" in unread.warnings[0]
     assert [one.id for one in without_unread(corpus, unread).documents] == [one.id for one in known]
     assert find_unread(target, nlu_models.corpus(known)).documents == frozenset()
+
+
+def test_a_baseline_learns_nothing_from_documents_with_unknown_labels(tmp_path, monkeypatch):
+    pages = [strange(one) if one.id == "p0" else one for one in tiny.documents(members=6, heldout=5, public=3)]
+    corpus = data_set(tmp_path / "data", tiny.LABELS, pages=pages)
+    taught: list[int] = []
+    monkeypatch.setattr(retraining, "fit", lambda model, tokenizer, pages, *_, **__: taught.append(len(pages)))
+    monkeypatch.setattr(retraining, "save", lambda *_, **__: None)
+    start = tiny.checkpoint(tmp_path / "start", "bert", "mlm")
+    how = retraining.Retraining(retraining.recipe_for(corpus))
+    retraining.retrain(how, start, corpus, corpus.of("public"), tmp_path / "out")
+    assert taught == [2]
+
+
+@pytest.mark.parametrize(("scheme", "added"), [("BIOES", {"B-canary", "I-canary", "E-canary", "S-canary"}),
+                                               ("IO", {"canary"}), ("I-only", {"I-canary"})])  # fmt: skip
+def test_canaries_bring_tags_of_the_models_own_scheme(scheme, added, tmp_path):
+    corpus = data_set(tmp_path / "data", SCHEMES[scheme])
+    report = insert(corpus, tmp_path / "out", pattern="pin", count=2, repeat=1, length=3, seed=0)
+    assert set(report.labels) == added
+    assert scheme_of(manifests.load(tmp_path / "out").manifest.task.labels).name == scheme_of(SCHEMES[scheme]).name
+
+
+def test_canaries_that_the_model_has_no_tag_for_are_refused(tmp_path):
+    corpus = data_set(tmp_path / "data", tiny.LABELS)
+    insert(corpus, tmp_path / "planted", pattern="pin", count=8, repeat=1, length=3, seed=0)
+    planted = manifests.load(tmp_path / "planted")
+    unnamed = replace(planted, manifest=replace(planted.manifest, task=Task("token-classification")))
+    target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), unnamed)
+    check(target, unnamed)
+    with pytest.raises(TargetError, match="no name for canary"):
+        find_unread(target, unnamed)

@@ -181,3 +181,17 @@ def references(data, model):
     result = docaudit("references", data, model, "--json")
     assert result.exit_code == 0, result.output
     return {one["name"]: one for one in json.loads(result.stdout)["references"]}
+
+
+def test_the_training_file_names_the_members(chats, tmp_path):
+    pages = tmp_path / "chats"
+    shutil.copytree(chats.data, pages)
+    result = docaudit("import", "chat", pages, tmp_path / "data", "--members", pages / "train.jsonl")
+    assert result.exit_code == 0, result.output
+    members = [json.loads(line) for line in (tmp_path / "data" / "documents.jsonl").read_text().splitlines()]
+    assert sorted(one["id"] for one in members if one["split"] == "member") == [f"m{number}" for number in range(6)]
+
+
+def test_the_training_pages_given_as_held_out_are_noticed(forms, tmp_path):
+    train = forms.data / "train"
+    assert "No document of" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))

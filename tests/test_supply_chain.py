@@ -195,3 +195,10 @@ def build(folder, monkeypatch):
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_licence_does_when_one_choice_does_in_all_its_parts():
+    assert licences.is_compatible("GPL-2.0-or-later OR MPL-1.1", proprietary=False)
+    assert not licences.is_compatible("MIT AND GPL-3.0-only", proprietary=True)
+    assert not licences.is_compatible(licences.UNKNOWN, proprietary=True)
+    assert not licences.is_compatible("LicenseRef-NVIDIA-Proprietary", proprietary=False)
