@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
+from audit.errors import UsageError
 from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
 from audit.workflows.setup import ScanOptions, open_scan
@@ -106,3 +108,12 @@ def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter
     opened = open_scan(ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references))
     (warning,) = [one for one in opened.warnings if "yardstick" in one]
     assert "baseline-0 was trained in all its weights, the audited model with LORA, r 2" in warning
+
+
+def test_encoders_and_workers_keep_their_format(asked: Path, tmp_path: Path) -> None:
+    model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
+    options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
+    assert open_scan(options).target.card.dtype == "float32"
+    pytest.importorskip("ray")
+    with pytest.raises(UsageError, match="elsewhere load models by themselves"):
+        open_scan(replace(options, model_dir=asked / "model", data_dir=asked / "data", engine="ray"))

@@ -159,3 +159,10 @@ def test_the_model_itself_is_no_baseline(place, tmp_path):
     assert result.exit_code == 2
     assert "holds the target's own weights" in result.output
     assert not (tmp_path / "out").exists()
+
+
+def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
+    options = ScanOptions(place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",))
+    opened = open_scan(options)
+    references = opened.references_behind_defense(fill_references(opened, SILENT))
+    assert [type(model).__name__ for model in references.baselines] == ["Reworded"]

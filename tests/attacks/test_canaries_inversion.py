@@ -214,3 +214,11 @@ def test_descent_ends_although_losses_waver_from_question_to_question():
     tokens, _ = answered(descend(target, PAGE, POSITIONS, IDS, IDS[[0, 0, 0]]), target)
     assert set(tokens) <= set(IDS)
     assert len(target.weights) < 300
+
+
+def test_restarts_do_not_all_end_alike():
+    # A linear loss that pulls every restart to its own side needs more than one start: flat but for rounding.
+    target = Analytic(np.zeros((3, 4)), linear=-1e-9 * planted_at((1, 1, 1)))
+    found, losses = inverted(target, Inversion(n_epochs=0, n_restarts=64))
+    assert len({*map(tuple, found.tolist())}) > 20
+    assert losses.argmin() == target.loss((found[:, :, None] == np.arange(4)).astype(float)).argmin()

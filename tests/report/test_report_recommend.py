@@ -236,3 +236,10 @@ def test_commands_name_a_policy_that_there_is() -> None:
     commands = [item.command for item in recommend(record, own) if "--policy" in item.command]
     assert commands
     assert all("--policy POLICY.toml" in command for command in commands)
+
+
+def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated() -> None:
+    record, verdict, _ = examples.passed()
+    assert [item.remedy.id for item in recommend(record, verdict)] == ["provide-what-lacks"], (
+        "membership was not decided"
+    )

@@ -19,11 +19,12 @@ import example_providers as providers
 import example_records as records
 import pytest
 import redacted
+from PIL import Image
 from test_report_html import Seen
 
 from audit.attacks.redaction import RedactionContext
 from audit.cards import PrivacyCard
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document, Entity, Word
 from audit.measurements import ALPHAS, Bound, Diagnostic, Estimate, Measurement, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Result
@@ -218,3 +219,18 @@ def test_a_report_says_what_it_said(name: str) -> None:
     if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
         path.write_text(said, encoding="utf-8")
     assert said == path.read_text(encoding="utf-8"), "if that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest this file"
+
+
+def test_text_under_the_box_is_said_on_page_one_and_never_what_it_says(tmp_path: Path) -> None:
+    Image.new("RGB", (400, 100), "black").save(tmp_path / "page.png")
+    documents = []
+    for number in range(20):
+        kind, value = (("person", "Zylkander"), ("amount", "9.00"))[number % 2]
+        texts = (("Total", 0.0, 0.0), (value, 100.0, 0.0), (f"{number}", 0.0, 80.0))
+        words = tuple(Word(text, (x, y, x + 10.0 * len(text), y + 10)) for text, x, y in texts)
+        entities = (Entity("e", kind, kind, (1,)),)
+        documents.append(Document(f"d{number}", "member", words, image="page.png", size=(400, 100), entities=entities))
+    page = redaction(dataclasses.replace(redacted.corpus(documents, "length", "mlm"), root=tmp_path))
+    first = Seen(page.partition("</section>")[0]).text
+    assert "The text of 20 of 20 values that are painted over in the page images still stands in the data set" in first
+    assert "Zylkander" not in page
