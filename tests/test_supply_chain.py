@@ -202,3 +202,17 @@ def test_a_licence_does_when_one_choice_does_in_all_its_parts():
     assert not licences.is_compatible("MIT AND GPL-3.0-only", proprietary=True)
     assert not licences.is_compatible(licences.UNKNOWN, proprietary=True)
     assert not licences.is_compatible("LicenseRef-NVIDIA-Proprietary", proprietary=False)
+
+
+def test_a_lock_holds_the_files_of_every_system_and_torch_apart_from_the_rest():
+    torch = locked("torch")
+    assert torch["torch"].count("--hash") >= len(write.SYSTEMS) * len(write.PYTHONS)
+    assert not any(write.belongs_to_torch(name) for name in locked("docaudit", "gate", "build", "tools"))
+    assert "colorama" in locked("docaudit")
+    assert not any("emscripten" in name or "pypy" in name for name in locked(*INSTALLED))
+
+
+def test_the_build_backend_is_pinned_where_constraints_do_not_reach():
+    (line,) = PROJECT["build-system"]["requires"]
+    name, version = line.split("==")
+    assert constraints()[name] == version

@@ -128,3 +128,11 @@ def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatc
         files.write_atomically(tmp_path / "x", b"content")
     assert raised.value.hint.startswith(hint)
     assert "--out" not in raised.value.hint
+
+
+def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(work):
+    records.write(examples.CASES["passed"]()[0], work / "shut" / "record.json")
+    done = run("report", "shut")
+    assert done.exit_code == 2
+    assert "error: shut: no file can be written there" in done.stderr
+    assert "hint: name a folder that you can write into with --out" in done.stderr
