@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import asked_pages
 import numpy as np
 import pytest
 import redacted
@@ -628,3 +630,29 @@ def test_what_no_model_of_a_task_is_put_to_is_what_the_samples_models_say(model)
 def test_what_no_model_of_a_task_is_put_to_is_what_a_model_with_each_head_says(head, checkpoints, tmp_path):
     costs = agrees(checkpoints("layoutlm", head, 1), tiny.corpus(tmp_path / "data", kind=head))
     assert (costs["canaries"].inapplicable is not None) == (head in tiny.SPADE_HEADS)
+
+
+def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoints, tmp_path):
+    broken = shutil.copytree(data, tmp_path / "broken")
+    (broken / "documents.jsonl").write_text("{}\n")
+    assert docaudit("plan", broken).exit_code == 2
+    assert docaudit("plan", tmp_path / "nothing").exit_code == 2
+    spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
+    unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
+    assert unfit.exit_code == 2
+    assert len([line for line in unfit.output.splitlines() if line.startswith("error:")]) == 1
+
+
+def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_path):
+    data, made = tmp_path / "data", asked_pages.corpus(tmp_path / "data")
+    model, baseline = (asked_pages.donut(tmp_path / name, seed) for seed, name in enumerate(("model", "baseline")))
+    for extra, lacks in (((), True), (("--reference", f"baselines={baseline}"), False)):
+        out = tmp_path / "plan.json"
+        result = docaudit("plan", data, "--model", model, "--budget", "quick", "--out", out, *extra)
+        assert result.exit_code == 0, result.output
+        found = json.loads(out.read_text())
+        (cost,) = (one for one in found["costs"] if one["attack"] == "memorisation")
+        assert (cost["lacks"] is not None, cost["seconds"] is None) == (lacks, lacks)
+        (net,) = (one for one in found["limits"] if one["metric"] == "net")
+        assert ("train-baseline" in net["reason"]) == lacks
+    assert made.documents[0].questions[0].answers[0] not in out.read_text() + result.output
