@@ -70,6 +70,8 @@ def reconstruction(
 
     `distinct` attempts at a field differ (median), and the surest tenth of the fields is right three times as often.
     """
+    clean = round(0.02 * n)
+    found = clean + round(leak * n)
     items: list[Measurement] = []
     for kind, factor, size in (("unique", 1.0, n), ("repeated", 1.2, n // 2), ("all", 1.07, n + n // 2)):
         error = math.sqrt((leak * (1 - leak) + 0.02) / size)
@@ -82,6 +84,9 @@ def reconstruction(
     items += [
         share("planted_detection.unique", round(power * n), n),
         mean("heldout_gain.unique", 0.01, 0.01, n),
+        share("pr.member.attack.unique", found, n, clean / n),
+        share("pr.member.baseline.unique", clean, n),
+        share("pr.heldout.attack.unique", clean + 1, n, clean / n),
     ]
     for split, attacker in SERIES:
         rate = 0.02 + (leak if (split, attacker) == ("member", "attack") else 0.0)

@@ -255,14 +255,20 @@ def test_page_one_tells_the_number_that_decides() -> None:
 
 def test_what_is_compared_with_page_one_comes_from_the_same_method() -> None:
     found = examples.reconstruction(0.6)
+    lowest = [
+        examples.share(f"{name}.unique.lowest_loss", hits, 150)
+        for name, hits in (("pr.member.attack", 111), ("pr.member.baseline", 7), ("pr.heldout.attack", 9))
+    ]
     other = examples.mean("excess_pr.unique.lowest_loss", 0.7, 0.02, 300, 0.0, "held-out")
     both = dataclasses.replace(
         found,
-        measurements=(*found.measurements, other),
+        measurements=(*found.measurements, other, *lowest),
         methods={"excess_pr.unique": ("excess_pr.unique", other.name)},
     )
     case = examples.judged(examples.record(both), _one("excess_pr.unique"))
-    assert "recovered" not in page_one(case), "what the published method recovered is another number"
+    assert "recovered at least 111 of 150 values" in page_one(case)
+    assert "without the model recovered 7 of 150 values" in text_of(case)
+    assert "the attacker who holds it recovered 9 of 150 values" in text_of(case)
 
 
 def test_a_pass_says_that_the_limits_that_were_tested_are_met() -> None:

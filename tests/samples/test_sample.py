@@ -128,8 +128,8 @@ def test_the_pdf_says_what_the_record_says(scans):
     first = printed.texts(out / "report.pdf")[0]
     assert "VIOLATED" in first.upper()
     attack, *_ = records.read(out).attacks
-    found = next(item for item in attack.measurements if item.name == "excess_pr.unique.lowest_loss")
-    assert f"{100 * found.value:.0f} of every 100 values" in " ".join(first.split())
+    found = next(item for item in attack.measurements if item.name == "pr.member.attack.unique.lowest_loss")
+    assert f"{round(found.value * found.n)} of {found.n}" in " ".join(first.split())
 
 
 def _secrets(corpus):

@@ -21,6 +21,7 @@ from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, run_jobs
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
     ALL,
+    DEFAULT,
     EXCESSES,
     GAIN,
     LIMITED,
@@ -146,7 +147,9 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job
     yield partial(_detection, POWER, unique.split("heldout"))
     for split, player in SERIES:
         rows = table.split(split)
-        yield partial(_exact, f"pr.{split}.{player}", rows, player)
+        yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
+        for method in METHODS:
+            yield partial(_exact, named(f"pr.{split}.{player}.unique", method), rows.group("unique"), player, method)
         yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
 
 
@@ -196,13 +199,13 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
     return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
 
 
-def _exact(name: str, table: FieldTable, player: str) -> Measurement:
+def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
     """Share rebuilt word for word; the attack's null is the public model, the public model's is chance."""
     few = _unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
-    interval = proportion(table.exact[player] > 0, table.cluster, alphas=ALPHAS)
-    return _beside_baseline(name, interval, table, player, table.exact["baseline"].mean())
+    interval = proportion(table.exact[named(player, method)] > 0, table.cluster, alphas=ALPHAS)
+    return _beside_baseline(name, interval, table, player, table.exact[named("baseline", method)].mean())
 
 
 def _beside_baseline(name: str, interval: Interval, table: FieldTable, player: str, baseline: float) -> Measurement:
