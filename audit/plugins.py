@@ -71,6 +71,17 @@ def locate(group: Group) -> dict[str, Path]:
 
 
 @cache
+def find(group: Group, name: str) -> Any:
+    """Load the item of this name alone; None where the group has none.
+
+    Raises:
+        EngineError: see `entries` and `item_of`.
+    """
+    entry = entries(group).get(name)
+    return None if entry is None else item_of(entry)
+
+
+@cache
 def load(group: Group) -> dict[str, Any]:
     """Load all items of a group.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, get_args
 
 import torch
 
@@ -16,13 +16,14 @@ import audit
 from audit import plugins
 from audit.cards import SCANNED_WITH, Environment
 from audit.corpus.canaries.pages import open_page
-from audit.corpus.documents import Corpus, Document, TaskKind
+from audit.corpus.documents import Corpus, Document, Task, TaskKind
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.errors import TargetError, UsageError
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive.target import ExtractiveTarget, is_extractive, load_extractive
@@ -67,7 +68,6 @@ class Opener:
     Its name is the `model_type` of their configurations.
 
     Attributes:
-        recognises: tests whether an opened folder is of this kind.
         open: makes the target from the folder, the corpus, the device and the rows of a batch.
         task: the kind of task of these models; None: one that the core knows.
         recipe: a dataclass with epochs, learning_rate, batch_size and seed; None: docaudit trains no such models.
@@ -76,7 +76,6 @@ class Opener:
         open_learner: makes what trains with privacy from the start, the corpus, a seed and the device.
     """
 
-    recognises: Callable[[CheckpointFolder], bool]
     open: Callable[[CheckpointFolder, Corpus, str, int | None], Checkpoint]
     task: TaskKind | None = None
     recipe: type[Any] | None = None
@@ -84,15 +83,12 @@ class Opener:
     open_learner: Callable[[CheckpointFolder, Corpus, int, str], Any] | None = None
 
 
-def openers() -> dict[str, Opener]:
-    """The openers of installed extensions, by the `model_type` of what they open."""
-    added = plugins.load("docaudit.targets")
-    return {kind: opener for kind, opener in added.items() if isinstance(opener, Opener)}
-
-
 def trainer_of(task: TaskKind) -> Opener | None:
-    """The opener of an extension whose models are trained for this task from the sizes of another; None: none is."""
-    return next((one for one in openers().values() if one.task == task and one.train is not None), None)
+    """Find the extension that trains models for a task of its own; None where the core trains them, or nobody does."""
+    if task in get_args(HeadName) or Task(task).asks:
+        return None
+    openers = (item for item in plugins.load("docaudit.targets").values() if isinstance(item, Opener))
+    return next((opener for opener in openers if opener.task == task and opener.train is not None), None)
 
 
 def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> CheckpointFolder:
@@ -138,9 +134,9 @@ def target_of(
         TargetError: see `load`, `load_answering`, `load_extractive` and `load_parsing`.
     """
     folder = open_model(folder, corpus)
-    for opener in openers().values():
-        if opener.recognises(folder):
-            return opener.open(folder, corpus, device, batch_rows)
+    opener = plugins.find("docaudit.targets", str(folder.config.get("model_type")))
+    if isinstance(opener, Opener):
+        return opener.open(folder, corpus, device, batch_rows)
     if is_extractive(folder):
         return load_extractive(folder, device=device, batch_rows=batch_rows)
     if is_answering(folder):

@@ -20,7 +20,7 @@ from audit.corpus.page_view import PageView
 from audit.corpus.removal.matching import find_answers
 from audit.errors import TargetError
 from audit.targets.adaptation import adapt_to_answer
-from audit.targets.answering.loading import known_families, load_answering
+from audit.targets.answering.loading import find_family, load_answering
 from audit.targets.answering.processed import VOCABULARIES, stacked
 from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample, generation_of
 from audit.targets.answering.rows import trial_sample
@@ -344,7 +344,7 @@ def load_parsing(
         TargetError: see `load_answering`; or nothing says what the model is given.
     """
     folder = open_checkpoint(folder)
-    family = known_families().get(str(folder.config.get("model_type")))
+    family = find_family(str(folder.config.get("model_type")))
     if family is not None and not family.parses:
         raise TargetError(
             f"{folder}: docaudit asks {folder.config['model_type']} questions only, and task.kind is parsing",

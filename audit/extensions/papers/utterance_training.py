@@ -21,7 +21,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.extensions.papers.utterance_model import NluConfig, NluModel, Vocabulary
-from audit.extensions.papers.utterance_target import NluTarget, is_nlu, load_nlu
+from audit.extensions.papers.utterance_target import NluTarget, load_nlu
 from audit.references.recipes import reproducible
 from audit.references.trainer import store
 from audit.targets.checkpoint.content import TRAINER_STATE
@@ -331,4 +331,4 @@ def _open_learner(start: CheckpointFolder, corpus: Corpus, seed: int, device: st
     return NluLearner(*fresh_nlu(start, corpus, seed), device)
 
 
-OPENER = Opener(is_nlu, _open, "intent-slots", NluRecipe, fit_like, _open_learner)
+OPENER = Opener(_open, "intent-slots", NluRecipe, fit_like, _open_learner)

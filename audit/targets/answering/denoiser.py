@@ -44,10 +44,11 @@ from audit.targets.answering.layout import (
     side_lengths,
     tokens_of_words,
 )
-from audit.targets.answering.loading import known_families
+from audit.targets.answering.loading import AnsweringFamily, find_family
 from audit.targets.answering.processed import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, special_tokens
 from audit.targets.answering.target import AskedPage, page_of
+from audit.targets.answering.words_reader import encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, place
 from audit.targets.encoded_page import Encoding
@@ -58,6 +59,7 @@ from audit.targets.interface import BestTokens, Candidates, FillMask, PageQuery,
 A = TypeVar("A")
 DENOISING = "denoising"
 """The task on the card of such a model."""
+T5 = AnsweringFamily("T5", transformers.T5ForConditionalGeneration, encoder_decoder_reader, denoises=True)
 MAX_TOKENS = 512
 """The longest page that is read: that of T5's and VT5's training. Both would take longer ones."""
 
@@ -214,14 +216,15 @@ def is_denoiser(folder: AnyFolder) -> bool:
         TargetError: the folder is no checkpoint, or is unsafe to load.
     """
     raw = open_checkpoint(folder).config
-    known = _classes().get(str(raw.get("model_type")))
-    return known is not None and known[1].__name__ in (raw.get("architectures") or [])
+    family = _family_of(raw)
+    return family is not None and family.model_class.__name__ in (raw.get("architectures") or [])
 
 
-def _classes() -> dict[str, tuple[str, Any]]:
-    """By the `model_type` of a configuration: the family's name, and what its checkpoints are loaded as."""
-    others = {kind: (one.name, one.model_class) for kind, one in known_families().items() if one.denoises}
-    return {"t5": ("T5", transformers.T5ForConditionalGeneration), **others}
+def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
+    """Find the family of a raw configuration; None where its models put back no hidden spans."""
+    kind = str(raw.get("model_type"))
+    family = T5 if kind == "t5" else find_family(kind)
+    return family if family is not None and family.denoises else None
 
 
 def has_sentinels(folder: AnyFolder) -> bool:
@@ -245,8 +248,9 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
         TargetError: it cannot be loaded, or its tokenizer has no sentinels.
     """
     folder = open_checkpoint(folder)
-    name, model_class = _classes()[str(folder.config["model_type"])]
-    model = load_whole_model(folder, model_class)
+    family = _family_of(folder.config)
+    assert family is not None
+    model = load_whole_model(folder, family.model_class)
     config = model.config
     tokenizer = load_fast_tokenizer(folder, config)
     if len(_sentinels(tokenizer)) < 2:
@@ -258,7 +262,7 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
     page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
     card = folder.card(
         model,
-        name,
+        family.name,
         DENOISING,
         "puts back hidden spans; taken as it is",
         vocabulary=int(config.vocab_size),

@@ -74,10 +74,10 @@ FAMILIES: dict[str, AnsweringFamily] = {
 transformers knows as image-text-to-text are read through their own processor."""
 
 
-def known_families() -> dict[str, AnsweringFamily]:
-    """`FAMILIES` and those of installed extensions, by `model_type`."""
-    added = plugins.load("docaudit.targets")
-    return {**FAMILIES, **{kind: one for kind, one in added.items() if isinstance(one, AnsweringFamily)}}
+def find_family(kind: str) -> AnsweringFamily | None:
+    """Find the family with this `model_type` in `FAMILIES` or among installed extensions; None for all others."""
+    family = FAMILIES.get(kind) or plugins.find("docaudit.targets", kind)
+    return family if isinstance(family, AnsweringFamily) else None
 
 
 def is_answering(folder: AnyFolder) -> bool:
@@ -150,7 +150,7 @@ def load_answering(
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     """The family of a raw configuration; None when its models do not answer questions."""
     kind = str(raw.get("model_type"))
-    family = known_families().get(kind)
+    family = find_family(kind)
     class_name = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
     if family is not None:
         class_name = family.model_class.__name__

@@ -72,7 +72,7 @@ def recognise_task(folder: Path) -> RecognisedTask:
         if kind is not None:
             return RecognisedTask(Task(kind, _labels(config, kind)), architecture)
     model_type = str(config.get("model_type"))
-    task: TaskKind | None = getattr(plugins.load("docaudit.targets").get(model_type), "task", None)
+    task: TaskKind | None = getattr(plugins.find("docaudit.targets", model_type), "task", None)
     if task is not None:
         return RecognisedTask(Task(task, _labels(config, task)), model_type)
     adapter = str(_settings(folder / "adapter_config.json").get("task_type"))

@@ -108,7 +108,7 @@ def family_of(kind: str) -> Family | None:
     Those are the families of the table and of installed extensions, and all that transformers has a masked language
     model of but for those that the table leaves out.
     """
-    added = plugins.load("docaudit.targets").get(kind)
+    added = plugins.find("docaudit.targets", kind)
     if isinstance(added, Family):
         return added
     own: dict[str, Any] = TABLE["encoders"].get(kind, {})
