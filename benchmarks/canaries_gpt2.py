@@ -39,7 +39,7 @@ from audit.corpus import manifest
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import read_proof
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, TrainingRecipe, Word
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Attempt, Trial
 from audit.integrations.canary_loss import CanaryCallback

@@ -38,7 +38,7 @@ from audit.attacks.provider_membership import ProviderMembership
 from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering

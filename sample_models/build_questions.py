@@ -46,7 +46,7 @@ from audit.corpus.documents import (
     Task,
     TrainingRecipe,
 )
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
 from audit.references.baselines import train_baseline
 from audit.references.recipes import AnsweringRecipe

@@ -19,7 +19,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.canaries.pages import sheet_of
 from audit.corpus.canaries.schema import load_canaries
 from audit.corpus.documents import ReferencePaths
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 
 app = typer.Typer()
 app.add_typer(canary.app, name="canary")

@@ -6,9 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
+from audit.corpus.removal import remove
 from audit.corpus.removal.proof import Reading, crops_of, prove_removal, why_derivable
-from audit.corpus.removal.redact import remove
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
 from audit.engine.interface import Request
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from audit.corpus.kinds import Split
-
 if TYPE_CHECKING:
-    from audit.corpus.documents import Document
+    from audit.corpus.documents import Document, Split
 
 AUDITED: tuple[Split, Split] = ("member", "heldout")
 LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}

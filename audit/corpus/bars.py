@@ -17,7 +17,7 @@ from PIL.Image import Image
 
 from audit.corpus.documents import Box, Corpus, Document, Entity, Mask, Word
 from audit.corpus.images import open_image
-from audit.corpus.removal.redact import SAME_LINE
+from audit.corpus.removal import SAME_LINE, runs
 
 
 def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
@@ -41,17 +41,6 @@ def extent(words: Sequence[Word], line: Sequence[int]) -> tuple[float, float]:
     """Top and bottom of a line's type, pixels: medians over its words."""
     boxes = [box for index in line if (box := words[index].box) is not None]
     return median(box[1] for box in boxes), median(box[3] for box in boxes)
-
-
-def runs(indices: Iterable[int]) -> list[list[int]]:
-    """Ascending indices in runs without a gap."""
-    runs: list[list[int]] = []
-    for index in sorted(indices):
-        if runs and runs[-1][-1] == index - 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return runs
 
 
 def _beside(box: Box, line: Sequence[Box]) -> bool:

@@ -5,20 +5,43 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.cards import AuditSheet
-from audit.corpus.kinds import CATEGORIES as CATEGORIES
-from audit.corpus.kinds import SPLITS as SPLITS
-from audit.corpus.kinds import Category as Category
-from audit.corpus.kinds import Mask as Mask
-from audit.corpus.kinds import Split as Split
-from audit.corpus.kinds import TaskKind as TaskKind
 
+Split = Literal["member", "heldout", "public"]
+Category = Literal[
+    "person",
+    "organization",
+    "location",
+    "datetime",
+    "amount",
+    "code",
+    "contact",
+    "url",
+    "demographic",
+    "quantity",
+    "misc",
+]
+TaskKind = Literal[
+    "mlm",
+    "token-classification",
+    "spade-extraction",
+    "spade-linking",
+    "question-answering",
+    "extractive-qa",
+    "parsing",
+    "document-classification",
+    "intent-slots",
+]
+Mask = Literal["length", "fixed", "all"]
+
+SPLITS: tuple[Split, ...] = get_args(Split)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 Drawer = Literal["docaudit import", "docaudit init"]
 Box = tuple[float, float, float, float]

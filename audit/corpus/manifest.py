@@ -22,8 +22,7 @@ from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
 from audit.corpus.outputs import fields_of_output
-from audit.corpus.paths import inside, printable, reason_refused
-from audit.corpus.problems import Problems
+from audit.corpus.problems import Problems, inside, printable, reason_refused
 from audit.corpus.stored import LARGE, DocumentFile
 from audit.corpus.validation import (
     UnknownMembers,

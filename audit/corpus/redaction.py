@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from audit.corpus.bars import BarredPage, RedactionBar, runs
+from audit.corpus.bars import BarredPage, RedactionBar
 from audit.corpus.documents import Category, Document, Entity, Mask
+from audit.corpus.removal import runs
 
 ABBREVIATION = re.compile(
     r"(?:adv|apps?|arts?|ca|cap|cf|ch|cl|co|col|corp|dept|dr|eds?|esq|et|fig|gen|gov|hon|inc|jr|ltd?|messrs|mrs?|ms|mt"

@@ -18,7 +18,7 @@ from audit.corpus.documents import Document, Entity, Question, Task
 from audit.corpus.folding import fold
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
-from audit.corpus.paths import inside, reason_refused
+from audit.corpus.problems import inside, reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from audit.corpus.paths import printable
+from audit.corpus.problems import printable
 from audit.errors import ManifestError, UsageError
 from audit.files import read_file
 

@@ -15,7 +15,7 @@ import torch
 
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import places_of
-from audit.corpus.page_view import PageView, page_view
+from audit.corpus.images import PageView, page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.references.recipes import AnsweringRecipe

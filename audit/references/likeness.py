@@ -17,7 +17,7 @@ from safetensors import safe_open
 
 from audit.arrays import Floats
 from audit.corpus.documents import Corpus
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.errors import TargetError
 from audit.targets.checkpoint.safety import DAMAGE
 from audit.targets.interface import AnswerLoss, TokenTarget, TrainingLoss

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 from audit.arrays import Floats, Ints
 from audit.cards import NO_MODEL, TargetCard
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.targets.encoded_page import Encoding
 
 A = TypeVar("A", covariant=True)

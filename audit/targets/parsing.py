@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats
+from audit.corpus.images import PageView
 from audit.corpus.outputs import as_marks, find_field, keys_of, with_value, without_copies
-from audit.corpus.page_view import PageView
 from audit.corpus.removal.matching import find_answers
 from audit.errors import TargetError
 from audit.targets.adaptation import adapt_to_answer

@@ -11,7 +11,7 @@ import numpy as np
 from audit.arrays import Floats, Ints
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
 from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
 from audit.stats.distances import anls

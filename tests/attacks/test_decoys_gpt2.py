@@ -17,7 +17,7 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.scores import build_table
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Word
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget

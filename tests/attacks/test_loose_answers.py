@@ -7,7 +7,7 @@ import pytest
 from audit.attacks.questions import AskedQuestion
 from audit.attacks.removal import ABSENT, PROVEN, SURVIVES, Cleared, clear
 from audit.corpus.documents import Document, Entity, Question, Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.importers.locate import Location, locate
 
 LABEL = "17 Jalan Bukit Indah 3/2 81200 Johor Bahru"

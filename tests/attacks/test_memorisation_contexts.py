@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from audit.attacks.memorisation.contexts import BRIGHTNESS, brightened, without_text
 from audit.corpus.documents import Word
 from audit.corpus.folding import fold
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.corpus.paraphrases import paraphrase
 
 SIZE = (200, 120)

@@ -21,10 +21,9 @@ from audit.attacks.memorisation.scores import build_table
 from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References
 from audit.corpus.documents import Question, Word
-from audit.corpus.page_view import page_view
-from audit.corpus.painting import replace_value
+from audit.corpus.images import page_view
+from audit.corpus.removal import cover, replace_value
 from audit.corpus.removal.matching import find_answers
-from audit.corpus.removal.redact import cover
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import ALPHAS, Estimate, Unresolved

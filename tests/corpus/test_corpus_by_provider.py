@@ -20,7 +20,7 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Corpus, Document, Split
 from audit.corpus.folding import fold
-from audit.corpus.providers import asked_providers
+from audit.corpus.summary import asked_providers
 from audit.errors import UsageError
 from audit.importers.divide import divide_by_provider
 from audit.stats.intervals import join_groups

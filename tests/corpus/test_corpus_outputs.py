@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.corpus.images import page_view
 from audit.corpus.manifest import load
 from audit.corpus.outputs import as_marks, fields_of_output, find_field, keys_of, with_value, without_copies
-from audit.corpus.page_view import page_view
-from audit.corpus.removal.redact import remove
+from audit.corpus.removal import remove
 from audit.errors import ManifestError
 
 RECEIPT = {"menu": [{"nm": "LATTE", "price": "4.50"}, {"nm": "CAKE", "price": "3"}], "total": {"total_price": 7.5}}

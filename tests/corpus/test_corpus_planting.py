@@ -23,7 +23,7 @@ from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Corpus, Entity, ReferencePaths, Task, Word
 from audit.corpus.images import open_image
-from audit.corpus.page_view import page_view as plain_sheet
+from audit.corpus.images import page_view as plain_sheet
 from audit.corpus.summary import summarise
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 

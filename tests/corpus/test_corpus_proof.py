@@ -16,10 +16,9 @@ import pytest
 from PIL import Image
 
 from audit.corpus.documents import Box, Corpus, Word
-from audit.corpus.page_view import PageView, page_view
-from audit.corpus.removal import tesseract
+from audit.corpus.images import PageView, page_view
+from audit.corpus.removal import Removal, remove, tesseract
 from audit.corpus.removal.proof import MAX_CROPS, Proof, crops_of, prove_removal, survives
-from audit.corpus.removal.redact import Removal, remove
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop, Tesseract
 from audit.importers.report import ImportReport
 

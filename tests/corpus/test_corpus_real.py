@@ -13,8 +13,7 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.providers import asked_providers
-from audit.corpus.summary import summarise
+from audit.corpus.summary import asked_providers, summarise
 from audit.extensions.papers.importers.sroie import FIELDS
 from audit.importers.registry import FORMATS
 from audit.importers.report import ImportReport

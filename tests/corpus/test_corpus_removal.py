@@ -12,10 +12,10 @@ from rapidfuzz.distance import Levenshtein
 from scipy.ndimage import gaussian_filter
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
+from audit.corpus.removal import cover, remove
 from audit.corpus.removal.matching import find_answers, letters_and_digits, normalise_ocr, prepare_answers
 from audit.corpus.removal.proof import survives, why_derivable
-from audit.corpus.removal.redact import cover, remove
 
 # answer | page; what has to go stands in brackets, "/" is the end of a line (words are what spaces divide).
 OCR_ERRORS = """

@@ -20,8 +20,7 @@ from audit.corpus.documents import (
     Task,
     Word,
 )
-from audit.corpus.providers import MAX_HALF_WIDTH, AskedProviders
-from audit.corpus.summary import Summary, card, summarise
+from audit.corpus.summary import MAX_HALF_WIDTH, AskedProviders, Summary, card, summarise
 
 LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from audit.corpus.documents import Corpus, Question, ReferencePaths, TrainingRecipe, Word
-from audit.corpus.images import open_image
+from audit.corpus.images import open_image, page_view
 from audit.corpus.manifest import load
-from audit.corpus.page_view import page_view
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import SILENT
 from audit.errors import EngineError, ManifestError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError, UsageError
 from audit.extensions.countermeasures.wrappers import Paraphrase, RandomString, Reworded
 from audit.report.remedies import query_defense, query_defenses

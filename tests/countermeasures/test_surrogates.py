@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from audit.corpus.documents import CATEGORIES, Document, Entity, Question, Word
 from audit.corpus.folding import fold
-from audit.corpus.page_view import PageView
-from audit.corpus.painting import draw_surrogates
+from audit.corpus.images import PageView
+from audit.corpus.removal import draw_surrogates
 from audit.corpus.removal.matching import find_answers
 from audit.extensions.countermeasures.scrubbing import is_searched, scrub, slot_category
 from audit.extensions.countermeasures.surrogates import Surrogates

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 
 LINE = 60
 MARGIN = 90

@@ -26,7 +26,7 @@ from transformers.models.pix2struct import image_processing_pil_pix2struct
 from vlm_zoo import ZOO
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import PictureReader, Sample, special_tokens

@@ -15,7 +15,7 @@ from asked_pages import asked
 from text_answering_checkpoints import make_udop, make_vt5
 
 from audit.corpus.documents import Document, Question
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.target import AnsweringTarget, AskedPage
 from audit.targets.interface import AnswerLoss, TrainingLoss

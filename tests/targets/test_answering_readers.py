@@ -13,7 +13,7 @@ import torch
 from answering_checkpoints import make_chat, make_donut, make_pix2struct, make_vit_decoder
 from PIL import Image, ImageDraw
 
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import EngineError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample

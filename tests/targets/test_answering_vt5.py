@@ -12,7 +12,7 @@ import torch
 from transformers import BeitModel, T5Config, T5ForConditionalGeneration
 
 from audit.corpus.documents import Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.extensions.papers import vt5_reader
 from audit.extensions.papers.vt5 import VT5ForConditionalGeneration

@@ -16,8 +16,8 @@ from audit.attacks.reconstruction.attack import Reconstruction
 from audit.attacks.reconstruction.units import OWN_MARKS
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.corpus.page_view import PageView
-from audit.corpus.removal.redact import remove
+from audit.corpus.images import PageView
+from audit.corpus.removal import remove
 from audit.errors import ManifestError, TargetError
 from audit.references.answering import fit_answering, save_answering
 from audit.references.public_model import load_public, proposed_to, provide

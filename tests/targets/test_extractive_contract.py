@@ -16,7 +16,7 @@ from PIL import Image
 
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.folding import places_of
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
 from audit.targets.extractive.spans import MAX_ANSWER, Scores, Window, best_span

@@ -15,7 +15,7 @@ from text_answering_checkpoints import make_vt5
 from text_zoo import write_text_model
 
 from audit.corpus.documents import Corpus, Document, Question
-from audit.corpus.page_view import PageView, page_view
+from audit.corpus.images import PageView, page_view
 from audit.errors import TargetError
 from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe

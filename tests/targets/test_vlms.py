@@ -15,7 +15,7 @@ from answering_checkpoints import ENDS
 from PIL import Image
 from vlm_zoo import TEMPLATES, ZOO, write_vlm
 
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets import TABLE
 from audit.targets.answering.loading import load_answering

@@ -16,7 +16,7 @@ import text_zoo
 import torch
 
 from audit.corpus.documents import Corpus
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.errors import TargetError
 from audit.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
 from audit.references.retrain import Retraining, recipe_for, retrain

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.extensions.private import train as training
-from audit.extensions.private.ledger import Ledger
+from audit.extensions.private.mechanism import Ledger
 from audit.extensions.private.options import DpOptions, settle
 from audit.extensions.private.train import train_private
 from audit.stats.dp_bounds import Guarantee, auc

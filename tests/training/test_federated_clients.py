@@ -6,7 +6,7 @@ import pytest
 
 from audit.corpus.folding import fold
 from audit.errors import UsageError
-from audit.extensions.private.clients import read_clients
+from audit.extensions.private.train import read_clients
 
 
 def written(tmp_path, text):

@@ -10,7 +10,7 @@ from PIL import Image
 from text_answering_checkpoints import make_udop, make_vt5
 
 from audit.corpus.documents import TrainingRecipe
-from audit.corpus.page_view import PageView, page_view
+from audit.corpus.images import PageView, page_view
 from audit.engine.interface import Silent
 from audit.errors import TargetError
 from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering

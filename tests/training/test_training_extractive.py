@@ -13,7 +13,7 @@ from encoder_zoo import extractive_model, pointing_tokenizer, write_extractive
 from transformers import BertForMaskedLM
 
 from audit.corpus.documents import Document, Entity, Question, ReferencePaths, Task, Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.extensions.private.learners import open_learner
 from audit.references.answering import PointedSample, fit_extractive, pointed_samples, save_answering

@@ -22,7 +22,7 @@ from audit.attacks.splits import AUDITED, missing_split
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.engine.interface import Request, Trial
 from audit.targets.interface import AnswerLoss, Target
 

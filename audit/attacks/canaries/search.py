@@ -21,7 +21,7 @@ from audit.case import Case
 from audit.corpus.canaries.pages import question_of, sheet_of
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import exposure
 from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target

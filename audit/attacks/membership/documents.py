@@ -19,7 +19,7 @@ from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
 from audit.corpus.folding import fold
-from audit.corpus.page_view import page_view
+from audit.corpus.images import page_view
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
 from audit.targets.interface import (

@@ -42,7 +42,7 @@ from audit.attacks.usable import POINTS, given, points
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
-from audit.corpus.page_view import PageView, page_view
+from audit.corpus.images import PageView, page_view
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Diagnostic
 from audit.record import Reason, Result

@@ -18,11 +18,10 @@ from audit.attacks.attributes.questions import AnswerPool, kind_of_answer, pool_
 from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Corpus, Word
 from audit.corpus.folding import fold
-from audit.corpus.page_view import PageView
-from audit.corpus.painting import replace_value
+from audit.corpus.images import PageView
 from audit.corpus.paraphrases import paraphrase
+from audit.corpus.removal import GROWTH, WHITE, line_height, replace_value
 from audit.corpus.removal.proof import survives, why_derivable
-from audit.corpus.removal.redact import GROWTH, WHITE, line_height
 
 Context = Literal["exact", "paraphrased", "no_text", "brightness_130", "decoy"]
 CONTEXTS: tuple[Context, ...] = get_args(Context)

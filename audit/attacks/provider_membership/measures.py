@@ -29,7 +29,7 @@ from audit.attacks.provider_membership.methods import (
 from audit.attacks.provider_membership.providers import IN, OUT, REASONS, Matched, Provider, ProviderTable, provider_of
 from audit.attacks.score_figures import LOW, ScoreComparison, TwoSides, draw_roc, rank_scores
 from audit.corpus.documents import Corpus
-from audit.corpus.providers import unnamed_members
+from audit.corpus.summary import unnamed_members
 from audit.engine.interface import SILENT, Progress
 from audit.measurements import ALPHAS, Count, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.record import Result

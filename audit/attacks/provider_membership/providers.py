@@ -26,7 +26,7 @@ from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
-from audit.corpus.providers import unnamed_members
+from audit.corpus.summary import unnamed_members
 from audit.engine.interface import Json, Trial
 
 Askable = Callable[[Document], bool]

@@ -23,8 +23,8 @@ from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Document, Question
 from audit.corpus.folding import fold
-from audit.corpus.page_view import PageView, page_view
-from audit.corpus.removal.redact import Removal, remove
+from audit.corpus.images import PageView, page_view
+from audit.corpus.removal import Removal, remove
 from audit.corpus.tagging import scheme_of
 from audit.engine.interface import Json, Request
 from audit.stats.distances import anls, similarity

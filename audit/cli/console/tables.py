@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from audit.cli.console.terminal import folded, make_console
-from audit.corpus.paths import printable
+from audit.corpus.problems import printable
 
 Row = str | Sequence[object]
 """Cells, or the heading of the rows that follow."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from audit.corpus.paths import printable
+from audit.corpus.problems import printable
 from audit.errors import DocauditError
 
 LOG_WIDTH = 200

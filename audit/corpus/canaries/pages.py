@@ -19,8 +19,7 @@ from PIL.Image import Image
 from audit.arrays import Bools, Ints
 from audit.corpus.canaries.schema import CATEGORY, LABEL, PATTERNS, TAGS, Canary, load_canaries
 from audit.corpus.documents import Box, Corpus, Document, Entity, Question, Word
-from audit.corpus.images import open_image
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView, open_image
 
 
 def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:

@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import STRICT, Box, Category, Corpus
-from audit.corpus.paths import inside, printable
+from audit.corpus.problems import inside, printable
 from audit.corpus.validation import form_problems
 from audit.errors import ManifestError
 from audit.files import read_file, write_atomically

@@ -1,1 +1,218 @@
-"""Answers taken out of pages, and the proof that they are gone (methods.md#memorisation)."""
+"""An answer taken out of a page, out of its words and out of its pixels (methods.md#memorisation).
+
+What it takes away is decided by `find_answers`; that it is gone is shown by `audit.corpus.removal.proof`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from statistics import median
+
+from PIL import ImageDraw, ImageFont
+from PIL.Image import Image
+from PIL.ImageFilter import GaussianBlur
+
+from audit.corpus.documents import Box, Word
+from audit.corpus.images import PageView
+from audit.corpus.removal.matching import find_answers
+
+WHITE = (255, 255, 255)
+"""The paper's colour."""
+GROWTH = 0.15
+"""By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
+SAME_LINE = 0.5
+"""Boxes that share so much of the lower one's height are in one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """A page without some of its words.
+
+    Attributes:
+        view: the page without them; its image is painted or blurred when it is first asked for.
+        words: indices of the removed words in the page as it was, ascending.
+        boxes: what is painted or blurred, one box for each removed word that has one, in whole pixels of the page;
+            empty where the page has no layout.
+    """
+
+    view: PageView
+    words: tuple[int, ...]
+    boxes: tuple[Box, ...]
+
+
+def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None) -> Removal:
+    """The page without the words that hold an answer, their boxes painted white, or blurred.
+
+    What is blurred is not proven gone: `audit.corpus.removal.proof` wants one colour.
+
+    Args:
+        view: the page.
+        answers: the accepted answers; all are taken away.
+        blur: standard deviation in pixels of the page of a Gaussian blur, which then replaces the white
+            (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
+
+    Returns:
+        The removal; of no words when no answer is on the page.
+    """
+    words = find_answers([word.text for word in view.words], answers)
+    gone = frozenset(words)
+    left = tuple(word for index, word in enumerate(view.words) if index not in gone)
+    boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
+    opener = view.open_page
+    if opener is not None and boxes:
+        opener = partial(_painted, opener, boxes) if blur is None else partial(_blurred, opener, boxes, blur)
+    return Removal(replace(view, words=left, open_page=opener), words, boxes)
+
+
+def cover(view: PageView, words: Iterable[int]) -> PageView:
+    """The page with white boxes over these words, as `remove` paints them; its words stay.
+
+    Args:
+        view: the page.
+        words: indices of its words; those without a box are passed over.
+    """
+    boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
+    opener = view.open_page
+    if opener is not None and boxes:
+        opener = partial(_painted, opener, boxes)
+    return replace(view, open_page=opener)
+
+
+def line_height(words: Sequence[Word], box: Box) -> float:
+    """The height of the line that `box` is in, pixels: the median of its words', never less than the box's own.
+
+    A dash or a word without tall letters is lower than its line.
+    """
+    height = box[3] - box[1]
+    line = [
+        other[3] - other[1]
+        for word in words
+        if (other := word.box) is not None
+        and min(box[3], other[3]) - max(box[1], other[1]) >= SAME_LINE * min(height, other[3] - other[1])
+    ]
+    return max(height, median(line)) if line else height
+
+
+def _grown(view: PageView, box: Box) -> Box:
+    """The box, grown, in whole pixels, inside the page."""
+    margin = GROWTH * line_height(view.words, box)
+    x0, y0 = (max(math.floor(value - margin), 0) for value in box[:2])
+    x1, y1 = (math.ceil(value + margin) for value in box[2:])
+    if view.size is not None:
+        x0, x1, y0, y1 = min(x0, view.size[0]), min(x1, view.size[0]), min(y0, view.size[1]), min(y1, view.size[1])
+    return float(x0), float(y0), float(x1), float(y1)
+
+
+def _painted(opener: Callable[[], Image], boxes: Sequence[Box]) -> Image:
+    page = opener().copy()
+    drawing = ImageDraw.Draw(page)
+    for x0, y0, x1, y1 in boxes:
+        if x0 < x1 and y0 < y1:  # a rectangle's last row and column are painted too
+            drawing.rectangle((x0, y0, x1 - 1, y1 - 1), fill=WHITE)
+    return page
+
+
+def _blurred(opener: Callable[[], Image], boxes: Sequence[Box], radius: float) -> Image:
+    """Each box blurred on its own: nothing of it spreads over its edges, and nothing from outside helps to read it."""
+    page = opener().copy()
+    for x0, y0, x1, y1 in boxes:
+        if x0 < x1 and y0 < y1:
+            box = (int(x0), int(y0), int(x1), int(y1))
+            page.paste(page.crop(box).filter(GaussianBlur(radius)), box[:2])
+    return page
+
+
+_LEADING = 1.25
+"""Height of a line over the size of its letters, as `audit.corpus.canaries.pages` has it."""
+_SMALLEST = 4
+"""Pixels of letters that anybody could read; lower or narrower boxes are painted over and left blank."""
+
+
+def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...]) -> Image:
+    """The page with these words painted over and others written in their boxes.
+
+    Args:
+        view: the page as it was, with an image.
+        words: indices of the words; each has a box.
+        texts: all words as they are now.
+
+    Raises:
+        ValueError: the page has no image.
+    """
+    words = tuple(words)
+    covered = cover(view, words)
+    if covered.open_page is None:
+        raise ValueError("this page has no image")
+    page = covered.open_page().copy()
+    brush = ImageDraw.Draw(page)
+    for index in words:
+        box = texts[index].box
+        if box is not None:
+            _write(brush, box, texts[index].text)
+    return page
+
+
+def replace_value(view: PageView, words: Sequence[int], text: str) -> PageView | None:
+    """Replace a value by another text, in the words and in the image of a page.
+
+    Each run of adjacent words gets the whole text: a word a box, the rest of the text in the run's last one.
+
+    Args:
+        view: the page with the value.
+        words: indices of the value's words; on a page with an image, each has a box.
+        text: what stands there instead; one word at least.
+
+    Returns:
+        The new page; None where the boxes are too small for letters that can be read.
+    """
+    texts, put = text.split(), list(view.words)
+    for run in runs(words):
+        last = len(run) - 1
+        for place, index in enumerate(run):
+            own = texts[place : place + 1] if place < last else texts[last:]
+            put[index] = Word(" ".join(own), view.words[index].box)
+    split = [Word(part, word.box) for word in put for part in word.text.split()]
+    changed = replace(view, words=tuple(split))
+    if view.open_page is None:
+        return changed
+    drawn = (put[index] for index in words)
+    if any(word.box is None or _letters(word.box, word.text) < _SMALLEST for word in drawn):
+        return None
+    return replace(changed, open_page=partial(draw_surrogates, view, words, tuple(put)))
+
+
+def _letters(box: Box, text: str) -> float:
+    """The size in pixels of the largest letters that fit a box."""
+    x0, y0, x1, y1 = box
+    size = (y1 - y0) / _LEADING
+    if size < _SMALLEST:
+        return size
+    return size * min(1.0, (x1 - x0) / max(_font(round(size)).getlength(text), 1.0))
+
+
+def _write(brush: ImageDraw.ImageDraw, box: Box, text: str) -> None:
+    """Letters as large as the box allows."""
+    x0, y0, _, y1 = box
+    size = _letters(box, text)
+    if size >= _SMALLEST:
+        # Downwards, so that letters stay in their box.
+        brush.text((x0, (y0 + y1) / 2), text, fill="black", font=_font(int(size)), anchor="lm")
+
+
+@lru_cache(maxsize=64)
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def runs(indices: Iterable[int]) -> list[list[int]]:
+    """Ascending indices in runs without a gap."""
+    runs: list[list[int]] = []
+    for index in sorted(indices):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs

@@ -17,9 +17,9 @@ from PIL.Image import Image
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
-from audit.corpus.bars import runs
 from audit.corpus.documents import Box
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
+from audit.corpus.removal import Removal, runs
 from audit.corpus.removal.matching import (
     MIN_INSIDE,
     Wanted,
@@ -29,7 +29,6 @@ from audit.corpus.removal.matching import (
     prepare_answers,
     whole_word,
 )
-from audit.corpus.removal.redact import Removal
 from audit.corpus.removal.tesseract import ReadCrop
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]

@@ -16,7 +16,7 @@ from PIL.Image import Image, Resampling
 from PIL.Image import new as new_image
 
 from audit.corpus.documents import Box
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from audit.corpus.documents import Corpus, Document, Question
-from audit.corpus.page_view import page_view
-from audit.corpus.removal.redact import Removal, remove
+from audit.corpus.images import page_view
+from audit.corpus.removal import Removal, remove
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError
 from audit.extensions.countermeasures.changed_data import train_on, write_changed

@@ -12,7 +12,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document, ReferencePaths
 from audit.corpus.images import image_path
 from audit.corpus.manifest import load, write
-from audit.corpus.paths import inside
+from audit.corpus.problems import inside
 from audit.corpus.publishing import copy_image
 from audit.engine.interface import Progress
 from audit.errors import EngineError

@@ -20,12 +20,11 @@ from pathlib import Path
 import numpy as np
 from PIL.Image import Image
 
-from audit.corpus.bars import runs
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Category, Corpus, Document, Question, Word
 from audit.corpus.folding import MIN_TEXT_LENGTH, fold
-from audit.corpus.page_view import page_view
-from audit.corpus.painting import draw_surrogates
+from audit.corpus.images import page_view
+from audit.corpus.removal import draw_surrogates, runs
 from audit.corpus.removal.matching import find_answers, normalise_ocr
 from audit.engine.interface import Progress
 from audit.errors import ManifestError

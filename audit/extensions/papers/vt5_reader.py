@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.targets.answering.layout import (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from audit.corpus.paths import printable
+from audit.corpus.problems import printable
 from audit.measurements import Estimate
 from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
 from audit.record import AuditRecord

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from audit import __version__
 from audit.attacks import TEXTS, text_of
-from audit.corpus.paths import printable
+from audit.corpus.problems import printable
 from audit.errors import RenderError
 from audit.report.verdicts import OPEN, Check, Judged, compared
 

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 
-from audit.corpus.paths import printable
+from audit.corpus.problems import printable
 from audit.policy import Outcome
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import Check, Judged, bound, compared

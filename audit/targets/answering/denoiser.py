@@ -31,7 +31,7 @@ import transformers
 from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import (
     BOX_SCALE,

@@ -28,7 +28,7 @@ import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.answering.processed import image_of, image_processor_of
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, Inputs, PageTokens, Sample, special_tokens

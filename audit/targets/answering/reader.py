@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from transformers import GenerationConfig
 
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.safety import DAMAGE, one_line

@@ -26,7 +26,7 @@ from PIL import Image
 
 from audit.cards import TargetCard
 from audit.corpus.documents import Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import EngineError, TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP, unless_out_of_memory

@@ -15,8 +15,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from audit.arrays import Floats
 from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.page_view import PageView
-from audit.corpus.removal.redact import cover
+from audit.corpus.images import PageView
+from audit.corpus.removal import cover
 from audit.errors import ManifestError
 from audit.targets.adaptation import adapt_to_answer, computing
 from audit.targets.answering.layout import BOX_SCALE, boxes_of

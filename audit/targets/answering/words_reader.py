@@ -16,7 +16,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of
 from audit.targets.answering.processed import VOCABULARIES, filled

@@ -15,7 +15,7 @@ import torch
 
 from audit.arrays import Floats, Ints
 from audit.corpus.folding import places_of
-from audit.corpus.page_view import PageView
+from audit.corpus.images import PageView
 from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
 from audit.targets.answering.reader import Sample
 from audit.targets.checkpoint.loading import unpadded

@@ -1,4 +1,4 @@
-"""Encoders under a head, which learn from pages: masked language models, taggers, classifiers, SPADE heads."""
+"""Models that private training takes: one learner for each way in which the audited ones learn from a document."""
 
 from __future__ import annotations
 
@@ -9,15 +9,121 @@ from typing import Any
 import numpy as np
 import torch
 
-from audit.corpus.documents import Document
-from audit.extensions.private.learners.answering import mean_costs
+from audit.corpus.documents import Corpus, Document
+from audit.errors import TargetError
 from audit.extensions.private.units import Batch, Learner
+from audit.references.answering import samples_of, save_answering, trains_pointing
 from audit.references.encoders import Collator, Example, labelled, save
+from audit.references.recipes import AnsweringRecipe
+from audit.references.retrain import recipe_for, under_head
+from audit.targets.answering.reader import Sample
+from audit.targets.answering.rows import share, unopened
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
+from audit.targets.checkpoint.safety import refuse_training
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.models import masked_relations
+from audit.targets.opening import answering_of, trainer_of
+
+
+def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = "cpu") -> Learner:
+    """Open the model that a private training starts from, for what it learns from the documents of this data set.
+
+    Args:
+        start: a public checkpoint; for intents and slots any NLU model: only its sizes are read.
+        corpus: its task says what the model is to do.
+        seed: of fresh weights: a head that the start lacks, or a whole NLU model.
+        device: "cpu", "cuda" or "mps".
+
+    Raises:
+        TargetError: the start cannot be loaded, or cannot read the documents.
+        ManifestError: docaudit trains no models of this task, or the manifest or the public documents lack the labels
+            or images that it needs.
+    """
+    start = open_checkpoint(start)
+    refuse_training(start, start.config)
+    recipe = recipe_for(corpus)
+    if isinstance(recipe, AnsweringRecipe) and trains_pointing(start, corpus):
+        raise TargetError(
+            f"{start}: docaudit trains no models that point at answers with differential privacy",
+            "it trains models that write answers, taggers, masked language models and models of utterances so",
+        )
+    if isinstance(recipe, AnsweringRecipe):
+        target = answering_of(start, corpus, device)
+        target.check(corpus)
+        return AnsweringLearner(target, corpus, start.path)
+    other = trainer_of(corpus.manifest.task.kind)
+    if other is not None and other.open_learner is not None:
+        learner: Learner = other.open_learner(start, corpus, seed, device)
+        return learner
+    model, encoder = under_head(start, corpus, seed)
+    encoder.check_vocabulary(corpus.documents)
+    strange = unknown_labels(encoder.task, encoder.labels, corpus.of("member"))
+    if strange:
+        raise TargetError(
+            f"{len(strange)} member documents have labels that [task] labels lacks, the first is {min(strange)}",
+            "leave them out of the data set: which units a training has follows from its documents",
+        )
+    return EncoderLearner(model, encoder, start.path, recipe.mask_probability, device)
+
+
+class AnsweringLearner(Learner):
+    """A model that answers questions; a sample is a page and one question with its first accepted answer.
+
+    Args:
+        target: gives the model and the reader that makes its inputs.
+        corpus: opens the pages' images.
+        start: the checkpoint that it starts from: its tokenizer and processor go along.
+    """
+
+    def __init__(self, target: AnsweringTarget, corpus: Corpus, start: Path) -> None:
+        self.model: Any = target.model
+        self.device = target.card.device
+        self._reader = target.reader
+        self._share = share(target.reader)
+        self._corpus = corpus
+        self._start = start
+
+    def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Sample, ...]:
+        """See `Learner.samples_of`; opens no image."""
+        return samples_of(self._corpus, [document])
+
+    def alike(self, sample: Sample) -> Hashable:
+        """See `Learner.alike`: any samples can be taught together, unless padding would change what the model says."""
+        return None if self._share else self._reader.alike(sample)
+
+    def collate(self, samples: Sequence[Sample]) -> Batch:
+        """See `Learner.collate`; images are opened here, and let go with the batch."""
+        return {name: value.to(self.device) for name, value in self._reader.taught(unopened(samples)).items()}
+
+    def losses(self, batch: Batch) -> torch.Tensor:
+        """See `Learner.losses`."""
+        logits, labels = self.model(**batch).logits, batch["labels"]
+        if not self.model.config.is_encoder_decoder:
+            # A decoder's scores at one position are for the token at the next one.
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        return mean_costs(logits, labels)
+
+    def save(self, folder: Path, *, half: bool = False) -> None:
+        """See `Learner.save`."""
+        save_answering(self.model, self._start, folder, half=half)
+
+
+def mean_costs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Compute the mean cross-entropy of each sample's labels where they are read: (n_samples,), nats; 0 where none is.
+
+    Args:
+        logits: (n_samples, n_tokens, n_classes).
+        labels: (n_samples, n_tokens), `NOT_READ` where not read.
+    """
+    read = labels != NOT_READ
+    chosen = torch.log_softmax(logits.float(), dim=-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+    means: torch.Tensor = -torch.where(read, chosen, 0.0).sum(dim=-1) / read.sum(dim=-1).clamp(min=1)
+    return means
+
 
 LENGTHS = 64
 """Pages share a batch when their lengths lie between the same multiples of this (ours): padding stays small."""
