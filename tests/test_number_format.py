@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import answering
+import numpy as np
+import planted
 import pytest
 import tiny
 
+from audit.attacks.interface import Attack
+from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
+from audit.case import Case, References
+from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.record import Result
-from audit.workflows import execution
+from audit.targets.interface import (
+    Answer,
+    AnswerLoss,
+    BestTokens,
+    Relaxed,
+    RelaxedLoss,
+    Reply,
+    TagProbabilities,
+    Target,
+    TrainingLoss,
+)
+from audit.workflows import number_format
+from audit.workflows.execution import AttackWork
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
@@ -57,7 +78,7 @@ def test_a_cpu_computes_in_float32_unless_it_is_asked(scanned: Any) -> None:
 def test_bfloat16_is_kept_only_when_the_preflight_agrees(
     scanned: Any, needed: float, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "MIN_AGREEMENT", needed)
+    monkeypatch.setattr(number_format, "MIN_AGREEMENT", needed)
     result = scanned(dtype="bfloat16")
     found = agreement(result)
     assert found is not None
@@ -67,15 +88,75 @@ def test_bfloat16_is_kept_only_when_the_preflight_agrees(
 
 def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    taken = Reconstruction.preflight
+    taken = number_format.Preflight.attempt
 
-    def noted(self: Reconstruction, case: Any, rounded: Any, trial: Any, rng: Any) -> Any:
+    def noted(self: number_format.Preflight, trial: Any) -> Any:
         seen.append(trial.stratum)
-        return taken(self, case, rounded, trial, rng)
+        return taken(self, trial)
 
-    monkeypatch.setattr(Reconstruction, "preflight", noted)
+    monkeypatch.setattr(number_format.Preflight, "attempt", noted)
     scanned(dtype="bfloat16")
+    assert len(seen) > 1
     assert abs(seen.count("member") - seen.count("heldout")) <= 1
+
+
+def reconstructed(task: str) -> Iterator[Case]:
+    data = planted.corpus(2, 2)
+    for seed in (3, 99):
+        target = planted.Planted(data.documents, task=task, seed=seed)
+        yield planted.case(target, planted.Planted(data.documents, seed=5), data)
+
+
+def memorised() -> Iterator[Case]:
+    data = answering.corpus(2, 2)
+    for known in (data.documents, ()):
+        yield Case(
+            answering.Answering(answering.memory_of(known)), data, References(baselines=(answering.Answering(),))
+        )
+
+
+CASES: dict[str, tuple[Attack, Callable[[], Iterator[Case]]]] = {
+    "losses of candidates": (Reconstruction(n_candidates=20), partial(reconstructed, "token-classification")),
+    "best candidates": (Reconstruction(n_candidates=20), partial(reconstructed, "mlm")),
+    "replies": (Memorisation(contexts=("exact",)), memorised),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_the_preflight_tells_a_target_from_another_by_what_an_attack_asks(kind: str) -> None:
+    attack, make = CASES[kind]
+    case, other = make()
+
+    def compared(rounded: Target) -> list[float]:
+        work = number_format.Preflight(AttackWork(attack, case, 0), case.target, rounded)
+        found = dict(drive(work, attack.trials(case), 2))
+        assert all(len(alike) >= 1 for alike in found.values())
+        return [one for alike in found.values() for one in alike]
+
+    assert set(compared(case.target)) == {1.0}
+    assert np.mean(compared(other.target)) < number_format.MIN_AGREEMENT
+
+
+LOSSES = np.array([1e-5, 1.0, 1.2])
+
+
+@pytest.mark.parametrize(
+    ("query", "exact", "coarse", "alike"),
+    [
+        (TrainingLoss, LOSSES, LOSSES * 1.004, 1),
+        (TrainingLoss, LOSSES, np.array([0.02, 0.0, 1.2]), 0),  # a remembered candidate is no longer the best
+        (TrainingLoss, np.array([2.0]), np.array([2.01]), 1),
+        (TrainingLoss, np.array([2.0]), np.array([2.1]), 0),
+        (TrainingLoss, np.array([2.0]), np.array([np.nan]), 0),
+        (AnswerLoss, np.array([-1.0, -3.0]), np.array([-1.5, -2.5]), 1),  # the mean is the loss
+        (BestTokens, np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]), 0.75),
+        (TagProbabilities, np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.6, 0.4]]), 0.5),
+        (Answer, Reply("Bonn", 1, 1, True), Reply("bonn", 0.9, 1, True), 1),
+        (RelaxedLoss, Relaxed(1.0, LOSSES), Relaxed(1.2, LOSSES), 0),
+    ],
+)
+def test_answers_are_alike_where_an_attack_decides_alike(query: Any, exact: Any, coarse: Any, alike: float) -> None:
+    assert number_format.likeness(object.__new__(query), exact, coarse) == alike
 
 
 def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:

@@ -146,11 +146,6 @@ def by_document(
 def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:
     """Check member against held-out documents, each once, see `by_document`.
 
-    Args:
-        corpus: where the documents are from.
-        documents: those that are compared; one may be given several times.
-        progress: advanced by every document described.
-
     Raises:
         ManifestError: an image is missing, damaged or too large.
     """
@@ -158,21 +153,25 @@ def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress =
     return by_document(corpus, distinct, [document.split == "member" for document in distinct], progress)
 
 
-def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, progress: Progress = SILENT) -> Blind:
-    """The check of the documents that a budget's trials are about.
+def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, unit: str, progress: Progress = SILENT) -> Blind:
+    """Check the documents that a budget's trials are about.
 
     Args:
         corpus: where the documents are from.
-        trials: whose units are documents.
+        trials: about documents, or about providers, whose documents that were kept aside are asked about.
         share: of the trials, which the budget takes.
+        unit: "documents" or "providers".
         progress: advanced for every document described.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
     """
-    taken = {trial.unit for trial in sample(trials, share, USUAL)}
-    documents = [document for document in corpus.documents if document.id in taken]
-    return by_split(corpus, documents, progress)
+    strata = {trial.unit: trial.stratum for trial in sample(trials, share, USUAL)}
+    if unit == "documents":
+        return by_split(corpus, (document for document in corpus.documents if document.id in strata), progress)
+    asked = [document for document in corpus.of("heldout") if fold(document.provider or "") in strata]
+    providers = [fold(document.provider or "") for document in asked]
+    return by_provider(corpus, asked, providers, [strata[name] == "in" for name in providers], progress)
 
 
 def by_provider(
@@ -258,13 +257,11 @@ def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, r
 
 
 def _kept_together(documents: Sequence[Document], member: Bools, same_image: Ints) -> Ints:
-    """The unit of each document, (n_documents,): what the assignment kept together is one.
-
-    A division that tears no such group apart took care of them; one that tears some apart drew documents one by one.
-    """
-    whole = [
-        group for groups in (_groups(same_image), _pages(documents)) if _undivided(groups, member) for group in groups
-    ]
+    """Number the unit of each document, (n_documents,): a group that the assignment tore nowhere apart is one unit."""
+    whole = []
+    for groups in (_groups(same_image), _pages(documents)):
+        if all(len(np.unique(member[group])) == 1 for group in groups):
+            whole += groups
     units: Ints = np.arange(len(documents))
     for unit, group in enumerate(join_groups([[str(index) for index in group] for group in whole])):
         units[[int(index) for index in group]] = len(documents) + unit
@@ -284,10 +281,6 @@ def _pages(documents: Sequence[Document]) -> list[list[int]]:
         if named is not None:
             found[named.group(1)].append(index)
     return [group for group in found.values() if len(group) <= MAX_PAGES]
-
-
-def _undivided(groups: Sequence[Sequence[int]], member: Bools) -> bool:
-    return all(len(np.unique(member[group])) == 1 for group in groups)
 
 
 def _numbered(names: Sequence[str]) -> Ints:

@@ -55,6 +55,10 @@ def sample(
     return taken
 
 
+MEMBERS, OTHERS = ("member", "in"), ("heldout", "out")
+"""Sides of what training saw, and of what it did not; other trials do not tell theirs."""
+
+
 def side_of(stratum: str) -> str:
     """Name the side that a stratum's trials are of: its first word."""
     return stratum.partition(" ")[0]

@@ -74,11 +74,8 @@ class Field:
     @property
     def trial(self) -> Trial:
         """The field as a trial: clustered by document, sampled by split and length."""
-        name = trial_id(self.document, self.entity)
-        return Trial(
-            name if self.part == "whole" else f"{name}{_JOINT}{self.part}",
-            self.document.id,
-            stratum(self.document.split, self.length),
+        return replace(
+            trial_of(self.document, self.entity, self.part), stratum=stratum(self.document.split, self.length)
         )
 
     @cached_property
@@ -126,19 +123,30 @@ def withheld(corpus: Corpus) -> Counter[str]:
     )
 
 
-def trial_id(document: Document, entity: Entity) -> str:
-    """Of the trial of a whole field."""
-    return f"{document.id}{_JOINT}{entity.id}"
-
-
 def stratum(split: Split, length: Length) -> str:
     """Return the stratum that a budget draws from: the split, but for fields of unusual length one of their own."""
     return split if length == "usual" else f"{split} {length}"
 
 
-def may_be_long(document: Document, entity: Entity, max_tokens: int) -> bool:
-    """Return whether a tokenizer may make over `max_tokens` tokens of the field: at most one a byte, and one a word."""
-    return sum(len(document.words[index].text.encode()) + 1 for index in entity.words) > max_tokens
+def trial_of(document: Document, entity: Entity, part: FieldPart = "whole") -> Trial:
+    """Return the trial of a field of usual length, or of an end of it."""
+    name = f"{document.id}{_JOINT}{entity.id}"
+    return Trial(name if part == "whole" else f"{name}{_JOINT}{part}", document.id, document.split)
+
+
+def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
+    """List the trials of all fields marked for attack before any tokenizer reads them.
+
+    One that may have over `max_tokens` tokens has two: a tokenizer makes at most one a byte, and one a word.
+    """
+    found = []
+    for document in corpus.of(*AUDITED):
+        for entity in document.entities:
+            if entity.attack:
+                most = sum(len(document.words[index].text.encode()) + 1 for index in entity.words)
+                parts: tuple[FieldPart, ...] = ("start", "end") if most > max_tokens else ("whole",)
+                found += [trial_of(document, entity, part) for part in parts]
+    return found
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:

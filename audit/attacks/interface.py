@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
 from audit.attacks import text_of
-from audit.attacks.blind_baseline import Blind
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import Copies
@@ -18,7 +17,7 @@ from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
-from audit.targets.interface import NONE_AUDITED, Query, Target
+from audit.targets.interface import NONE_AUDITED, NoModel, Query, Target
 
 A = TypeVar("A")
 
@@ -49,6 +48,8 @@ class Units:
 
 Sides = tuple[int, int]
 """Of members and of others."""
+Evidence = dict[str, Any] | tuple[str, UnitScores]
+"""An object about one trial, or a metric with the values of single units behind it."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,18 @@ class Attack(ABC):
         name: as policies write it.
         needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
         uses: the references it takes when somebody gave them.
-        needs_model: False where it tells something of the documents even if no model is audited.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
-    needs_model: ClassVar[bool] = True
 
     @abstractmethod
     def trials(self, case: Case) -> list[Trial]:
-        """All that can be tried, in a fixed order."""
+        """List all that can be tried, in a fixed order.
+
+        Where `case.target` is no model, the most that there can be, as far as the data set tells.
+        """
 
     @abstractmethod
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
@@ -115,56 +117,18 @@ class Attack(ABC):
         """Return the most that this data set holds for the metrics that policies ask for, before any model runs."""
         return ()
 
-    def offered(self, corpus: Corpus) -> Sides:
-        """Trials that there can be, of members and of others, before any model runs: one for each unit."""
-        units = self.units(corpus)
-        return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+        """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only.
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> Blind | None:
-        """The blind check of what a scan would compare, before any model runs; None where it makes none.
-
-        Args:
-            corpus: the data set.
-            share: of the trials, which the budget takes.
-            progress: told of every document described.
-
-        Raises:
-            ManifestError: an image is missing, damaged or too large.
+        A pair of a metric and its `UnitScores` lets two scans be compared unit by unit: the metric is their mean
+        difference, or area. Metrics without are compared by their intervals alone.
         """
-        return None
-
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """One trial with the target and with `rounded`, the same in a coarser number format, side by side.
-
-        Its outcome is {"alike": decisions that both take alike, "steps": decisions}. Without decisions the target stays
-        as it is.
-        """
-        yield from ()
-        return {"alike": 0, "steps": 0}
-
-    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-        """Give the values behind metrics, unit by unit, so that two scans can be compared as pairs.
-
-        A metric that is no key is compared by its intervals alone.
-
-        Args:
-            case: what was attacked.
-            trials: those that were tried.
-            outcomes: theirs, in the same order.
-
-        Returns:
-            By metric, values whose mean difference, or area, it is.
-        """
-        return {}
-
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
-        """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only."""
         return iter(())
 
 
 def why_inapplicable(attack: Attack, case: Case) -> str | None:
     """Return why this model cannot be attacked this way, or that there is none; None when it can."""
-    if attack.needs_model and not case.target.card.is_model:
+    if text_of(attack.name).needs_model and not case.target.card.is_model:
         return NONE_AUDITED
     return why(attack, case, "model")
 
@@ -195,8 +159,25 @@ def ask_all(target: Target, queries: Sequence[Query[A]]) -> Generator[Request, A
     return cast("list[A]", answers)
 
 
+def most_units(attack: Attack, corpus: Corpus) -> Sides:
+    """Count the units of either side that a data set holds for an attack, before any model runs."""
+    units = attack.units(corpus)
+    return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)
+
+
+def may_try(attack: Attack, corpus: Corpus) -> list[Trial]:
+    """List the most trials that a data set gives an attack, before any model runs."""
+    return attack.trials(Case(NoModel(corpus), corpus))
+
+
 COMPARED = ("documents", "providers")
 """Units that lie in held-out documents where they are not members'."""
+
+
+def compared_units(attack: Attack, corpus: Corpus) -> str | None:
+    """Name the units of which the model's members are compared with held-out ones; None where none are."""
+    units = (unit.unit for unit in attack.units(corpus) if unit.others and not unit.about_text)
+    return next((unit for unit in units if unit in COMPARED), None)
 
 
 def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str | None:

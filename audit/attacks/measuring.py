@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator, default_rng
 
 from audit.arrays import Bools, Floats, Ints
@@ -108,9 +107,6 @@ RETRAIN = "train again without this leak, and scan again"
 """The remedy of a check that shows a leak."""
 Job = Callable[[], Measurement]
 """One measurement as a call, so that progress can be shown between measurements."""
-ALIKE = 0.01
-"""A loss in a coarser number format is alike when it is within this share, or this many nats, of the exact one (ours):
-scores compare documents, and completions, whose losses differ by far more wherever the model knows anything."""
 
 
 class Streams:
@@ -142,15 +138,3 @@ def run_jobs(stage: str, jobs: Iterable[Job], progress: Progress) -> list[Measur
         measurements.append(job())
         progress.advance()
     return measurements
-
-
-def compare_losses(exact: npt.ArrayLike, rounded: npt.ArrayLike) -> dict[str, Any]:
-    """Compare losses in two number formats, each a decision: the outcome of `Attack.preflight`.
-
-    Args:
-        exact: nats, a number or shape (n,).
-        rounded: the same in the coarser format.
-    """
-    one, other = np.atleast_1d(exact).astype(np.float64), np.atleast_1d(rounded)
-    alike = np.abs(one - other) <= ALIKE * np.maximum(1.0, np.abs(one))
-    return {"alike": int(alike.sum()), "steps": len(one)}

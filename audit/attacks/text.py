@@ -167,6 +167,11 @@ class AttackText(StrictModel):
             merged |= group
         return merged
 
+    @property
+    def needs_model(self) -> bool:
+        """Test whether all of the attack needs a model: False where redacted copies alone give something away."""
+        return self.threat is None or "copies" not in (self.threat.access, self.threat.least)
+
     def metric(self, name: str) -> Metric:
         """Return the label and form of a measurement; its name as the label where the text does not know it."""
         head = name_parts(name)[0]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,11 +21,9 @@ from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
-from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Engine, EngineSettings, Json, Progress, Trial, Work, WorkSource
 from audit.engine.local import make_engine
 from audit.errors import EngineError
-from audit.measurements import Diagnostic
 from audit.references.resolve import LoadedReferences
 from audit.report.remedies import QueryDefense
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
@@ -41,9 +37,6 @@ from audit.workflows.journal import Origin, journal_key, open_journal
 from audit.workflows.setup import ScanSetup, defended_references
 
 M = TypeVar("M", bound=Target)
-PREFLIGHT_STEPS = 64
-"""Attempts in flight when large models are read in turn: each round of them asks each model once."""
-MIN_AGREEMENT = 0.99
 
 
 def collect_outcomes(
@@ -102,63 +95,6 @@ def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
     """A trial's own source of randomness."""
     digest = hashlib.sha256(f"{attack.name}\0{trial.id}".encode()).digest()
     return np.random.default_rng([seed, int.from_bytes(digest[:16])])
-
-
-def choose_number_format(
-    opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
-) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
-    """The target with its encoder in the number format that was asked for, if that makes no difference.
-
-    A preflight takes the first trials of each stratum both ways, until `PREFLIGHT_STEPS` decisions were taken: the
-    losses of remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays
-    in float32 (methods.md#reconstruction).
-    """
-    wanted = wanted_format(opened)
-    if wanted == "float32" or opened.target.card.dtype != "float32":
-        # The weights of a large model are in bfloat16 as they are: there is nothing to compare that with.
-        return opened.target, ()
-    rounded = opened.target.rounded(wanted)
-    alike = steps = 0
-    progress.stage(f"{attack.name}: preflight in {wanted}", PREFLIGHT_STEPS)
-    strata: dict[str, list[Trial]] = defaultdict(list)
-    for trial in trials:
-        strata[trial.stratum].append(trial)
-    in_turn = [trial for row in zip_longest(*strata.values()) for trial in row if trial is not None]
-    for trial in in_turn:
-        ((_, outcome),) = drive(_Preflight(attack, case, opened.defended(rounded), opened.options.seed), [trial], 1)
-        alike, steps = alike + outcome["alike"], steps + outcome["steps"]
-        progress.advance(outcome["steps"])
-        if steps >= PREFLIGHT_STEPS:
-            break
-    if not steps:
-        # No trial asks the target anything: it is left as it is.
-        return opened.target, ()
-    agreement = Diagnostic(
-        f"{wanted} agreement", alike / steps, f"share of {steps} decisions that {wanted} and float32 took alike"
-    )
-    good = alike / steps >= MIN_AGREEMENT
-    return rounded if good else opened.target, (agreement,)
-
-
-def wanted_format(opened: ScanSetup) -> str:
-    """The number format that was asked for, by its name."""
-    if opened.options.dtype != "auto":
-        return opened.options.dtype
-    return "bfloat16" if opened.target.card.device == "cuda" else "float32"
-
-
-@dataclass(frozen=True)
-class _Preflight(Work):
-    """Trials with the target and with the same in a coarser number format, side by side."""
-
-    attack: Attack
-    case: Case
-    rounded: Target
-    seed: int
-
-    def attempt(self, trial: Trial) -> Attempt:
-        """Its outcome is {"alike", "steps"}."""
-        return self.attack.preflight(self.case, self.rounded, trial, _randomness(self.seed, self.attack, trial))
 
 
 def _engine(opened: ScanSetup) -> Engine:

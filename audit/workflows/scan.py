@@ -34,12 +34,14 @@ from audit.policy.reasons import NOT_RUN
 from audit.record import AuditRecord, Reason, Result
 from audit.references.resolve import LoadedReferences, complete
 from audit.report.revealed import write_owner
+from audit.stats.paired import UnitScores
 from audit.targets.opening import environment
 from audit.targets.unread import count_questions
 from audit.targets.utility import usefulness
-from audit.workflows.execution import choose_number_format, collect_outcomes
+from audit.workflows.execution import collect_outcomes
 from audit.workflows.folders import claim_folder
 from audit.workflows.journal import Origin, now
+from audit.workflows.number_format import choose_number_format
 from audit.workflows.options import REFERENCES_FOLDER
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
@@ -278,7 +280,12 @@ def _measure(
     progress.stage(f"{attack.name}: measuring")
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     found = attack.measure(case, trials, outcomes, rng, progress)
-    recovered.extend(attack.evidence(case, trials, outcomes))
+    scores: dict[str, UnitScores] = {}
+    for item in attack.evidence(case, trials, outcomes):
+        if isinstance(item, tuple):
+            scores[item[0]] = item[1]
+        else:
+            recovered.append(item)
     copied = confounded_by_copies(opened.copies, attack, opened.corpus)
     result = replace(
         found,
@@ -291,7 +298,7 @@ def _measure(
         confounded=copied or found.confounded,
         controls=() if copied else found.controls,
     )
-    write_scores(options.evidence, result, attack.paired_scores(case, trials, outcomes))
+    write_scores(options.evidence, result, scores)
     return result
 
 

@@ -11,6 +11,7 @@ from typing import cast
 
 import numpy as np
 
+from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack
@@ -209,7 +210,7 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     # It answers nothing, so that nothing of a checkpoint is ever asked of it.
     target = cast("Checkpoint", NoModel(whole))
     if not find_trials(attacks, Case(target, corpus)):
-        able = [kind.name for kind in BATTERY if not kind.needs_model]
+        able = [kind.name for kind in BATTERY if not text_of(kind.name).needs_model]
         raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
     return ScanSetup(
         options,
@@ -279,7 +280,7 @@ def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
     Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
     the same.
     """
-    able = [attack for attack in attacks if target.card.is_model or not attack.needs_model]
+    able = [attack for attack in attacks if target.card.is_model or not text_of(attack.name).needs_model]
     needs = {need for attack in able for need in (*attack.needs, *attack.uses)}
     if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
         needs.discard("auxiliary")

@@ -53,7 +53,7 @@ def write_scores(evidence: Path, result: Result, scores: Mapping[str, UnitScores
     Args:
         evidence: the folder for the owner alone.
         result: of the attack.
-        scores: by metric, see `Attack.paired_scores`.
+        scores: by metric, see `Attack.evidence`.
 
     Raises:
         EngineError: the file cannot be written.

@@ -16,6 +16,7 @@ from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.targets.encoders.target import EncoderTarget
+from audit.workflows.number_format import Preflight
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
 from benchmarks.gpu.passes import TINY_WAYS, WAYS, compiled, failure_of, paper_case
 from benchmarks.gpu.work import Json, Result, Work
@@ -98,13 +99,13 @@ def preflight(case: Case, attack: Reconstruction, trials: Sequence[Trial], work:
     exact: Any = case.target
     rounded = exact.rounded("bfloat16")
 
-    class Both:
+    class One:
         def attempt(self, trial: Trial) -> Attempt:
-            return attack.preflight(case, rounded, trial, cdmi_speed.source_of(trial))
+            return attack.attempt(case, trial, cdmi_speed.source_of(trial))
 
-    alike = steps = 0
-    for _, outcome in drive(Both(), trials, 1):
-        alike, steps = alike + outcome["alike"], steps + outcome["steps"]
+    alike, steps = 0.0, 0
+    for _, outcome in drive(Preflight(One(), exact, rounded), trials, 1):
+        alike, steps = alike + sum(outcome), steps + len(outcome)
         if steps >= (8 if work.tiny else PREFLIGHT):
             break
     return {"alike": alike, "decisions": steps}

@@ -19,7 +19,6 @@ from audit.case import Case
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import carrier_ids, load_canaries
-from audit.engine.driver import drive
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.measurements import Unresolved
 from audit.references.encoders import fit, save
@@ -70,7 +69,7 @@ def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_
     corpus = planted_in(canaried.pages(tmp_path / "plain", kind="mlm"), tmp_path / "data", count=6, length=2)
     case = Case(target_of(tiny.checkpoint(tmp_path / "model", family, "mlm"), corpus), corpus)
     assert why(QUICK, case, "model") is None
-    trials, outcomes, findings = run(QUICK, case)
+    _, outcomes, findings = run(QUICK, case)
     assert {outcome["left_out"] for outcome in outcomes} == {None}
     assert all(outcome["enumerated"] and np.isfinite(outcome["true_loss"]) for outcome in outcomes)
     assert measured(findings, "most_bits").value > 6
@@ -81,17 +80,6 @@ def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_
         # The loss of a completion is the same, whichever others it is asked with.
         assert found["true_loss"] == pytest.approx(exact["true_loss"])
         assert found["strongest_loss"] >= exact["strongest_loss"] - 1e-9
-    attempt = QUICK.preflight(case, case.target, trials[0], np.random.default_rng(0))
-    ((_, alike),) = drive(Once(attempt), trials[:1], 1)
-    assert alike == {"alike": 16, "steps": 16}
-
-
-class Once:
-    def __init__(self, attempt):
-        self.made = attempt
-
-    def attempt(self, trial):
-        return self.made
 
 
 def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_control_is_not(tmp_path):
@@ -116,10 +104,6 @@ def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, c
     folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
     _, _, findings = run(QUICK, Case(target_of(folder, corpus), corpus))
     assert counts(findings)["not askable: split"] == 12
-    case = Case(target_of(folder, corpus), corpus)
-    with pytest.raises(StopIteration) as ended:  # nothing is asked, and nothing counts as alike
-        next(QUICK.preflight(case, case.target, QUICK.trials(case)[0], np.random.default_rng(0)))
-    assert ended.value.value == {"alike": 0, "steps": 0}
     assert isinstance(measured(findings, "excess"), Unresolved)
 
 

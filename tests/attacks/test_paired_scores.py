@@ -44,7 +44,7 @@ def scan(attack: Attack, case: Case) -> Scan:
     outcomes = [json.loads(json.dumps(found[trial.id])) for trial in trials]
     findings = attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
     estimates = {item.name: item for item in findings.measurements if isinstance(item, Estimate)}
-    return attack.paired_scores(case, trials, outcomes), estimates
+    return dict(item for item in attack.evidence(case, trials, outcomes) if isinstance(item, tuple)), estimates
 
 
 def memorised() -> Iterator[Scan]:
@@ -166,9 +166,3 @@ def test_identical_scans_differ_by_nothing(scans) -> None:
         if before[name].kind == "mean":
             found = paired_difference(before[name], before[name], np.random.default_rng(0))
             assert (found.interval.value, found.p) == (0, 1)
-
-
-def test_an_attack_has_no_values_by_unit_unless_it_says_so() -> None:
-    from audit.attacks.redaction.attack import RedactionContext
-
-    assert RedactionContext().paired_scores(None, [], []) == {}

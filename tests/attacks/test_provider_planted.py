@@ -454,19 +454,3 @@ def test_a_model_that_gives_no_loss_is_no_target():
     target.answers = frozenset({FillMask})
     assert "nor gives a loss" in why(QUICK, Case(target, corpus(2, 2)), "model")
     assert why(QUICK, Case(Reader(), corpus(2, 2)), "model") is None
-
-
-def test_the_preflight_compares_the_losses_of_both_number_formats():
-    case = Case(Reader(), corpus(2, 2))
-    trial = QUICK.trials(case)[0]
-
-    def alike(rounded):
-        class Both:
-            def attempt(self, trial):
-                return QUICK.preflight(case, rounded, trial, np.random.default_rng(0))
-
-        ((_, found),) = drive(Both(), [trial], 1)
-        return found
-
-    assert alike(Reader()) == {"alike": 1, "steps": 1}
-    assert alike(Reader(seed=5)) == {"alike": 0, "steps": 1}

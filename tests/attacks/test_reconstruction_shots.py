@@ -159,21 +159,6 @@ def test_a_memoriser_is_surest_of_what_it_remembers():
     assert numbers["excess_accauc.all"].low > 0
 
 
-def test_the_preflight_counts_the_tokens_that_both_sample_alike(judged):
-    attack = Reconstruction(n_candidates=20)
-
-    def compared(other):
-        class Compare:
-            def attempt(self, trial):
-                return attack.preflight(judged, other, trial, np.random.default_rng(3))
-
-        return [found for _, found in drive(Compare(), attack.trials(judged), 3)]
-
-    assert all(found == {"alike": 4, "steps": 4} for found in compared(judged.target))
-    stranger = planted.Planted(judged.corpus.documents, task="token-classification", seed=99)
-    assert sum(found["alike"] for found in compared(stranger)) < sum(found["steps"] for found in compared(stranger))
-
-
 class Seeing(planted.Planted):
     """Keeps the picture of every page it is shown."""
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import redacted
 
-from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.target_gain import ELSE, categories_of_tags
 from audit.attacks.redaction.target_gain import redacted as hide
-from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
-from audit.engine.driver import drive
 from audit.measurements import Unresolved
 
 
@@ -62,21 +58,6 @@ def test_what_the_model_cannot_read_is_counted():
     found = redacted.findings(data, Unreading())
     assert redacted.count(found, "not read by the target") == 60
     assert isinstance(redacted.measured(found, "target_gain.member"), Unresolved)
-
-
-def test_a_preflight_counts_what_both_put_first():
-    data = redacted.texts(6, told=True)
-    exact, coarse = redacted.Tagging(known=data.documents), redacted.Tagging(known=data.documents[:1])
-    attack, case = RedactionContext(), Case(exact, data)
-
-    class Flight:
-        def attempt(self, trial):
-            return attack.preflight(case, coarse, trial, np.random.default_rng(0))
-
-    found = dict(drive(Flight(), attack.trials(case), 4))
-    assert found["document d000"] == {"alike": 6, "steps": 6}
-    assert found["document d003"]["alike"] < 6
-    assert found["fixed/00/linear-svm"] == {"alike": 0, "steps": 0}
 
 
 def test_a_tag_is_of_the_category_that_its_label_mostly_has():

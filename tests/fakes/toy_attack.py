@@ -52,9 +52,6 @@ class LossGap(Attack):
             return [Reason("model", "a model that answers names no labels")]
         return [] if given(case)["baselines"] else [Reason("weak", "no baseline to tell hard pages by")]
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
-        return blind_baseline.of_trials(corpus, self._pages(corpus), share, progress)
-
     def trials(self, case: Case) -> list[Trial]:
         return self._pages(case.corpus)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -26,17 +26,16 @@ from audit.attacks.attributes.measures import (
     jobs,
     reference_controls,
 )
-from audit.attacks.attributes.questions import Questions, holding, lacking, most_trials, most_units
-from audit.attacks.attributes.table import EXCESS, METHODS, AttributeTable, build_table, named
+from audit.attacks.attributes.questions import Questions, lacking, most_trials, most_units
+from audit.attacks.attributes.table import AttributeTable, build_table, paired_by_value
 from audit.attacks.fields import withheld
-from audit.attacks.interface import Attack, Sides, Units
+from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.measuring import Streams, run_jobs
 from audit.attacks.usable import GIVE_REFERENCE, POINTS, given, given_in_vain, points
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
-from audit.stats.paired import UnitScores
 from audit.targets.interface import AnswerLoss, Target
 
 NO_REFERENCE = (
@@ -90,21 +89,15 @@ class AttributeInference(Attack):
         """See `Attack.units`: documents with a value whose category public documents hold."""
         return most_units(corpus)
 
-    def offered(self, corpus: Corpus) -> Sides:
-        """See `Attack.offered`."""
-        return most_trials(corpus, self.n_per_document)
-
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
-        """See `Attack.blind_baseline`."""
-        trials = [Trial(name, name, split) for name, split in holding(corpus)]
-        return blind_baseline.of_trials(corpus, trials, share, progress)
-
     def trials(self, case: Case) -> list[Trial]:
         """Values of member and held-out documents for which there are enough plausible others."""
+        if case.target.card.is_model:
+            everything = [hidden.trial for hidden in _values(case).all() if hidden.left_out is None]
+        else:
+            everything = most_trials(case.corpus)
         found: dict[str, list[Trial]] = defaultdict(list)
-        for hidden in _values(case).all():
-            if hidden.left_out is None:
-                found[hidden.document.id].append(hidden.trial)
+        for trial in everything:
+            found[trial.unit].append(trial)
         return [trial for trials in found.values() for trial in _by_lot(trials)[: self.n_per_document]]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
@@ -123,19 +116,6 @@ class AttributeInference(Attack):
         if public is not None:
             outcome["public"] = _written((yield from values.losses(public, hidden, lay_out)))
         return outcome
-
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`; a decision is which candidate is chosen."""
-        values = _values(case)
-        hidden = values.of(trial)
-        lay_out = yield from values.lay_out(hidden, self.n_candidates, rng)
-        if lay_out.lost is not None:
-            return {"alike": 0, "steps": 0}
-        exact = yield from values.losses(case.target, hidden, lay_out)
-        other = yield from values.losses(rounded, hidden, lay_out)
-        if exact is None or other is None:
-            return {"alike": 0, "steps": 0}
-        return {"alike": int(np.argmin(exact) == np.argmin(other)), "steps": 1}
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -161,26 +141,11 @@ class AttributeInference(Attack):
         )
         return blind.beside(result, (), chain(*methods.values()))
 
-    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-        """See `Attack.paired_scores`: the chance to pick the value with the model minus that without it."""
-        asked, table = _table(case, trials, outcomes)
-        kept = [trial for trial, outcome in zip(trials, outcomes, strict=True) if _usable(outcome)]
-        units = np.array([trial.id for trial in kept], object)
-        documents = np.array([hidden.document.id for hidden in asked], object)
-        rows = {"all": np.ones(len(asked), bool), "unique": table.unique}
-        return {
-            named(f"{EXCESS}.{group}", method): UnitScores(
-                units[own].tolist(),
-                documents[own].tolist(),
-                table.member[own],
-                (table.chosen[method] - table.public)[own],
-            )
-            for group, own in rows.items()
-            for method in METHODS
-        }
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+        """Yield each value that was asked about, with its place among the candidates.
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
-        """The value and its place among the candidates, one object a value that was asked about."""
+        The scores of values are the chance to pick one with the model minus that without it.
+        """
         asked, table = _table(case, trials, outcomes)
         for row, hidden in enumerate(asked):
             yield {
@@ -194,6 +159,7 @@ class AttributeInference(Attack):
                 "place": {method: float(ranks[row]) for method, ranks in table.rank.items()},
                 "chosen without the model": float(table.public[row]),
             }
+        yield from paired_by_value(asked, table).items()
 
 
 def values_of(case: Case) -> HiddenValues | None:

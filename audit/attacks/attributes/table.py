@@ -22,6 +22,7 @@ from audit.attacks.measuring import (
     memory_of,
 )
 from audit.engine.interface import Json
+from audit.stats.paired import UnitScores
 
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
@@ -106,6 +107,20 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         calibrated=np.array([own is not None for own in public], bool),
         planted=_chances(planted),
     )
+
+
+def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable) -> dict[str, UnitScores]:
+    """Return for each metric the chance to pick a value with the model minus that without it."""
+    units = np.array([one.trial.id for one in hidden], object)
+    documents = np.array([one.document.id for one in hidden], object)
+    rows = {"all": np.ones(len(hidden), bool), "unique": table.unique}
+    return {
+        named(f"{EXCESS}.{group}", method): UnitScores(
+            units[own].tolist(), documents[own].tolist(), table.member[own], (table.chosen[method] - table.public)[own]
+        )
+        for group, own in rows.items()
+        for method in METHODS
+    }
 
 
 def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from numpy.random import Generator as Rng
 from pydantic import Field
@@ -13,18 +13,17 @@ from pydantic import Field
 from audit.attacks.canaries.inversion import Inversion
 from audit.attacks.canaries.measures import UNIT, histograms, measure_table, paired_by_canary
 from audit.attacks.canaries.outcomes import read_outcome, table_of
-from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page, sample_pages
-from audit.attacks.canaries.search import Effort, ask_question, query_style, sample_answers
+from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page
+from audit.attacks.canaries.search import Effort, ask_question, query_style
 from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
-from audit.attacks.interface import Attack, Units
-from audit.attacks.measuring import Streams, compare_losses
+from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.measuring import Streams
 from audit.attacks.usable import POINTS, points
 from audit.case import Case
 from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
-from audit.stats.paired import UnitScores
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
@@ -37,8 +36,6 @@ PROVIDE = (
 )
 TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for them"
 PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
-N_PREFLIGHT = 16
-"""Completions whose losses are compared between number formats."""
 
 
 @dataclass(frozen=True)
@@ -124,16 +121,6 @@ class Canaries(Attack):
                 return ByMasks(self.n_restarts)
         return None
 
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`; a decision is the loss of a completion."""
-        canary = next(one for one in _canaries(case.corpus) if one.id == trial.unit)
-        approach = self._approach(case.target)
-        if approach is not None:
-            exact, coarse = yield from sample_pages(case, rounded, canary, approach, N_PREFLIGHT, rng)
-        else:
-            exact, coarse = yield from sample_answers(case, rounded, canary, N_PREFLIGHT, rng)
-        return compare_losses(exact, coarse)  # no steps of a canary that cannot be asked for
-
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
@@ -160,13 +147,7 @@ class Canaries(Attack):
             ablations=tuple(weaknesses_of(case, tried, found, table)),
         )
 
-    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-        """See `Attack.paired_scores`: what came of each canary."""
-        drawn = load_canaries(case.corpus)
-        assert drawn is not None
-        return paired_by_canary(_tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes])
-
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Each canary with its completion and what came out, in words, and where it ranks; one object each."""
         drawn = load_canaries(case.corpus)
         assert drawn is not None
@@ -185,6 +166,7 @@ class Canaries(Attack):
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
+        yield from paired_by_canary(_tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes]).items()
 
 
 def _made_for(labels: Collection[str]) -> bool:

@@ -21,7 +21,6 @@ from audit.attacks.canaries.inversion import Inversion, completion_scorer, inver
 from audit.attacks.canaries.outcomes import Outcome
 from audit.attacks.canaries.search import Effort, Scorer, score_finite, search, secret_of
 from audit.attacks.interface import ask_all
-from audit.case import Case
 from audit.corpus.canaries.pages import page_of, positions_of
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
@@ -222,21 +221,6 @@ def _distinct(ids: dict[str, int], completion: Sequence[str]) -> tuple[str, ...]
     chosen = {token: word for word, token in reversed(ids.items())}
     chosen |= {ids[word]: word for word in completion}
     return tuple(word for word, token in ids.items() if chosen[token] == word)
-
-
-def sample_pages(
-    case: Case, rounded: Target, canary: Canary, approach: Approach, n: int, rng: Rng
-) -> Generator[Request, Any, tuple[Floats, Floats]]:
-    """The losses of `n` drawn completions by the target and by the same in a coarser number format: (n,) each.
-
-    Without any for a canary that the target cannot read.
-    """
-    found = read(case.token_target, case.corpus, canary)
-    if isinstance(found, str):
-        return np.empty(0), np.empty(0)
-    drawn = rng.integers(len(found.ids), size=(n, len(found.positions)))
-    exact, coarse = (approach.scorer(target, found) for target in (case.target, rounded))
-    return (yield from exact(drawn)), (yield from coarse(drawn))
 
 
 def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:

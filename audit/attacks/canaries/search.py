@@ -17,7 +17,6 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats, Ints
 from audit.attacks.canaries.outcomes import Outcome, Ranked
 from audit.attacks.interface import ask_all
-from audit.case import Case
 from audit.corpus.canaries.pages import question_of, sheet_of
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
@@ -270,12 +269,3 @@ def ask_question(
     asked = Asked.of(target, corpus, canary)
     secret = secret_of(canary.completion, [other.completion for other in others], asked.words)
     return (yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng))
-
-
-def sample_answers(
-    case: Case, rounded: Target, canary: Canary, n: int, rng: Rng
-) -> Generator[Request, Any, tuple[Floats, Floats]]:
-    """The losses of `n` drawn answers by the target and by the same in a coarser number format: (n,) each."""
-    exact, coarse = (Asked.of(target, case.corpus, canary) for target in (case.target, rounded))
-    drawn = rng.integers(len(exact.words), size=(n, exact.n_places))
-    return (yield from exact.losses(drawn)), (yield from coarse.losses(drawn))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -11,9 +11,9 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline, text_of
-from audit.attacks.interface import Attack, Units
+from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.masking import N_MASKS
-from audit.attacks.measuring import DOCUMENTS, compare_losses
+from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership.documents import (
     CALIBRATING,
     NO_REFERENCE,
@@ -115,11 +115,6 @@ class MembershipInference(Attack):
             reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
         return reasons
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
-        """See `Attack.blind_baseline`."""
-        trials = [Trial(document.id, document.id, document.split) for document in _perhaps_scored(corpus)]
-        return blind_baseline.of_trials(corpus, trials, share, progress)
-
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         answering = corpus.manifest.task.asks
@@ -141,7 +136,10 @@ class MembershipInference(Attack):
 
     def trials(self, case: Case) -> list[Trial]:
         """One for each member and held-out document, and for public ones where there are split models."""
-        documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
+        if case.target.card.is_model:
+            documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
+        else:
+            documents = _perhaps_scored(case.corpus)
         return [Trial(document.id, document.id, document.split) for document in [*documents, *self._public(case)]]
 
     def _public(self, case: Case) -> list[Document]:
@@ -191,15 +189,6 @@ class MembershipInference(Attack):
         means = np.mean(rows, axis=0)
         return [float(value) for value in means] if np.isfinite(means).all() else None
 
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`; a decision is a document's loss."""
-        document = case.corpus.document(trial.unit)
-        exact = yield from query_document(case, case.target, document, self.n_masks)
-        coarse = yield from query_document(case, rounded, document, self.n_masks)
-        assert exact is not None
-        assert coarse is not None
-        return compare_losses(exact.loss, coarse.loss)
-
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
@@ -239,17 +228,7 @@ class MembershipInference(Attack):
         )
         return blind.beside(result, methods["auc"], methods[LOW])
 
-    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-        """See `Attack.paired_scores`: every score of every document, for areas."""
-        scored = score_documents(case, trials, outcomes)
-        names = {f"auc.{score}": column for score, column in scored.columns.items() if score != RATIO}
-        if scored.primary in scored.columns:
-            names["auc"] = scored.columns[scored.primary]
-        return {
-            name: UnitScores(scored.ids, scored.ids, scored.member, column, "auc") for name, column in names.items()
-        }
-
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""
         scored = score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
@@ -264,6 +243,11 @@ class MembershipInference(Attack):
                 "scores": {name: values[name] for name in known},
                 "ranks": {name: int(ranks[name][index]) for name in known},
             }
+        columns = {f"auc.{score}": column for score, column in scored.columns.items() if score != RATIO}
+        if scored.primary in scored.columns:
+            columns["auc"] = scored.columns[scored.primary]
+        for name, column in columns.items():
+            yield name, UnitScores(scored.ids, scored.ids, scored.member, column, "auc")
 
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, Any, ClassVar
@@ -13,7 +13,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import TEXTS, blind_baseline, text_of
-from audit.attacks.interface import Attack, Sides, Units, ask_all
+from audit.attacks.interface import Attack, Evidence, Units, ask_all
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
     DISCOVERABLE,
@@ -37,7 +37,7 @@ from audit.attacks.memorisation.scores import (
 )
 from audit.attacks.questions import AskedQuestion, all_questions, is_unique, question_of, trained_on
 from audit.attacks.removal import ATTEMPTED, clear
-from audit.attacks.splits import count_splits, missing_split
+from audit.attacks.splits import missing_split
 from audit.attacks.usable import POINTS, given, points
 from audit.case import Case
 from audit.corpus.documents import Corpus
@@ -47,7 +47,6 @@ from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Diagnostic
 from audit.record import Reason, Result
 from audit.stats.distances import anls
-from audit.stats.paired import UnitScores
 from audit.targets.interface import Answer, AnswerLoss, Target
 
 
@@ -124,10 +123,6 @@ class Memorisation(Attack):
             if metric in documents
         )
 
-    def offered(self, corpus: Corpus) -> Sides:
-        """See `Attack.offered`: questions."""
-        return count_splits(asked.document.split for asked in all_questions(corpus))
-
     def trials(self, case: Case) -> list[Trial]:
         """Questions of member and held-out documents; which answers can be removed shows when they are tried."""
         return [asked.trial for asked in all_questions(case.corpus)]
@@ -157,18 +152,6 @@ class Memorisation(Attack):
                 outcome["odds"].append((yield from _probability(model, cleared.view, asked)))
         return outcome
 
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`: the answers on the whole page and, where it can be removed, without the answer."""
-        asked = question_of(case.corpus, trial)
-        page = page_view(case.corpus, asked.document)
-        cleared = yield from clear(page, asked.spellings)
-        views = [page, cleared.view] if cleared.status in ATTEMPTED else [page]
-        queries = [Answer(view, asked.question.question) for view in views]
-        exact = yield from ask_all(case.target, queries)
-        other = yield from ask_all(rounded, queries)
-        alike = sum(fold(one.text) == fold(two.text) for one, two in zip(exact, other, strict=True))
-        return {"alike": alike, "steps": len(queries)}
-
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
@@ -191,18 +174,14 @@ class Memorisation(Attack):
             ablations=(*few, *weaknesses(measured, blind)),
         )
 
-    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-        """See `Attack.paired_scores`: net in every context by question, and personal values."""
-        return paired_by_question(self._table(case, trials, outcomes))
-
     def _table(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> QuestionTable:
         table = build_table(case, trials, outcomes)
         sampled = discoverable(table.odds, self.n_samples, self.min_probability)
         return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """The answer, what became of it on the page, and what each model replied in every context, under its name."""
-        table = build_table(case, trials, outcomes)
+        table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             asked = question_of(case.corpus, trial)
             replies = {name: answers for name, answers in outcome.get("replies", {}).items() if name != WHOLE}
@@ -225,6 +204,7 @@ class Memorisation(Attack):
                     if answers is not None
                 },
             }
+        yield from paired_by_question(table).items()
 
 
 def _net_of(context: str) -> str:

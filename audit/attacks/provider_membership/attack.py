@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.budget import SEED, sample
-from audit.attacks.interface import Attack, Units
-from audit.attacks.measuring import compare_losses
+from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import (
@@ -36,7 +34,6 @@ from audit.attacks.provider_membership.queries import (
     GIVE,
     NO_REFERENCE,
     ask_about,
-    loss_of,
     missing_reference,
     reference_of,
 )
@@ -47,7 +44,6 @@ from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.stats.power import MetricKind
-from audit.targets.interface import Target
 
 
 @dataclass(frozen=True)
@@ -114,14 +110,6 @@ class ProviderMembership(Attack):
             for names in [STRONGEST[metric]]
         )
 
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
-        """See `Attack.blind_baseline`: before questions are cut to as many on both sides, which takes the model's."""
-        compared = select_compared(corpus, providers_of(corpus, perhaps_askable(corpus)))
-        providers = {one.name: one for one in compared}
-        trials = [Trial(one.name, one.name, IN if one.member else OUT) for one in compared]
-        taken = [providers[trial.unit] for trial in sample(trials, share, SEED)]
-        return _blind(corpus, [(one, document) for one in taken for document in one.asked], progress)
-
     def trials(self, case: Case) -> list[Trial]:
         """One for each provider with a kept-aside document to ask about; none where a side has too few."""
         return [
@@ -135,13 +123,6 @@ class ProviderMembership(Attack):
         for document in askable_documents(case, trial.unit):
             found += [(yield from ask_about(case, document, reference))]
         return {"documents": found}
-
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`; a decision is the loss of the provider's first document."""
-        document = askable_documents(case, trial.unit)[0]
-        exact = yield from loss_of(case, case.target, document)
-        coarse = yield from loss_of(case, rounded, document)
-        return compare_losses(exact, coarse)
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -172,7 +153,7 @@ class ProviderMembership(Attack):
         )
         return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """What the attack made of each provider; see `measures.entries`."""
         table, providers = table_of(match_sides(trials, outcomes)), providers_of(case.corpus, askable(case))
         for row in entries(table, providers, n_seeds=self.n_seeds, share=self.share):

@@ -149,7 +149,9 @@ def has_question(document: Document) -> bool:
 
 
 def askable(case: Case) -> Askable:
-    """Return the test of whether this target can be asked about a document."""
+    """Return the test of whether this target, or without one some target, can be asked about a document."""
+    if not case.target.card.is_model:
+        return perhaps_askable(case.corpus)
     kind = loss_kind(case.target)
     if kind == "answers":
         return has_question

@@ -95,16 +95,6 @@ def ask_about(case: Case, document: Document, reference: Target | None) -> Gener
     return {"id": document.id, "questions": [scores.as_json(known)], "memory_change": None}
 
 
-def loss_of(case: Case, model: Target, document: Document) -> Generator[Request, Any, float]:
-    """The training loss of a document that can be asked about, nats: the mean over its questions, or of its page."""
-    if loss_kind(model) == "answers":
-        losses = yield from _losses(model, page_view(case.corpus, document), questions_of(document))
-        return float(np.mean(losses))
-    scores = yield from _read(case, model, document)
-    assert scores is not None
-    return scores.loss
-
-
 def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, QuestionScores | None]:
     """What an encoder makes of the page; of a masked language model the mean loss of the tokens that masks hide."""
     if loss_kind(model) != "masks":

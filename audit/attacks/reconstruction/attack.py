@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import blind_baseline, text_of
-from audit.attacks.fields import LENGTHS, all_fields, field_of
+from audit.attacks import text_of
+from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import Attack, Sides, Units
+from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction.cdmi import (
     Alone,
@@ -21,7 +21,6 @@ from audit.attacks.reconstruction.cdmi import (
     PlantedMemory,
     Proposals,
     Reconstructed,
-    agreement,
     reaches,
     rebuilds,
     reconstruct,
@@ -39,10 +38,8 @@ from audit.attacks.reconstruction.units import (
     PARSING,
     REWORDED,
     lacking,
-    most_trials,
     most_units,
     no_public_model,
-    whole_fields,
 )
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import POINTING, points
@@ -50,7 +47,6 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
-from audit.stats.paired import UnitScores
 from audit.targets import OWN_VOCABULARIES
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
@@ -136,14 +132,6 @@ class Reconstruction(Attack):
         """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
         return most_units(corpus)
 
-    def offered(self, corpus: Corpus) -> Sides:
-        """See `Attack.offered`: at most two of a field."""
-        return most_trials(corpus)
-
-    def blind_baseline(self, corpus: Corpus, share: float, progress: Progress) -> blind_baseline.Blind:
-        """See `Attack.blind_baseline`."""
-        return blind_baseline.of_trials(corpus, whole_fields(corpus), share, progress)
-
     def _barred(self, case: Case) -> str | None:
         """Say why this model cannot be attacked this way; None when it can."""
         if case.corpus.manifest.task.kind == "intent-slots":
@@ -163,6 +151,8 @@ class Reconstruction(Attack):
 
     def trials(self, case: Case) -> list[Trial]:
         """Fields of member and held-out documents; two for one of more than `max_tokens` tokens."""
+        if not case.target.card.is_model:
+            return possible_trials(case.corpus, self.max_tokens)
         return [field.trial for field in self._fields(case) if field.left_out is None]
 
     def usual_trials(self, case: Case) -> list[Trial]:
@@ -209,14 +199,6 @@ class Reconstruction(Attack):
             "unusable": attack.unusable,
         }
 
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`."""
-        field = field_of(case, trial, self.min_tokens, self.max_tokens)
-        page = field.scrubbed()
-        exact, other = (self._attacker(case, target, page, field.positions) for target in (case.target, rounded))
-        alike, steps = yield from agreement(exact, other, self.rules[DEFAULT], rng)
-        return {"alike": alike, "steps": steps}
-
     def _attacker(
         self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
     ) -> MaskedModel | JudgedCandidates:
@@ -238,11 +220,7 @@ class Reconstruction(Attack):
         fields = self._tried(case, trials)
         return measure_fields(case, self._fields(case), fields, outcomes, rng, progress)
 
-    def paired_scores(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-        """See `Attack.paired_scores`: what the attack gains over the public model, by field."""
-        return paired_by_field(case.corpus, self._tried(case, trials), outcomes)
-
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """The value, what was recovered of it with the model and without, one object a field or end of one.
 
         What was recovered is the first attempt's of the default method, or another method's where that one is right.
@@ -268,6 +246,7 @@ class Reconstruction(Attack):
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
                 ),
             }
+        yield from paired_by_field(case.corpus, self._tried(case, trials), outcomes).items()
 
     def _tried(self, case: Case, trials: Sequence[Trial]) -> list[PageField]:
         return [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]

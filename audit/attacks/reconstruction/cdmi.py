@@ -232,21 +232,3 @@ def rebuilds(planted: PlantedMemory, rule: Rule, rng: Rng) -> Generator[Request,
         if shot.tokens[step] != planted.truth[step]:
             return False
     return True
-
-
-def agreement(exact: Player, rounded: Player, rule: Rule, rng: Rng) -> Generator[Request, Any, tuple[int, int]]:
-    """Count the tokens that both sample alike on the way that the exact one takes, and all tokens.
-
-    Both draw with the same random numbers.
-    """
-    seed = int(rng.integers(2**63))
-    sources = (np.random.default_rng(seed), np.random.default_rng(seed))
-    shot, alike = Shot((), (), ()), 0
-    for _ in exact.proposals.positions:
-        ahead = []
-        for player, source in zip((exact, rounded), sources, strict=True):
-            nodes = yield from nodes_after(player, rule, [shot.tokens])
-            ahead.append(nodes[shot.tokens].extended(shot, source))
-        alike += ahead[0].tokens == ahead[1].tokens
-        shot = ahead[0]
-    return alike, len(exact.proposals.positions)

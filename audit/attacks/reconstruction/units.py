@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from audit.attacks.fields import LENGTHS, may_be_long, trial_id
-from audit.attacks.interface import Sides, Units
+from audit.attacks.interface import Units
 from audit.attacks.reconstruction.table import ALL, LIMITED, METHODS
 from audit.attacks.splits import AUDITED, missing_split
-from audit.corpus.documents import Corpus, Document, Entity, Split
+from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold, occurrences
-from audit.engine.interface import Trial
 
 NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
 ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
@@ -47,7 +44,8 @@ def most_units(corpus: Corpus) -> tuple[Units, ...]:
 
 def lacking(corpus: Corpus) -> str | None:
     """That a split has no field to attack; None when both have."""
-    split = missing_split(document for document, _ in _marked(corpus))
+    marked = [one for one in corpus.of(*AUDITED) if any(entity.attack for entity in one.entities)]
+    split = missing_split(marked)
     return None if split is None else f"no field to attack in {split} documents"
 
 
@@ -59,20 +57,3 @@ def no_public_model(corpus: Corpus) -> str | None:
     if references.auxiliary is None and references.pretrained is None:
         return "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
     return None
-
-
-def most_trials(corpus: Corpus) -> Sides:
-    """Return the most trials there can be, however many tokens a model makes of a field: at most two of one."""
-    found = Counter[Split]()
-    for document, entity in _marked(corpus):
-        found[document.split] += 2 if may_be_long(document, entity, LENGTHS[1]) else 1
-    return found["member"], found["heldout"]
-
-
-def whole_fields(corpus: Corpus) -> list[Trial]:
-    """One trial for each field that is marked for attack, whatever a model's tokens make of it."""
-    return [Trial(trial_id(document, entity), document.id, document.split) for document, entity in _marked(corpus)]
-
-
-def _marked(corpus: Corpus) -> Iterator[tuple[Document, Entity]]:
-    return ((document, entity) for document in corpus.of(*AUDITED) for entity in document.entities if entity.attack)

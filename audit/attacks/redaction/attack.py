@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Attack, Units
+from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.redaction.contexts import features_of, fit, predict_blindly
 from audit.attacks.redaction.samples import Samples, documents_of, samples_of
-from audit.attacks.redaction.target_gain import Guess, alike, can_guess, guess_value
+from audit.attacks.redaction.target_gain import Guess, can_guess, guess_value
 from audit.attacks.redaction.text_leak import gather, measure_redaction, number_of, units_of
 from audit.attacks.splits import AUDITED
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
+from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
-from audit.targets.interface import Target
 
 NOT_REDACTED = "the data set does not say that values are redacted"
 STATE_IT = 'state in manifest.toml how values are hidden: [redaction] mask = "length", "fixed" or "all"'
@@ -44,7 +43,6 @@ class RedactionContext(Attack):
     n_folds: Annotated[int, Field(ge=2)] = 5
 
     name: ClassVar[str] = "redaction"
-    needs_model: ClassVar[bool] = False
 
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
@@ -100,24 +98,11 @@ class RedactionContext(Attack):
             predicted = {"predicted": np.asarray(classifier.predict(second)), **predict_blindly(training, held)}
             return {name: column.tolist() for name, column in predicted.items()}
         document = case.corpus.document(trial.unit)
-        return (yield from self._guess_values(case, case.target, document))
-
-    def _guess_values(self, case: Case, target: Target, document: Document) -> Attempt:
-        asked = Case(target, case.corpus)
         entities = {entity.id: entity for entity in document.entities}
         found: dict[str, Guess | None] = {}
         for span in redacted_spans([document], "fixed"):
-            found[span.entity] = yield from guess_value(asked, document, entities[span.entity], _declared(case.corpus))
+            found[span.entity] = yield from guess_value(case, document, entities[span.entity], _declared(case.corpus))
         return found
-
-    def preflight(self, case: Case, rounded: Target, trial: Trial, rng: Rng) -> Attempt:
-        """See `Attack.preflight`; a decision is what the target puts first. Folds do not ask it, and decide nothing."""
-        if trial.stratum == FOLDS:
-            return {"alike": 0, "steps": 0}
-        document = case.corpus.document(trial.unit)
-        exact = yield from self._guess_values(case, case.target, document)
-        coarse = yield from self._guess_values(case, rounded, document)
-        return {"alike": sum(alike(exact[name], coarse[name]) for name in exact), "steps": len(exact)}
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -127,7 +112,7 @@ class RedactionContext(Attack):
         samples, declared = self._samples(case.corpus), _declared(case.corpus)
         return measure_redaction(case, samples, declared, self.n_folds, tried, rng, progress)
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Every value, what it is and what the classifier takes it for."""
         predictions = gather(self._samples(case.corpus), list(zip(trials, outcomes, strict=True)))
         for span, category in zip(predictions.samples.spans, predictions.told, strict=True):

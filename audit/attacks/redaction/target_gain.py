@@ -90,11 +90,6 @@ def by_category(guess: Guess, tags: Sequence[int]) -> Guess:
     return _listed(dict(enumerate(sums)))
 
 
-def alike(first: Guess | None, second: Guess | None) -> bool:
-    """Return whether two guesses have the same first."""
-    return (first and first[0][0]) == (second and second[0][0])
-
-
 def _hidden(
     reader: TokenTarget, document: Document, entity: Entity, mask: Mask
 ) -> tuple[Encoding | None, tuple[int, ...]]:

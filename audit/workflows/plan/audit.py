@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from audit.attacks.battery import BATTERY
-from audit.attacks.blind_baseline import Blind
+from audit.attacks.blind_baseline import Blind, of_trials
 from audit.attacks.budget import SHARES
+from audit.attacks.interface import compared_units, may_try
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import find_copies, without_copies
@@ -105,7 +106,7 @@ def plan_audit(
 def blind_checks(
     corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], progress: Progress = SILENT
 ) -> dict[str, Blind]:
-    """Run the blind check of every attack that the policy limits and that makes one, by its name.
+    """Run the blind check of every attack that the policy limits and that compares members with others, by its name.
 
     It describes what a scan with this budget compares, but for documents that a model turns out not to read, or none of
     whose fields its tokens spell, and before those of providers are cut to as many on both sides, which takes the
@@ -123,6 +124,9 @@ def blind_checks(
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
     fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
-    attacks = [kind.preset(budget) for kind in BATTERY if kind.name in fed]
-    checks = {attack.name: attack.blind_baseline(corpus, SHARES[budget], progress) for attack in attacks}
-    return {name: blind for name, blind in checks.items() if blind is not None}
+    found = {}
+    for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
+        unit = compared_units(attack, corpus)
+        if unit is not None:
+            found[attack.name] = of_trials(corpus, may_try(attack, corpus), SHARES[budget], unit, progress)
+    return found

@@ -15,8 +15,8 @@ from typing import Literal
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.budget import SHARES, halves
-from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, why
+from audit.attacks.budget import MEMBERS, OTHERS, SHARES, halves, side_of
+from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, may_try, most_units, why
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
@@ -317,7 +317,7 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
     inapplicable = why(attack, case, "model")
     if inapplicable is not None:
         return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
-    sides = attack.offered(corpus)
+    sides = _most_trials(attack, corpus)
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     if documents is not None or part < 1:
         sampled, reached = _bounded(attack, corpus, sides, share, documents, part)
@@ -333,13 +333,18 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
     )
 
 
+def _most_trials(attack: Attack, corpus: Corpus) -> Sides:
+    """Count the trials of either side that a data set gives at most; its units where trials do not tell their side."""
+    sides = [side_of(trial.stratum) for trial in may_try(attack, corpus)]
+    members, others = (sum(side in names for side in sides) for names in (MEMBERS, OTHERS))
+    return (members, others) if members or others else most_units(attack, corpus)
+
+
 def _bounded(
     attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int | None, part: float
 ) -> tuple[Sides, Sides]:
     """Trials and units of a scan that is bounded: at least one trial of each unit that is drawn."""
-    units = attack.units(corpus)
-    there = [max((one.members for one in units), default=0), max((one.others for one in units), default=0)]
-    there = [max(n, min(1, offered)) for n, offered in zip(there, sides, strict=True)]
+    there = [max(n, min(1, offered)) for n, offered in zip(most_units(attack, corpus), sides, strict=True)]
     kept = [math.ceil(part * n) for n in there]
     if documents is not None:
         kept = [min(pair) for pair in zip(kept, halves(documents, there), strict=True)]

@@ -16,8 +16,8 @@ from types import FrameType
 
 import numpy as np
 
-from audit.attacks.budget import FOLDS, side_of
-from audit.attacks.interface import Attack, Sides, nothing_to_try, why
+from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, side_of
+from audit.attacks.interface import Attack, Sides, most_units, nothing_to_try, why
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
@@ -25,7 +25,8 @@ from audit.errors import EngineError
 from audit.files import write_atomically
 from audit.references.public_model import provide
 from audit.references.resolve import LoadedReferences, complete
-from audit.workflows.execution import AttackWork, wanted_format
+from audit.workflows.execution import AttackWork
+from audit.workflows.number_format import wanted_format
 from audit.workflows.plan.limits import Cost
 from audit.workflows.setup import ScanSetup, usable_references
 
@@ -110,7 +111,7 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
     trials = opened.sampled(attack.trials(case))
-    reached = _reached(attack.offered(opened.corpus), trials)
+    reached = _reached(most_units(attack, opened.corpus), trials)
     lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
     weakened, by_data = why(attack, case, "weak"), why(attack, case, "data") is not None
     cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
@@ -125,19 +126,19 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     return replace(cost, seconds=seconds, least=least)
 
 
-def _reached(offered: Sides, trials: Sequence[Trial]) -> Sides:
+def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
     """Count the units on either side among trials; where trials do not tell, the same part of both sides.
 
     Trials in folds take all units; canaries are tried in an order that does not depend on their side.
     """
     tried = {(side_of(trial.stratum), trial.unit) for trial in trials}
-    members, others = (sum(side in names for side, _ in tried) for names in (("member", "in"), ("heldout", "out")))
+    members, others = (sum(side in names for side, _ in tried) for names in (MEMBERS, OTHERS))
     if any(trial.stratum == FOLDS for trial in trials):
-        return offered
+        return most
     if members or others or not tried:
         return members, others
-    part = len(tried) / max(len(tried), sum(offered))
-    return math.ceil(part * offered[0]), math.ceil(part * offered[1])
+    part = len(tried) / max(len(tried), sum(most))
+    return math.ceil(part * most[0]), math.ceil(part * most[1])
 
 
 def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:

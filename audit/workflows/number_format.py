@@ -1,0 +1,141 @@
+"""Number format of the audited encoder: a coarser one where an attack's questions get the same answers in it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.attacks.interface import Attack
+from audit.case import Case
+from audit.corpus.folding import fold
+from audit.engine.driver import drive
+from audit.engine.interface import Attempt, Progress, Request, Trial, Work
+from audit.measurements import Diagnostic
+from audit.targets.interface import (
+    Adaptation,
+    AnswerLoss,
+    CandidateLogits,
+    Candidates,
+    MaskedLoss,
+    PageAdaptation,
+    Relaxed,
+    Reply,
+    TagProbabilities,
+    Target,
+)
+from audit.targets.opening import Checkpoint
+from audit.workflows.execution import AttackWork
+from audit.workflows.setup import ScanSetup
+
+N_ANSWERS = 64
+"""Answers that are compared in all."""
+N_PER_TRIAL = 16
+"""Answers of one trial that are compared, at least where it has so many."""
+MIN_AGREEMENT = 0.99
+ALIKE = 0.01
+"""Share, or nats, by which two losses may differ: scores compare losses that differ by far more in a model that knows
+anything."""
+
+
+def wanted_format(opened: ScanSetup) -> str:
+    """Return the name of the number format that was asked for."""
+    if opened.options.dtype != "auto":
+        return opened.options.dtype
+    return "bfloat16" if opened.target.card.device == "cuda" else "float32"
+
+
+def choose_number_format(
+    opened: ScanSetup, attack: Attack, case: Case, trials: Sequence[Trial], progress: Progress
+) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
+    """Return the target with its encoder in the wanted number format, if that makes no difference, and the comparison.
+
+    The first trials of each stratum are attempted, and what they ask the target is asked in both formats: the losses of
+    remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays in float32
+    (methods.md#reconstruction).
+    """
+    wanted = wanted_format(opened)
+    if wanted == "float32" or opened.target.card.dtype != "float32":
+        # The weights of a large model are in bfloat16 as they are: there is nothing to compare that with.
+        return opened.target, ()
+    rounded = opened.target.rounded(wanted)
+    work = Preflight(AttackWork(attack, case, opened.options.seed), case.target, opened.defended(rounded))
+    alike, steps = 0.0, 0
+    progress.stage(f"{attack.name}: preflight in {wanted}", N_ANSWERS)
+    strata: dict[str, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        strata[trial.stratum].append(trial)
+    for trial in (trial for row in zip_longest(*strata.values()) for trial in row if trial is not None):
+        ((_, found),) = drive(work, [trial], 1)
+        alike, steps = alike + sum(found), steps + len(found)
+        progress.advance(len(found))
+        if steps >= N_ANSWERS:
+            break
+    if not steps:
+        # No trial asks the target anything: it is left as it is.
+        return opened.target, ()
+    agreement = Diagnostic(
+        f"{wanted} agreement", alike / steps, f"share of {steps} answers that are alike in {wanted} and in float32"
+    )
+    return rounded if alike / steps >= MIN_AGREEMENT else opened.target, (agreement,)
+
+
+@dataclass(frozen=True)
+class Preflight(Work):
+    """Trials whose questions to the target are asked of the same target in a coarser number format too."""
+
+    work: Work
+    target: Target
+    rounded: Target
+
+    def attempt(self, trial: Trial) -> Attempt:
+        """Attempt a trial until enough answers are compared; its outcome is how alike each of them is, in [0, 1]."""
+        attempt, answers = self.work.attempt(trial), None
+        alike: list[float] = []
+        with suppress(StopIteration):
+            while len(alike) < N_PER_TRIAL:
+                request = attempt.send(answers)
+                if isinstance(request.queries[0], Adaptation | PageAdaptation):
+                    break  # training in two formats costs more than the comparison tells
+                answers = yield request
+                if request.answerer is self.target:
+                    coarse = yield Request(self.rounded, request.queries)
+                    alike += map(likeness, request.queries, answers, coarse)
+        attempt.close()
+        return alike
+
+
+def likeness(query: object, exact: Any, coarse: Any) -> float:
+    """Return how alike two answers to a query are, in [0, 1].
+
+    Replies and best tokens are alike or not; of tags it is the share of tokens. Losses must be within `ALIKE`; where
+    candidates are compared, the best one must be within `ALIKE` of the median loss from the best in the other format.
+    """
+    if isinstance(exact, Reply):
+        return float(fold(exact.text) == fold(coarse.text))
+    if isinstance(exact, Candidates):
+        return float(exact.ids[0] == coarse.ids[0])
+    if isinstance(exact, Relaxed):
+        return _within(exact.loss, coarse.loss)
+    if isinstance(query, AnswerLoss | MaskedLoss):
+        return _within(np.mean(exact), np.mean(coarse))
+    if isinstance(query, TagProbabilities):
+        return float((exact.argmax(axis=1) == coarse.argmax(axis=1)).mean())
+    if isinstance(query, CandidateLogits):
+        return float(exact.argmax() == coarse.argmax())
+    if not np.issubdtype(np.asarray(exact).dtype, np.floating):
+        return float(np.mean(exact == coarse))
+    if np.size(exact) == 1:
+        return _within(exact, coarse)
+    return float(coarse[exact.argmin()] <= coarse.min() + ALIKE * np.median(coarse))
+
+
+def _within(exact: npt.ArrayLike, coarse: npt.ArrayLike) -> float:
+    one, other = np.asarray(exact, np.float64), np.asarray(coarse, np.float64)
+    return float((np.abs(one - other) <= ALIKE * np.maximum(1.0, np.abs(one))).all())
