@@ -12,13 +12,12 @@ import pytest
 from scanned_worlds import make_utterances
 from typer.testing import CliRunner
 
-from audit import record as records
 from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
-from audit.errors import TargetError, TrainingError
-from audit.extensions.countermeasures import scans
+from audit.errors import TargetError
+from audit.extensions.countermeasures import measuring, scans
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.report import comparison as measured
 from audit.report.remedies import DEFENSES, AnsweredFinding, Remedy
@@ -136,12 +135,7 @@ def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tupl
     assert all(one.difference is not None or one.note for one in found.effects)
     assert any(one.startswith("memorisation: ") for one in found.missing)
     page = (out / "defences.html").read_text()
-    for words in (
-        "The same model again: what it changes",
-        "Not compared (OLD is",
-        "memorisation: ",
-    ):
-        assert words in page
+    assert all(words in page for words in ("The same model again: what it changes", "Not compared (OLD is"))
     assert "not compared: memorisation: " in output
 
 
@@ -191,17 +185,16 @@ def test_where_none_applies_every_reason_is_given(defend: Run, tmp_path: Path) -
 def test_options_of_private_training_are_refused_for_others(defend: Run, tmp_path: Path) -> None:
     output, code = defend("blocking", tmp_path, "--epsilon", 8, "--set", "trained=head")
     assert code == 2
-    assert "--epsilon, --set trained: of differential privacy, not of blocking" in output
+    assert "epsilon, trained: not of blocking" in output
 
 
 def test_a_leak_that_contradicts_the_guarantee_ends_it(
-    compared: tuple[Path, str, int], monkeypatch: pytest.MonkeyPatch
+    defend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = records.read(compared[0] / "copied" / "after")
-    scans.refuse_contradicted_guarantee(record)
-    monkeypatch.setattr(scans, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured")
-    with pytest.raises(TrainingError, match="epsilon 8 is claimed, 9 was measured"):
-        scans.refuse_contradicted_guarantee(record)
+    monkeypatch.setattr(measuring, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured")
+    output, code = defend("copied", tmp_path)
+    assert code != 0
+    assert "epsilon 8 is claimed, 9 was measured" in output
 
 
 def test_the_audited_model_is_no_start_for_weights(tmp_path: Path) -> None:

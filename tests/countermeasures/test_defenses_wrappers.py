@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from audit.corpus.documents import Word
 from audit.corpus.images import PageView
 from audit.errors import TargetError, UsageError
-from audit.extensions.countermeasures.wrappers import Paraphrase, RandomString, Reworded
+from audit.extensions.countermeasures.wrappers import Paraphrase, Reworded
 from audit.report.remedies import query_defense, query_defenses
 from audit.targets.interface import (
     Adaptation,
@@ -85,27 +85,19 @@ def test_six_digits_stand_before_or_after_the_question(question, seed):
     assert re.fullmatch(r"[0-9]{6}", after.removeprefix(f"{question} "))
 
 
-@pytest.mark.parametrize("name", ["random-before", "random-after"])
-def test_digits_differ_between_questions_and_between_seeds(name):
+def test_digits_differ_between_questions_and_between_seeds():
     texts = [f"What is in line {number}?" for number in range(200)]
-    digits = [re.search(r"\b[0-9]{6}\b", asked(name, text)).group() for text in texts]
+    digits = [asked("random-before", text)[:6] for text in texts]
     assert len(set(digits)) > 190
     # All of 0 to 9 in every place, leading zeros too: none of them is known beforehand.
     assert all(len({string[place] for string in digits}) == 10 for place in range(6))
-    assert asked(name, QUESTION, 0) != asked(name, QUESTION, 1)
+    assert asked("random-before", QUESTION, 0) != asked("random-before", QUESTION, 1)
 
 
 def test_a_paraphrase_is_one_of_several_and_the_seed_chooses():
     ways = {asked("paraphrase", QUESTION, seed) for seed in range(40)}
     assert len(ways) > 2
     assert QUESTION not in ways
-
-
-def test_answers_come_back_in_order():
-    queries = [Answer(SHEET, f"{word}?") for word in ("who", "when", "where")]
-    answers = RandomString("after").wrap(Listening()).ask(queries)
-    assert [answer.text.split()[0] for answer in answers] == ["who?", "when?", "where?"]
-    assert Paraphrase().wrap(Listening()).ask([]) == []
 
 
 def test_what_needs_the_weights_is_withdrawn():
@@ -117,12 +109,6 @@ def test_what_needs_the_weights_is_withdrawn():
     with pytest.raises(TypeError, match="does not answer Adaptation"):
         target.ask([Adaptation(SHEET, QUESTION, "9.00", AdaptationRule())])
     assert inner.heard == []
-
-
-def test_wrappers_can_stand_around_each_other():
-    inner = Listening()
-    RandomString("before").wrap(RandomString("after").wrap(inner)).ask([Answer(SHEET, QUESTION)])
-    assert re.fullmatch(rf"[0-9]{{6}} {re.escape(QUESTION)} [0-9]{{6}}", inner.heard[0].question)
 
 
 @pytest.mark.parametrize("name", DEFENSES)

@@ -97,10 +97,10 @@ def test_limits_on_providers_need_protected_providers() -> None:
 )
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        settle(DpOptions(to_policy="ours"), "document", 300, proof(policy(*limits), providers=False))
+        settle(DpOptions(to_policy="ours", steps=1), "document", 300, proof(policy(*limits), providers=False))
 
 
-@pytest.mark.parametrize(("share", "steps", "one_point"), [(0.2, 100, 7.37), (1.0, 1, 3.63), (0.25, 60, 7.15)])
+@pytest.mark.parametrize(("share", "steps", "one_point"), [(1.0, 1, 3.63), (0.25, 60, 7.15)])
 def test_the_whole_curve_proves_an_area_with_about_half_the_noise(share: float, steps: int, one_point: float) -> None:
     """Noise by the point at delta = N^-1.1 alone, as docaudit 0.13.2 asked for it."""
     options = DpOptions(to_policy="ours", expected_units=share * 300, steps=steps)

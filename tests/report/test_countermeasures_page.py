@@ -12,7 +12,7 @@ from pdf_claims import failures
 from test_report_html import HOSTILE, Seen
 
 from audit.extensions.countermeasures import page
-from audit.extensions.countermeasures.effects import use_of_limit
+from audit.extensions.countermeasures.measuring import use_of_limit
 from audit.measurements import Estimate
 from audit.policy import Decision, Limit
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse

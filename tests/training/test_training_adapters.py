@@ -23,7 +23,7 @@ from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
-from audit.extensions.countermeasures.blocking import Blocking
+from audit.extensions.countermeasures.changed_data import Blocking
 from audit.extensions.countermeasures.scans import apply
 from audit.references import starting as module
 from audit.references.baselines import train_baseline

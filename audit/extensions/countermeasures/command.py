@@ -22,7 +22,7 @@ from audit.cli.options import (
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
-from audit.report.remedies import DEFENSES, Defense, query_defenses
+from audit.report.remedies import DEFENSES, query_defenses
 
 if TYPE_CHECKING:
     from audit.extensions.countermeasures.measuring import Measured
@@ -42,14 +42,14 @@ def add_to(app: typer.Typer) -> None:
 def _kinds() -> str:
     """Say what each countermeasure does."""
     training = {name: one for name, one in DEFENSES.items() if isinstance(one, TrainingDefense)}
-    beside = [f"{name}: {one.description}" for name, one in training.items() if one.baselines_like]
-    alone = [f"{name}: {one.description}" for name, one in training.items() if not one.baselines_like]
-    return " ".join(
-        [
-            f"{listed([*query_defenses()], 'and')} change the question while the model is used.",
-            f"Others train a model again: {'; '.join(beside)}; each beside baselines trained the same way.",
-            *(f"{one}, beside the references as they are." for one in alone),
-        ]
+    does = [
+        f"{name}: {one.description}{'' if one.baselines_like else ', beside the references as they are'}"
+        for name, one in training.items()
+    ]
+    asked = listed([*query_defenses()], "and")
+    return (
+        f"{asked} change the question while the model is used. Others train a model again, beside baselines trained "
+        f"the same way: {'; '.join(does)}."
     )
 
 
@@ -57,18 +57,6 @@ def _complete(incomplete: str) -> list[str]:
     """Complete the last of several names."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in (*DEFENSES, ALL) if name.startswith(last)]
-
-
-def _chosen(names: Sequence[str]) -> list[Defense]:
-    """Return the countermeasures of these names; all of them without names.
-
-    Raises:
-        UsageError: there is no such countermeasure.
-    """
-    for name in names:
-        if name not in DEFENSES:
-            raise UsageError(f"no countermeasure is called {name!r}", f"one of {', '.join(DEFENSES)}")
-    return [DEFENSES[name] for name in names or DEFENSES]
 
 
 def _dp(help_text: str, *names: str, **more: Any) -> Any:
@@ -116,12 +104,8 @@ def defend(
     from audit.workflows.options import ScanOptions
 
     names = () if ALL in countermeasure.split(",") else tuple(dict.fromkeys(countermeasure.split(",")))
-    chosen = _chosen(names)
     named = {"unit": unit, "epsilon": epsilon, "to_policy": to_policy}
     settings = {name: own for name, own in named.items() if own is not None} | _settings(setting or ())
-    if settings and not any(isinstance(one, TrainingDefense) and one.takes_settings for one in chosen):
-        shown = ", ".join(f"--{name.replace('_', '-')}" if name in named else f"--set {name}" for name in settings)
-        raise UsageError(f"{shown}: of differential privacy, not of {', '.join(names)}", "docaudit defend dp")
     check_folder("--out", out)
     if len(folders) != 2:
         raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")

@@ -13,29 +13,25 @@ import numpy as np
 from audit import __version__
 from audit import record as records
 from audit.engine.interface import Progress
-from audit.errors import ManifestError, RecordError, TargetError, UsageError
+from audit.errors import ManifestError, RecordError, TargetError, TrainingError, UsageError
 from audit.extensions.countermeasures import page
-from audit.extensions.countermeasures.effects import effects_on_attacks, effects_on_usefulness, use_of_limit
 from audit.extensions.countermeasures.interface import TrainingDefense
-from audit.extensions.countermeasures.scans import (
-    ScanOfSide,
-    apply,
-    check,
-    hold_folder,
-    refusals_as_sign,
-    refuse_contradicted_guarantee,
-    run_side,
-)
-from audit.policy import Policy
+from audit.extensions.countermeasures.scans import ScanOfSide, apply, check, hold_folder, refusals_as_sign, run_side
+from audit.measurements import Estimate
+from audit.policy import Decision, Policy, contradiction
 from audit.record import AuditRecord
 from audit.references.recipes import key_of
 from audit.report import comparison as measured
-from audit.report.comparison import Comparison, LimitChange
+from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.remedies import DEFENSES, Defense
+from audit.stats.paired import Ratios, joined_difference, ratio_difference
+from audit.workflows.changes import NOT_RESOLVED, completed, effect_of, filled, measurement
+from audit.workflows.diff import compare
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import write_report
 from audit.workflows.scan import Labelled
+from audit.workflows.unit_scores import read_scores
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
 BEFORE, AFTER = "before", "after"
@@ -90,11 +86,13 @@ def measure_defenses(
     unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
     if unknown:
         raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")
+    asked = [DEFENSES[name] for name in names or DEFENSES]
+    if settings and not any(isinstance(one, TrainingDefense) and one.takes_settings for one in asked):
+        raise UsageError(f"{', '.join(settings)}: not of {', '.join(names)}", "docaudit defend dp takes settings")
     plan = _Plan(options, load_policy(policy), progress, len(names) == 1)
     chosen: list[Defense] = []
-    for name in names or DEFENSES:
-        with _noting(name, plan):
-            defense = DEFENSES[name]
+    for defense in asked:
+        with _noting(defense.name, plan):
             if isinstance(defense, TrainingDefense) and defense.takes_settings:
                 defense = defense.with_settings(dict(settings or {}), options)
             check(defense, options)
@@ -127,6 +125,7 @@ def _noting(name: str, plan: _Plan) -> Iterator[None]:
 
 
 def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
+    """Refuse where no countermeasure is left, with the reason of each."""
     if not left:
         raise UsageError([f"{name}: {reason}" for name, reason in left_out.items()], "see docaudit defend --help")
 
@@ -145,7 +144,8 @@ def _measured_once(defense: Defense, before: ScanOfSide, plan: _Plan) -> Generat
     n_baselines = sum(card.role == "baseline" for card in before.record.references)
     defended = apply(defense, plan.options, folder / AFTER, n_baselines, plan.progress)
     after = yield from run_side(defended, plan.policy, Labelled(plan.progress, defense.title.lower()))
-    refuse_contradicted_guarantee(after.record)
+    if (found := contradiction(after.record)) is not None:
+        raise TrainingError(found, "the guarantee does not hold: do not use this model")
     comparison = yield from _compare(defense, before, after, plan, key)
     measured.write(comparison, folder)
     return comparison, after.record
@@ -200,3 +200,88 @@ def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
             [[attack.name, sorted((key, repr(own)) for key, own in asdict(attack).items())] for attack in attacks],
         ]
     )
+
+
+def use_of_limit(decision: Decision) -> LimitUse:
+    """Return the share of a limit that a number uses up: 0 no leak, 1 the limit.
+
+    An area counts from chance, 0.5, on either side. What the documents say of themselves counts for nothing here, and a
+    limit from below has no such share.
+    """
+    limit, measured = decision.limit, decision.measured
+    if measured is None or limit.max is None or decision.about_text:
+        return LimitUse(decision.outcome)
+    area = measured.is_area
+    most = limit.max - 0.5 if area else limit.max
+    if most <= 0:
+        return LimitUse(decision.outcome)
+    if area:
+        value, reach = abs(measured.value - 0.5), max(measured.high - 0.5, 0.5 - measured.low)
+    else:
+        value, reach = measured.value, measured.low if limit.holds == "lower" else measured.high
+    return LimitUse(decision.outcome, max(0.0, value) / most, max(0.0, reach) / most)
+
+
+def effects_on_attacks(
+    records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path], policy: Policy, progress: Progress
+) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
+    """Compare the numbers of every attack as `docaudit diff` does, and those that the policy limits by their name.
+
+    Args:
+        records: of the scans before and after.
+        kept: the folders of their evidence, with the values of units.
+        policy: whose limits are among the numbers.
+        progress: advanced by every attack.
+
+    Returns:
+        The effects, and the attacks that are not compared, with the reasons.
+
+    Raises:
+        RecordError: the scans differ in more than the model.
+    """
+    found = compare(records, kept, policy, progress)
+    effects = {
+        (one.attack, one.metric): Effect(
+            one.attack, one.metric, one.before, one.after, one.difference, one.p, one.paired, one.reason
+        )
+        for one in found.changes
+        if one.attack
+    }
+    for attack, metric in ((limit.attack, limit.metric) for limit in policy.limits):
+        results = [completed(record, attack) for record in records]
+        if (attack, metric) in effects or None in results:
+            continue
+        one, other = (measurement(result, metric) for result in results if result is not None)
+        if one is not None or other is not None:
+            scores = [read_scores(folder, own) for folder, own in zip(kept, results, strict=True) if own is not None]
+            before, after = ((own or {}).get(metric) for own in scores)
+            rng = np.random.default_rng([records[0].seed, *f"diff/{attack}/{metric}".encode()])
+            effects[attack, metric] = effect_of(Effect(attack, metric, one, other), (before, after), rng)
+    return tuple(effects.values()), found.missing
+
+
+def effects_on_usefulness(
+    records: tuple[AuditRecord, AuditRecord], useful: tuple[Mapping[str, Ratios], Mapping[str, Ratios]], name: str
+) -> tuple[Effect, ...]:
+    """Compare every measure of the model's own task, by document.
+
+    Args:
+        records: of the scans before and after.
+        useful: by measure, the sums behind it, of either scan.
+        name: of the countermeasure; random numbers follow from it.
+    """
+    before, after = records
+    others = {item.name: item for item in after.utility}
+    found = []
+    for one in before.utility:
+        other = others.get(one.name)
+        effect = Effect("", one.name, one, other, note=NOT_RESOLVED)
+        if isinstance(one, Estimate) and isinstance(other, Estimate):
+            sums = useful[0].get(one.name), useful[1].get(one.name)
+            paired = None
+            if sums[0] is not None and sums[1] is not None:
+                rng = np.random.default_rng([before.seed, *f"{name}/{one.name}".encode()])
+                paired = ratio_difference(sums[0], sums[1], (one, other), rng)
+            effect = filled(effect, paired or joined_difference(one, other), one)
+        found.append(effect)
+    return tuple(found)

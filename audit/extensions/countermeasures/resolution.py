@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from audit import __version__
 from audit.errors import TargetError
+from audit.extensions.countermeasures.changed_data import train_again
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 
 if TYPE_CHECKING:
@@ -44,37 +45,29 @@ class HigherResolution(TrainingDefense):
         """See `TrainingDefense.check`; that the weights fit shows when they are loaded."""
         from audit.targets.checkpoint.folder import open_checkpoint
 
-        _refuse(open_checkpoint(start), corpus)
+        _refuse(open_checkpoint(start))
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`.
 
         Raises:
-            TargetError: the model sees no pictures, or only of one size; or pages have no more pixels than it sees.
+            TargetError: the model sees no pictures, or only of one size.
         """
         from audit.references.recipes import key_of, made_once
-        from audit.references.retrain import Retraining, recipe_for, retrain
         from audit.targets.checkpoint.folder import open_checkpoint
 
-        how, opened = Retraining(recipe_for(corpus), device), open_checkpoint(start)
+        opened = open_checkpoint(start)
         key = key_of([opened.sha256, FACTOR, __version__])
-        enlarged = open_checkpoint(
-            made_once(out / f"{self.name}-start-{key}", partial(_write_enlarged, opened, corpus))
-        )
-
-        def train(folder: Path) -> None:
-            progress.stage(f"training with {self.name}, epochs", how.recipe.epochs)
-            retrain(how, enlarged, corpus, corpus.of("member"), folder, progress=progress)
-
-        key = key_of([enlarged.sha256, corpus.sha256, how.as_json(), __version__])
-        return RetrainedModel(made_once(out / f"{self.name}-{key}", train), corpus.root, enlarged.path)
+        folder = made_once(out / f"{self.name}-start-{key}", partial(_write_enlarged, opened, corpus))
+        model = train_again(open_checkpoint(folder), corpus, out, self.name, device, progress)
+        return RetrainedModel(model, corpus.root, folder)
 
 
 def _write_enlarged(start: CheckpointFolder, corpus: Corpus, folder: Path) -> None:
     """Write the start with settings for pictures of `FACTOR` times the side, and see that its weights fit them."""
     from audit.targets.checkpoint.content import files_of
 
-    _refuse(start, corpus)
+    _refuse(start)
     for name, path in files_of(start.path).items():
         shutil.copyfile(path, folder / name)
     _edit(folder / "config.json", _ENLARGE[str(start.config["model_type"])])
@@ -112,33 +105,14 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
         raise TargetError(f"{start}: cannot be trained on larger pictures: {reason}", _HINT) from None
 
 
-def _refuse(start: CheckpointFolder, corpus: Corpus) -> None:
-    """Refuse models of one size, and pages that the model sees pixel by pixel: more pixels would show nothing more."""
+def _refuse(start: CheckpointFolder) -> None:
+    """Refuse models that see no pictures, or pictures of one size only."""
     kind = str(start.config.get("model_type"))
     if kind not in _ENLARGE:
         raise TargetError(
             f"{start}: docaudit enlarges no pictures of {kind}: it sees none, or its weights belong to one size", _HINT
         )
     _ENLARGE[kind](copy.deepcopy(start.config))
-    seen = _size_of(start)
-    sizes = [document.size for document in corpus.of("member") if document.size is not None]
-    if seen is not None and sizes and all(width <= seen[1] and height <= seen[0] for width, height in sizes):
-        raise TargetError(
-            f"{start}: the pages have no more pixels than the {seen[1]} x {seen[0]} that the model sees of them",
-            "scan the pages anew at a higher resolution first",
-        )
-
-
-def _size_of(start: CheckpointFolder) -> tuple[int, int] | None:
-    """Height and width of the pictures that the start sees; None where they vary."""
-    for name in _PROCESSORS:
-        if (start.path / name).is_file():
-            settings = json.loads((start.path / name).read_text(encoding="utf-8"))
-            size = settings.get("image_processor", settings).get("size") or {}
-            if {"height", "width"} <= set(size):
-                return int(size["height"]), int(size["width"])
-    side = start.config.get("image_size")
-    return (side, side) if isinstance(side, int) else None
 
 
 def _larger(size: Any) -> Any:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from audit.attacks.removal import PROVEN
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, TargetError, TrainingError
-from audit.extensions.countermeasures.effects import MIN_DOCUMENTS, side_channel
+from audit.errors import EngineError, TargetError
 from audit.extensions.countermeasures.interface import TrainingDefense
-from audit.measurements import Estimate
-from audit.policy import Policy, Verdict, contradiction
+from audit.measurements import ALPHAS, Estimate
+from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.references.baselines import material, train_baseline
 from audit.references.load import PROVIDE_BASELINES
@@ -26,14 +26,18 @@ from audit.references.retrain import start_of
 from audit.report.files import remove
 from audit.report.remedies import Defense
 from audit.stats.paired import Ratios
+from audit.stats.rates import excess_rate
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of
-from audit.targets.utility import usefulness_by_document
+from audit.targets.utility import estimate, usefulness_by_document
 from audit.workflows.changes import completed
 from audit.workflows.folders import hold_evidence
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import audit_checkpoint, read_outcomes
 from audit.workflows.setup import ScanSetup, open_scan
+
+MIN_DOCUMENTS = 2
+"""Fewer documents of a split have no interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +167,45 @@ def refusals_as_sign(
     return side_channel(*sides[True], *sides[False], rng)
 
 
+def side_channel(
+    members: npt.ArrayLike,
+    member_documents: Sequence[str],
+    heldout: npt.ArrayLike,
+    heldout_documents: Sequence[str],
+    rng: np.random.Generator,
+) -> Estimate:
+    """Estimate the AUC of "the model says ANSWER NOT PRESENT" as a score of membership; null 0.5.
+
+    Each row is a question on a page whose answer was removed, of a member or of a held-out document. A score of 0 and 1
+    has the AUC 1/2 + (rate among members - rate among held-out) / 2, and its interval is that of the two rates (Pinto
+    et al. 2024, appendix A).
+
+    Args:
+        members: (n_m,) 1 where the model said so, else 0.
+        member_documents: (n_m,) names of their documents.
+        heldout: (n_h,) the same for held-out documents.
+        heldout_documents: (n_h,) names of their documents.
+        rng: the source of randomness.
+    """
+    sides = []
+    for answers, documents in ((members, member_documents), (heldout, heldout_documents)):
+        values = np.asarray(answers, np.float64)
+        sides.append((values, np.zeros_like(values), np.unique(list(documents), return_inverse=True)[1]))
+    gap = excess_rate(*sides[0], *sides[1], rng, alphas=ALPHAS)
+
+    def area(difference: float) -> float:
+        return min(1.0, max(0.0, 0.5 + difference / 2))
+
+    found = replace(
+        gap,
+        value=area(gap.value),
+        low=area(gap.low),
+        high=area(gap.high),
+        bounds=tuple((alpha, area(lower), area(upper)) for alpha, lower, upper in gap.bounds),
+    )
+    return estimate("auc.not_present", found, "questions", 0.5, "chance")
+
+
 @contextmanager
 def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
     """Hold the folder for one comparison, and clear what an older one left."""
@@ -175,16 +218,6 @@ def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
             raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
         held.enter_context(hold_evidence(options.out, options.evidence))
         yield
-
-
-def refuse_contradicted_guarantee(record: AuditRecord) -> None:
-    """Refuse a model whose measured leak is more than the guarantee of its training allows.
-
-    Raises:
-        TrainingError: the bound that one run measured lies above the proved epsilon.
-    """
-    if (found := contradiction(record)) is not None:
-        raise TrainingError(found, "the guarantee does not hold: do not use this model")
 
 
 def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Path:

@@ -32,38 +32,27 @@ from audit.extensions.countermeasures.changed_data import train_on, write_change
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.countermeasures.surrogates import Surrogates, core_of, replaceable
 
-SUFFIX = "-scrubbed"
 FOLDER = "scrubbed"
 """Where the images of scrubbed pages go."""
 
 
 class Scrubbing(TrainingDefense):
-    """Training on scrubbed documents.
-
-    Args:
-        seed: of the surrogates. It need not be secret: no surrogate is computed from the value that it replaces.
-    """
+    """Train on scrubbed documents; the seed need not be secret: no surrogate is computed from its value."""
 
     name = "scrub"
     title = "Scrubbed training documents"
     description = "trained on documents whose sensitive values were replaced by invented ones"
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`; images are not opened."""
         planted = planted_ids(corpus)
-        members = (_scrubbed(document, self.seed, document.id in planted) for document in corpus.of("member"))
+        members = (_scrubbed(document, 0, document.id in planted) for document in corpus.of("member"))
         _refuse_nothing(one for one in members if one is not None)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`."""
-
-        def write_data(folder: Path) -> None:
-            write_scrubbed(corpus, folder, seed=self.seed)
-
-        return train_on(write_data, corpus, start, out, self.name, [self.seed], device=device, progress=progress)
+        write_data = partial(write_scrubbed, corpus)
+        return train_on(write_data, corpus, start, out, self.name, [], device=device, progress=progress)
 
 
 def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
@@ -82,8 +71,6 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
             data set was scrubbed already.
         EngineError: `out` cannot be written.
     """
-    if any((document.image or "").startswith(f"{FOLDER}/") for document in corpus.documents):
-        raise ManifestError(f"{corpus.root} has images in {FOLDER}/ already", "give the data set as it was")
     planted = planted_ids(corpus)
     documents: list[Document] = []
     redrawn: dict[str, Callable[[], Image]] = {}
@@ -101,7 +88,7 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
             )
         documents.append(made)
     _refuse_nothing(found)
-    write_changed(corpus, documents, out, suffix=SUFFIX, redrawn=redrawn)
+    write_changed(corpus, documents, out, suffix=FOLDER, redrawn=redrawn)
 
 
 def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:

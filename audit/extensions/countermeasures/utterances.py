@@ -1,8 +1,8 @@
-"""Defenses of Parikh et al. (2022, section 6) for models that name intents and slots: D, ES, CE, and all together.
+"""The defences of Parikh et al. (2022, section 6) for models that name intents and slots, all together.
 
-D is dropout of 20 % on what goes into the first BiLSTM and of 10 % on the last one's states, ES early stopping with a
-patience of 20 epochs, CE a layer that reads words' characters. An attacker who knows of CE searches among words instead
-of vectors; the audit's attack on canaries does so for every model.
+Dropout of 20 % on what goes into the first BiLSTM and of 10 % on the last one's states, early stopping with a patience
+of 20 epochs, and a layer that reads words' characters: singly they are not dependable. An attacker who knows of the
+character layer searches among words instead of vectors; the audit's attack on canaries does so for every model.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from audit import __version__
 from audit.errors import ManifestError, TargetError
@@ -24,35 +23,29 @@ if TYPE_CHECKING:
     from audit.extensions.papers.utterance_target import NluTarget
     from audit.extensions.papers.utterance_training import NluRecipe
 
-DROPOUT: Mapping[str, Any] = {"input_dropout": 0.2, "state_dropout": 0.1}
-EARLY_STOPPING: Mapping[str, Any] = {"patience": 20}
-CHARACTERS: Mapping[str, Any] = {"character_layer": True}
-SUFFIX = "-validated"
+SETTINGS: Mapping[str, Any] = {"input_dropout": 0.2, "state_dropout": 0.1, "patience": 20, "character_layer": True}
+"""Of `audit.extensions.papers.utterance_training.NluRecipe`, in place of the audited model's."""
 HELD_ASIDE = 0.2
 """The share of public utterances that early stopping looks at; no baseline learns from them."""
 
 
-class NluTraining(TrainingDefense):
-    """One of the paper's defenses, or several.
+class Regularisation(TrainingDefense):
+    """Train with dropout, early stopping and a character layer together."""
 
-    Attributes:
-        settings: of `audit.extensions.papers.utterance_training.NluRecipe`, in place of the audited model's own.
-    """
-
-    settings: ClassVar[Mapping[str, Any]]
+    name = "regularisation"
+    title = "Dropout, early stopping and character layer"
+    description = "trained with dropout, early stopping and a character layer together (for intents and slots)"
 
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`."""
         other = _opened(self.name, corpus, start)
-        recipe = self._recipe(corpus, other)
-        if recipe.patience is not None:
-            held_aside(corpus, other.labels, other.intents, recipe.seed)
+        held_aside(corpus, other.labels, other.intents, self._recipe(corpus, other).seed)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
         """See `TrainingDefense.train`; on the CPU whatever `device` is, as all training of these models.
 
         Raises:
-            TargetError: `start` names no intents and slots, or was trained in this way already; or it cannot be loaded.
+            TargetError: `start` names no intents and slots, or cannot be loaded.
             ManifestError: early stopping has too few public utterances to look at.
         """
         from audit.corpus.manifest import load
@@ -61,29 +54,19 @@ class NluTraining(TrainingDefense):
         from audit.references.recipes import key_of, made_once
         from audit.targets.checkpoint.folder import open_checkpoint
 
-        opened = open_checkpoint(start)
-        other = _opened(self.name, corpus, start)
+        opened, other = open_checkpoint(start), _opened(self.name, corpus, start)
         recipe = self._recipe(corpus, other)
-        data = corpus
-        validation: tuple[Document, ...] = ()
-        if recipe.patience is not None:
-            validation = held_aside(corpus, other.labels, other.intents, recipe.seed)
-            folder = out / f"{self.name}-data-{key_of([corpus.sha256, opened.sha256, recipe.seed, __version__])}"
-            names = {document.id for document in validation}
-            left = [document for document in corpus.documents if document.id not in names]
-            data = load(made_once(folder, partial(write_changed, corpus, left, suffix=SUFFIX)))
+        validation = held_aside(corpus, other.labels, other.intents, recipe.seed)
+        aside = {document.id for document in validation}
+        left = [document for document in corpus.documents if document.id not in aside]
+        write_data = partial(write_changed, corpus, left, suffix="validated")
+        key = key_of([corpus.sha256, opened.sha256, recipe.seed, __version__])
+        data = load(made_once(out / f"{self.name}-data-{key}", write_data))
 
         def train(folder: Path) -> None:
             progress.stage(f"training with {self.name}, epochs", recipe.epochs)
-            fit_nlu(
-                corpus.of("member"),
-                validation,
-                recipe,
-                folder,
-                progress,
-                labels=other.labels,
-                intents=other.intents,
-            )
+            members, intents = corpus.of("member"), other.intents
+            fit_nlu(members, validation, recipe, folder, progress, labels=other.labels, intents=intents)
 
         key = key_of([opened.sha256, corpus.sha256, recipe.as_json(), __version__])
         model = made_once(out / f"{self.name}-{key}", train)
@@ -91,25 +74,17 @@ class NluTraining(TrainingDefense):
         return RetrainedModel(model, data.root, model)
 
     def _recipe(self, corpus: Corpus, other: NluTarget) -> NluRecipe:
-        """The audited model's recipe and sizes, with the settings of this countermeasure.
-
-        Raises:
-            TargetError: nothing would change.
-        """
+        """Return the audited model's recipe and sizes, with the settings of this countermeasure."""
         from audit.extensions.papers.utterance_training import NluRecipe
         from audit.references.retrain import recipe_for
 
         plain = recipe_for(corpus)
         assert isinstance(plain, NluRecipe)  # `_opened` refuses other tasks
-        sized = plain.sized_like(other.model.config)
-        changed = replace(sized, **self.settings)
-        if changed == sized:
-            raise TargetError(f"the model has {self.name} already: nothing would change", "measure another one")
-        return changed
+        return replace(plain.sized_like(other.model.config), **SETTINGS)
 
 
 def held_aside(corpus: Corpus, labels: Sequence[str], intents: Sequence[str], seed: int) -> tuple[Document, ...]:
-    """The public utterances that early stopping looks at: `HELD_ASIDE` of those whose tags and intent the model knows.
+    """Choose the public utterances that early stopping looks at, among those whose tags and intent the model knows.
 
     Raises:
         ManifestError: there are fewer than two: baselines need one as well.
@@ -129,42 +104,6 @@ def held_aside(corpus: Corpus, labels: Sequence[str], intents: Sequence[str], se
     n = max(1, round(HELD_ASIDE * len(known)))
     chosen = np.random.default_rng([seed, *b"held aside"]).permutation(len(known))[:n]
     return tuple(known[index] for index in sorted(chosen))
-
-
-class Dropout(NluTraining):
-    """The paper's D."""
-
-    name = "dropout"
-    title = "Dropout"
-    description = "trained with dropout (for intents and slots)"
-    settings = DROPOUT
-
-
-class EarlyStopping(NluTraining):
-    """The paper's ES."""
-
-    name = "early-stopping"
-    title = "Early stopping"
-    description = "trained until the loss on other utterances no longer falls (for intents and slots)"
-    settings = EARLY_STOPPING
-
-
-class CharacterEmbeddings(NluTraining):
-    """The paper's CE."""
-
-    name = "character-embeddings"
-    title = "Character layer"
-    description = "trained to read words' characters too (for intents and slots)"
-    settings = CHARACTERS
-
-
-class Regularisation(NluTraining):
-    """The paper's D, ES and CE together."""
-
-    name = "regularisation"
-    title = "Dropout, early stopping and character layer"
-    description = "trained with dropout, early stopping and a character layer together (for intents and slots)"
-    settings = MappingProxyType({**DROPOUT, **EARLY_STOPPING, **CHARACTERS})
 
 
 def _opened(name: str, corpus: Corpus, start: Path) -> NluTarget:
