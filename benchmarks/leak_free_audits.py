@@ -33,8 +33,7 @@ from audit.attacks.reconstruction.table import METHODS
 from audit.policy import Decision, Limit, Policy, load
 from audit.record import Result
 from audit.stats.advantage import lowest_resolved
-from audit.workflows.plan.limits import resolve
-from audit.workflows.plan.summary import joint_chance
+from audit.workflows.plan import joint_chance, resolve
 
 KINDS = {
     "tagger": ("reconstruction", "attribute_inference", "membership"),

@@ -31,7 +31,7 @@ from audit.corpus.manifest import write
 from audit.progress import Silent
 from audit.targets.opening import device_words, instructions, threads
 from audit.workflows.options import ScanOptions
-from audit.workflows.plan.timing import time_attacks
+from audit.workflows.planning import time_attacks
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
 

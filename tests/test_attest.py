@@ -26,8 +26,7 @@ from audit.cli import app
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.reading import read_declared
 from audit.report.leaks import unlimited
-from audit.workflows.attest import attest, state
-from audit.workflows.verify import verify
+from audit.workflows.attest import attest, state, verify
 
 MUTATIONS = 50
 

@@ -20,10 +20,9 @@ from audit.corpus.near_copies import find_copies
 from audit.engine.interface import SILENT
 from audit.errors import EngineError
 from audit.record import AuditRecord
-from audit.workflows import execution, scan
+from audit.workflows import execution, plan, scan
 from audit.workflows.options import ScanOptions
-from audit.workflows.plan import limits
-from audit.workflows.plan.limits import at_most
+from audit.workflows.plan import at_most
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import open_scan
 
@@ -103,7 +102,7 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
 def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> None:
     data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
     corpus, policy = manifests.load(data), policies.load("default")
-    found = limits.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
+    found = plan.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
     assert outcomes["membership", "auc"][0] == "confounded"
     assert "held-out holds copies of training documents" in outcomes["membership", "auc"][1]

@@ -24,8 +24,7 @@ from audit.measurements import Check, Estimate, Unresolved
 from audit.record import Reason, Result
 from audit.report.scan_diff import render, schema
 from audit.stats.paired import UnitScores
-from audit.workflows.against_baseline import gate_against_baseline
-from audit.workflows.diff import diff_scans
+from audit.workflows.diff import diff_scans, gate_against_baseline
 from audit.workflows.unit_scores import read_scores, write_scores
 
 N = 120

@@ -19,8 +19,8 @@ from audit import record as records
 from audit.cards import Timing
 from audit.cli import app
 from audit.errors import EngineError, UsageError
-from audit.workflows.folders import claim_folder
-from audit.workflows.journal import Origin, open_journal
+from audit.workflows.execution import Origin, open_journal
+from audit.workflows.options import claim_folder
 from audit.workflows.unit_scores import read_scores
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]

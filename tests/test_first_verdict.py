@@ -21,7 +21,7 @@ from audit.cli import app, console
 from audit.engine.interface import Trial
 from audit.engine.journal import Journal
 from audit.report.answer import decides_most, findings
-from audit.workflows.plan import timing
+from audit.workflows import planning
 
 pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
 
@@ -96,10 +96,10 @@ def test_a_scan_of_few_documents_goes_on_with_more(data, checkpoints, tmp_path):
 
 
 def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_path, monkeypatch):
-    monkeypatch.setattr(timing, "part_in", lambda *_: 0.4)
+    monkeypatch.setattr(planning, "part_in", lambda *_: 0.4)
     record = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")
     assert (record.bounds, record.timing.outcomes) == (cards.Bounds(None, 3600.0, 0.4), 4)
-    monkeypatch.setattr(timing, "part_in", lambda *_: 1.0)
+    monkeypatch.setattr(planning, "part_in", lambda *_: 1.0)
     again = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")
     assert (again.bounds, again.timing.resumed) == (record.bounds, 4)
     assert bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h", "--fresh").bounds.part == 1.0

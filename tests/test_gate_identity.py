@@ -17,8 +17,7 @@ from audit import record as records
 from audit.cli import app
 from audit.files import digest_of_files
 from audit.targets.checkpoint.content import hash_files
-from audit.workflows.attest import attest
-from audit.workflows.verify import verify
+from audit.workflows.attest import attest, verify
 
 Content = dict[str, Any]
 

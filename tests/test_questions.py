@@ -147,12 +147,6 @@ def test_a_baseline_that_sees_pages_of_another_size_is_refused(place, tmp_path):
     assert "another size" in result.output
 
 
-def test_a_reference_that_no_attack_takes_is_named(place):
-    given = {name: [place / "data" / "references" / "pretrained"] for name in ("auxiliary", "pretrained")}
-    opened = open_scan(ScanOptions(place / "model", place / "data", place / "unused", references=given))
-    assert opened.warnings == ("--reference auxiliary: no attack on this model takes it",)
-
-
 def test_the_model_itself_is_no_baseline(place, tmp_path):
     more = ("--reference", f"baselines={place / 'model'}", "--out", tmp_path / "out")
     result = docaudit("scan", place / "model", place / "data", *more)

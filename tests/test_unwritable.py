@@ -13,7 +13,7 @@ from audit import files
 from audit import record as records
 from audit.cli import app
 from audit.errors import EngineError, UsageError
-from audit.workflows.folders import claim_folder
+from audit.workflows.options import claim_folder
 
 
 @pytest.fixture

@@ -27,12 +27,10 @@ class AttackParameters:
 
     Attributes:
         values: by attack, by parameter; all known and valid.
-        corpus: sha256 of the data set they were tuned on; None when the file does not say.
         sha256: of the file.
     """
 
     values: Mapping[str, Mapping[str, Any]]
-    corpus: str | None
     sha256: str
 
     def applied(self, attack: Attack) -> Attack:
@@ -54,8 +52,7 @@ def read(path: Path) -> AttackParameters:
         raise UsageError(f"--attack-parameters {path}: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"--attack-parameters {path}: not readable as TOML: {error}") from None
-    provenance = content.pop(PROVENANCE, {})
-    corpus = provenance.get("corpus_sha256") if isinstance(provenance, dict) else None
+    content.pop(PROVENANCE, None)
     values: dict[str, dict[str, Any]] = {}
     problems = []
     kinds = {kind.name: kind for kind in BATTERY}
@@ -71,7 +68,7 @@ def read(path: Path) -> AttackParameters:
         raise UsageError(
             problems, "correct the file, or fit one in a checkout of docaudit: python -m benchmarks.tune_attack"
         )
-    return AttackParameters(values, corpus if isinstance(corpus, str) else None, hashlib.sha256(raw).hexdigest())
+    return AttackParameters(values, hashlib.sha256(raw).hexdigest())
 
 
 def _checked(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -1,17 +1,22 @@
-"""`docaudit gate`."""
+"""`docaudit gate` and `docaudit diff`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
 from audit.cli import console
 from audit.cli.options import EXIT_HELP, DataOfRecord, ModelOfRecord, PolicyName
 from audit.cli.verdicts import Formats, Quiet, choose, clearing, show
+from audit.errors import UsageError
 
-EPILOGS = {"gate": EXIT_HELP}
+EPILOGS = {
+    "gate": EXIT_HELP,
+    "diff": "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong "
+    "usage or input, or scans that differ in more than the model; 1 docaudit failed.",
+}
 
 
 def gate(
@@ -58,7 +63,7 @@ def gate(
             if baseline is None:
                 record, verdict = gate_record(record_path, policy, model, data, no_model=no_model)
             else:
-                from audit.workflows.against_baseline import gate_against_baseline
+                from audit.workflows.diff import gate_against_baseline
 
                 record, verdict, _ = gate_against_baseline(
                     record_path, policy, baseline, model, data, no_model=no_model, progress=progress
@@ -75,3 +80,42 @@ def gate(
 
         code = show(outputs, record, verdict, in_words, policy, data)
     raise typer.Exit(code)
+
+
+DIFF_FORMATS = ("text", "json", "markdown")
+
+
+def diff(
+    old: Annotated[
+        Path, typer.Argument(metavar="OLD", help="record.json, or the folder a scan wrote.", show_default=False)
+    ],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same of the later scan.", show_default=False)],
+    policy: PolicyName = "default",
+    output: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="NAME[=FILE]", help="text, json or markdown, on standard output or in a file."
+        ),
+    ] = "text",
+) -> None:
+    """Compare two scans of the same data: each number better, worse, or cannot be told. Needs no model and no GPU.
+
+    Numbers are those that the policy limits, that sum attacks up, and usefulness. Scans that still have their evidence/
+    are compared unit by unit. Scans of other data, or with another seed, budget or parameters, are refused.
+    """
+    from audit.files import check_file, write_output
+    from audit.report.scan_diff import render
+    from audit.workflows.diff import diff_scans
+
+    name, separator, file = output.partition("=")
+    if name not in DIFF_FORMATS:
+        raise UsageError(f"--format {output}: no such format", f"one of {', '.join(DIFF_FORMATS)}, or NAME=FILE")
+    if separator:
+        check_file("--format", Path(file))
+    with console.Reporter() as progress:
+        found = diff_scans(old, new, policy, progress)
+    text = render(found, cast("Any", name), console.width())
+    if separator:
+        write_output(Path(file), text.encode())
+    else:
+        console.write(text)

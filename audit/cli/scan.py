@@ -134,9 +134,8 @@ def scan(
     quiet: Quiet = False,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
-    from audit.workflows.folders import check_folders
     from audit.workflows.gate import load_policy
-    from audit.workflows.options import ScanOptions
+    from audit.workflows.options import ScanOptions, check_folders
 
     model_dir, data_dir = _divide(folders, checkpoints, no_model)
     if checkpoints is not None and formats:

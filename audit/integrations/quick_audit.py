@@ -25,9 +25,8 @@ from audit.record import read as read_record
 from audit.report import numbers
 from audit.report.labels import report_of
 from audit.report.tables import decision_row
-from audit.workflows.folders import claim_folder, protect
 from audit.workflows.gate import load_policy
-from audit.workflows.options import ScanOptions, check_work
+from audit.workflows.options import ScanOptions, check_work, claim_folder, protect
 
 OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 """How options reach the other process, as JSON."""

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from audit.attacks import text_of
+from audit.cards import ReferenceCard
 from audit.engine.interface import SILENT, Progress
 from audit.errors import RecordError
 from audit.files import EVIDENCE
 from audit.measurements import Estimate, Measurement
-from audit.policy import SIGNIFICANCE, Policy
+from audit.policy import SIGNIFICANCE, Decision, Policy, Verdict
+from audit.policy.decision import Baseline, Change, ComparedLimit
+from audit.policy.identity import PREFIX
 from audit.policy.limits import Limit
 from audit.policy.reasons import against_model, hindrance, power_of
-from audit.record import AuditRecord, Result
+from audit.policy.verdict import hold_against_baseline
+from audit.record import AuditRecord, Result, file_of
 from audit.record import read as read_record
 from audit.report.comparison import Effect
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.multiplicity import holm
 from audit.stats.paired import UnitScores
-from audit.workflows.changes import (
-    completed,
-    differences,
-    effect_of,
-    measurement,
-    notes_on,
-    other_reference,
-    why_missing,
-)
-from audit.workflows.gate import load_policy
-from audit.workflows.unit_scores import read_scores
+from audit.workflows.gate import gate_record, load_policy
+from audit.workflows.unit_scores import effect_of, measurement, read_scores
 
 CHANCE = 0.5
 _MANY = "beyond its interval, which is no surprise among so many comparisons (Holm)"
@@ -40,19 +37,8 @@ _OLD, _NEW = "OLD", "NEW"
 Scores = Mapping[str, Mapping[str, UnitScores]]
 
 
-def diff_scans(
-    old: Path,
-    new: Path,
-    policy: str = "default",
-    progress: Progress = SILENT,
-) -> ScanDiff:
-    """Compare two scans.
-
-    Args:
-        old: its record, or the folder that it wrote.
-        new: the same of the other.
-        policy: whose limits are among the numbers; a shipped one or a file.
-        progress: advanced by every attack.
+def diff_scans(old: Path, new: Path, policy: str = "default", progress: Progress = SILENT) -> ScanDiff:
+    """Compare two scans, named by their records or folders, in the numbers that a policy limits and others.
 
     Raises:
         DocauditError: a record or the policy cannot be read, or the scans differ in more than the model.
@@ -69,58 +55,38 @@ def evidence_of(path: Path) -> Path:
 def compare(
     records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path], policy: Policy, progress: Progress
 ) -> ScanDiff:
-    """Compare two records.
-
-    Args:
-        records: of the old scan and of the new one.
-        kept: the folders of their evidence.
-        policy: whose limits are among the numbers.
-        progress: advanced by every attack.
-
-    Raises:
-        RecordError: the scans differ in more than the model.
-    """
+    """Compare two records, whose evidence is in the folders `kept`; see `diff_scans`."""
     problems = differences(*records)
     if problems:
         raise RecordError(problems, "compare scans of the same data with the same seed, budget and parameters")
-    scores, unpaired = _read_evidence(records, kept)
+    first, second = map(_read_evidence, records, kept, (_OLD, _NEW))
     changes: list[MetricChange] = []
     missing: list[str] = []
     battery = list(dict.fromkeys(name for record in records for name in record.battery))
     progress.stage("comparing attacks", len(battery))
     for attack in battery:
         progress.advance()
-        results = [completed(record, attack) for record in records]
+        results = [record.completed.get(attack) for record in records]
         reasons = [why_missing(record, attack) for record in records]
         if not any(results):
             missing.append(f"{attack}: {_both(*reasons)}")
             continue
-        changes += _of_attack(attack, records, policy, (scores[0].get(attack, {}), scores[1].get(attack, {})))
+        changes += _of_attack(attack, records, policy, (first[0].get(attack, {}), second[0].get(attack, {})))
     changes += _of_usefulness(records)
-    old, new = (_side(record) for record in records)
-    notes = (*notes_on(*records), *unpaired)
+    old, new = (Side(one.subject, one.target.sha256, one.environment.docaudit, one.timing.started) for one in records)
+    notes = (*notes_on(*records), *first[1], *second[1])
     return ScanDiff(1, old, new, policy.name, tuple(_judged(changes, records, policy)), notes, tuple(missing))
 
 
-def _read_evidence(
-    records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path]
-) -> tuple[tuple[Scores, Scores], list[str]]:
-    """The values by unit of both scans, by attack and metric, and for which attacks there are none."""
-    found: tuple[dict[str, Mapping[str, UnitScores]], ...] = ({}, {})
-    lacking: dict[str, list[str]] = {}
-    for own, record, evidence, name in zip(found, records, kept, (_OLD, _NEW), strict=True):
-        for result in record.completed.values():
-            scores = read_scores(evidence, result)
-            if scores is None:
-                lacking.setdefault(name, []).append(result.attack)
-            else:
-                own[result.attack] = scores
-    notes = [
-        f"{name} has no values of units in evidence/ for {', '.join(attacks)}: compared by both intervals, which is "
+def _read_evidence(record: AuditRecord, evidence: Path, name: str) -> tuple[Scores, list[str]]:
+    """Read the values by unit of a scan, by attack and metric, and note for which attacks there are none."""
+    found = {attack: read_scores(evidence, result) for attack, result in record.completed.items()}
+    lacking = [attack for attack, scores in found.items() if scores is None]
+    note = (
+        f"{name} has no values of units in evidence/ for {', '.join(lacking)}: compared by both intervals, which is "
         "wider; scan again into the same folder to pair them"
-        for name, attacks in lacking.items()
-    ]
-    return (found[0], found[1]), notes
+    )
+    return {attack: scores for attack, scores in found.items() if scores is not None}, [note] if lacking else []
 
 
 def _of_attack(
@@ -130,7 +96,7 @@ def _of_attack(
     scores: tuple[Mapping[str, UnitScores], Mapping[str, UnitScores]],
 ) -> list[MetricChange]:
     """The changes of all numbers of an attack that either scan has, apart from what the text alone gives away."""
-    results = [completed(record, attack) for record in records]
+    results = [record.completed.get(attack) for record in records]
     rows = []
     for metric, (limits, good) in _asked(attack, records, policy).items():
         if any(result is not None and {metric, *limits} & {*result.about_text} for result in results):
@@ -162,7 +128,7 @@ def _asked(attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy
 
 def _methods(attack: str, records: Sequence[AuditRecord], metric: str) -> list[str]:
     """The measurements that answer for a metric in either scan."""
-    results = [result for record in records if (result := completed(record, attack)) is not None]
+    results = [result for record in records if (result := record.completed.get(attack)) is not None]
     return list(dict.fromkeys(name for result in results for name in result.methods.get(metric, (metric,))))
 
 
@@ -194,14 +160,9 @@ def _absent(row: MetricChange, records: tuple[AuditRecord, AuditRecord]) -> str:
         elif item is not None:
             reasons.append(f"not resolved: {item.reason}")
         else:
-            reasons.append(why_missing(record, row.attack) or _unknown(row, records))
+            renamed = "" if _same_version(*records) else "; another version of docaudit may call it otherwise"
+            reasons.append(why_missing(record, row.attack) or f"the record has no such number{renamed}")
     return _both(*reasons)
-
-
-def _unknown(row: MetricChange, records: tuple[AuditRecord, AuditRecord]) -> str:
-    versions = [record.environment.docaudit for record in records]
-    renamed = "; another version of docaudit may call it otherwise" if len(set(versions)) > 1 else ""
-    return f"the record has no such number{renamed}"
 
 
 def _both(old: str, new: str) -> str:
@@ -246,7 +207,7 @@ def _judge(change: MetricChange, records: tuple[AuditRecord, AuditRecord], polic
 
 def _against(change: MetricChange, outcome: Outcome, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> str:
     """Why a change that is beyond chance still tells nothing; empty where it tells something."""
-    old, new = (completed(record, change.attack) for record in records)
+    old, new = (record.completed.get(change.attack) for record in records)
     if old is None or new is None:
         return ""
     for result, name in ((old, _OLD), (new, _NEW)):
@@ -275,5 +236,162 @@ def _not_better(
     return "" if found is None else f"{_NEW}: {found[0]}"
 
 
-def _side(record: AuditRecord) -> Side:
-    return Side(record.subject, record.target.sha256, record.environment.docaudit, record.timing.started)
+ABOUT_TEXT = "says what the documents themselves give away, whatever the model"
+
+
+def why_missing(record: AuditRecord, attack: str) -> str:
+    """Why an attack did not run to its end; empty where it did."""
+    found = next((one for one in record.attacks if one.attack == attack), None)
+    if found is not None:
+        return found.why
+    if attack not in record.battery:
+        return f"docaudit {record.environment.docaudit} had no such attack"
+    return "it was not asked for"
+
+
+def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
+    """List what differs between two scans and must not: then their numbers are not compared."""
+    first, second = _conditions(old), _conditions(new)
+    pairs = [(f"{name} differs", one, second[name]) for name, one in first.items()]
+    results = new.completed
+    for result in old.attacks:
+        if result.status == "completed" and result.attack in results:
+            pairs += _parameters(result, results[result.attack], _same_version(old, new))
+    return [f"{name}: OLD {one}, NEW {other}" for name, one, other in pairs if one != other]
+
+
+def _conditions(record: AuditRecord) -> dict[str, str]:
+    """Return what must not differ, whatever the attacks, by label."""
+    bounds = record.bounds
+    side = "" if bounds is None else f"{bounds.documents or 'all'} documents, {bounds.part:.0%} of each side"
+    return {
+        "what was audited": "a model" if record.target.is_model else "the text alone",
+        "the data set": f"{record.corpus.name} (sha256 {record.corpus.sha256[:PREFIX]})",
+        "the seed": str(record.seed),
+        "the budget": f"{record.budget} ({record.share:.0%} of the trials)",
+        "the bound on trials": side or "none",
+    }
+
+
+def _parameters(old: Result, new: Result, same_version: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield the parameters of an attack in both scans; those that only another version has are left out."""
+    # As JSON: a record that was read has lists where one that was just made has tuples.
+    first, second = ({key: json.dumps(own) for key, own in one.parameters.items()} for one in (old, new))
+    names = first.keys() | second.keys() if same_version else first.keys() & second.keys()
+    for name in sorted(names):
+        yield f"{old.attack}: the parameter {name} differs", first.get(name, "none"), second.get(name, "none")
+
+
+def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
+    """Yield what differs and does not forbid a comparison, and whether both are of one record or model."""
+    if old == new:
+        yield "OLD and NEW are the same record: nothing can be told of a change"
+    elif old.target.is_model and old.target.sha256 == new.target.sha256:
+        yield "OLD and NEW are of the same model (same sha256)"
+    if not _same_version(old, new):
+        versions = f"OLD {old.environment.docaudit}, NEW {new.environment.docaudit}"
+        yield f"docaudit differs: {versions}; versions may measure differently"
+    if reason := other_reference(old, new):
+        yield f"{reason}: nothing is called better"
+    one, other = (f"{record.environment.device} in {record.target.dtype}" for record in (old, new))
+    if one != other:
+        yield f"the device differs: OLD {one}, NEW {other}"
+
+
+def other_reference(old: AuditRecord, new: AuditRecord) -> str:
+    """Say that both scans rest on other references, so that either attacker may be the weaker; empty if they do not."""
+    first, second = ({card.role: _identity(card) for card in record.references} for record in (old, new))
+    roles = [role for role in dict.fromkeys([*first, *second]) if first.get(role) != second.get(role)]
+    if not roles or not (first and second):
+        return ""
+    return f"the references differ ({', '.join(roles)}), so that either attacker may be the weaker"
+
+
+def _identity(card: ReferenceCard) -> str:
+    """Identify a reference by its weights, or by its recipe and data: a GPU does not repeat the bits of a training."""
+    if card.source == "trained" and card.recipe is not None:
+        return json.dumps([card.recipe, card.corpus], sort_keys=True)
+    return card.card.sha256
+
+
+def _same_version(old: AuditRecord, new: AuditRecord) -> bool:
+    return old.environment.docaudit == new.environment.docaudit
+
+
+UNMEASURED = "neither scan measured it"
+
+
+def gate_against_baseline(
+    path: Path,
+    policy: str,
+    baseline: Path,
+    model: Path | None = None,
+    data: Path | None = None,
+    *,
+    no_model: bool = False,
+    progress: Progress = SILENT,
+) -> tuple[AuditRecord, Verdict, ScanDiff]:
+    """Hold a record against a policy and against an earlier scan; see `gate_record`.
+
+    Returns:
+        The record, the verdict by both, and the comparison.
+
+    Raises:
+        DocauditError: as `gate_record` does; or the baseline is the same record, or does not fit it.
+    """
+    record, verdict = gate_record(path, policy, model, data, no_model=no_model)
+    chosen, earlier = load_policy(policy, complete=False), read_record(baseline)
+    if earlier == record:
+        raise RecordError(
+            f"--baseline {baseline}: the baseline is the record itself, so that nothing can be told of a change",
+            "give the record of an earlier scan, kept where the new one does not overwrite it",
+        )
+    found = compare((earlier, record), (evidence_of(baseline), evidence_of(path)), chosen, progress)
+    held = Baseline(
+        hashlib.sha256(file_of(baseline).read_bytes()).hexdigest(),
+        found.old.subject,
+        found.old.sha256,
+        found.old.scanned,
+        found.old.docaudit,
+        tuple(_limits(verdict.decisions, found)),
+        found.notes,
+    )
+    return record, hold_against_baseline(verdict, held), found
+
+
+def _limits(decisions: Sequence[Decision], found: ScanDiff) -> list[ComparedLimit]:
+    """What became of each limit, by its worst method."""
+    limits: dict[tuple[str, str], ComparedLimit] = {}
+    for decision in decisions:
+        attack, metric = decision.limit.attack, decision.limit.metric
+        changes = [one for one in found.changes if one.attack == attack and metric in one.limits]
+        outcome, reason = _worst(changes) if changes else ("not compared", _missing(decision, found))
+        limits[attack, metric] = ComparedLimit(attack, metric, outcome, reason)
+    return [*limits.values()]
+
+
+def _worst(changes: Sequence[MetricChange]) -> tuple[Change, str]:
+    """The outcome of a limit; it is better only where every method that could be compared is."""
+    if worse := [one for one in changes if one.outcome == "worse"]:
+        return "worse", max(worse, key=_size).words
+    if lost := [one for one in changes if one.lost]:
+        return "no longer measured", f"{lost[-1].metric} was measured in the baseline: {lost[-1].reason}"
+    compared = [one for one in changes if one.compared]
+    if not compared:
+        return "not compared", changes[0].reason
+    untold = [one for one in compared if one.outcome != "better"]
+    if untold:
+        largest = max(untold, key=_size)
+        return "cannot be told", f"{largest.words}: {largest.reason}"
+    return "better", min(compared, key=_size).words
+
+
+def _missing(decision: Decision, found: ScanDiff) -> str:
+    if decision.about_text:
+        return ABOUT_TEXT
+    attack = f"{decision.limit.attack}: "
+    return next((one.removeprefix(attack) for one in found.missing if one.startswith(attack)), UNMEASURED)
+
+
+def _size(change: MetricChange) -> float:
+    return 0.0 if change.difference is None else abs(change.difference.value)

@@ -1,7 +1,8 @@
-"""A model before its scan: what attacks can be put to it, the references that they take, and how to get those."""
+"""References of a model: which ones its attacks take, how to get those, and their training."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +13,24 @@ from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.engine.interface import EngineSettings, Progress
+from audit.engine.local import make_engine
 from audit.errors import TargetError
+from audit.references import splits
 from audit.references.load import REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.opening import device_named, open_model
-from audit.workflows.checking import CheckedModel, check_model, doubt_draw, trial_counts
-from audit.workflows.setup import ScanSetup, usable_references
+from audit.targets.opening import device_named, open_model, threads
+from audit.workflows.setup import (
+    CheckedModel,
+    ScanSetup,
+    check_model,
+    doubt_draw,
+    open_target,
+    usable_references,
+)
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
 Given = Mapping[str, Sequence[Path]]
@@ -82,7 +92,7 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     Raises:
         DocauditError: what a scan would raise.
     """
-    folder = open_model(model_dir, corpus, next(iter(given.get("pretrained", ())), None))
+    folder = open_target(model_dir, corpus, given)
     attacks = [kind.preset("standard") for kind in BATTERY]
     checked = check_model(folder, corpus, attacks)
     case = Case(checked.target, checked.corpus)
@@ -91,10 +101,19 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     return InspectedModel(
         checked.target.card.architecture,
         {name: reason for name, reason in reasons.items() if reason is not None},
-        tuple(trial_counts(checked)),
+        tuple(_count_trials(checked)),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
         tuple(missing(needs_of(checked, data_dir, model_dir, given))),
     )
+
+
+def _count_trials(model: CheckedModel) -> list[tuple[str, str, int]]:
+    """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
+    return [
+        (name, stratum, count)
+        for name, trials in model.trials.items()
+        for stratum, count in sorted(Counter(trial.stratum for trial in trials).items())
+    ]
 
 
 def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto") -> tuple[ReferenceNeed, ...]:
@@ -110,7 +129,7 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
         DocauditError: a scan would refuse the model.
     """
     corpus = manifest.load(data_dir)
-    folder = open_model(model_dir, corpus, next(iter(given.get("pretrained", ())), None))
+    folder = open_target(model_dir, corpus, given)
     checked = check_model(folder, corpus, [kind.preset("standard") for kind in BATTERY], device_named(device))
     return needs_of(checked, data_dir, model_dir, given)
 
@@ -186,7 +205,7 @@ def _base(model_dir: Path, corpus: Corpus, given: Given) -> Path | None:
     """Find the model under an adapter."""
     if not is_adapter(model_dir):
         return None
-    base = open_model(model_dir, corpus, next(iter(given.get("pretrained", ())), None)).base
+    base = open_target(model_dir, corpus, given).base
     return None if base is None else base.own_path
 
 
@@ -203,3 +222,42 @@ def _start(start: Path | None, base: Path | None, model_dir: Path, corpus: Corpu
     except TargetError:
         return f"{named} (first name its base as references.pretrained in manifest.toml: {start})"
     return named
+
+
+def train_baselines(
+    data_dir: Path, out: Path, *, start: Path | None, count: int, seed: int | None, device: str, progress: Progress
+) -> int:
+    """Train baselines on the public documents of a data set, and count them; see `baselines.train_baseline`.
+
+    Raises:
+        DocauditError: the data set is broken, or a model cannot be trained.
+    """
+    # Training takes modules that listing references does without.
+    from audit.references.baselines import train_baseline
+
+    corpus, chosen = manifest.load(data_dir), device_named(device)
+    return len(train_baseline(start, corpus, out, count=count, seed=seed, device=chosen, progress=progress))
+
+
+def train_splits(
+    data_dir: Path,
+    out: Path,
+    *,
+    start: Path | None,
+    count: int,
+    seed: int,
+    device: str,
+    engine: str,
+    progress: Progress,
+) -> int:
+    """Train models, each on half of the member documents, and count them; see `splits.train_splits`.
+
+    Raises:
+        DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
+    """
+    chosen = device_named(device)
+    made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
+    corpus = manifest.load(data_dir)
+    return len(
+        splits.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=made, progress=progress)
+    )

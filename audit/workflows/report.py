@@ -17,8 +17,8 @@ from audit.report import markdown
 from audit.report.comparison import Comparison
 from audit.report.files import remove, write
 from audit.report.revealed import NAME, write_revealed
-from audit.workflows.folders import protect
 from audit.workflows.gate import load_policy
+from audit.workflows.options import protect
 
 TrendRow = tuple[float, str, AuditRecord, Verdict]
 """Position on the axis, name, record and verdict of a checkpoint."""

@@ -38,13 +38,11 @@ from audit.stats.paired import UnitScores
 from audit.targets.opening import environment
 from audit.targets.unread import count_questions
 from audit.targets.utility import usefulness
-from audit.workflows.execution import collect_outcomes
-from audit.workflows.folders import claim_folder
-from audit.workflows.journal import Origin, now
+from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format
-from audit.workflows.options import REFERENCES_FOLDER
+from audit.workflows.options import REFERENCES_FOLDER, claim_folder
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, references_to_fill, refuse_changed
+from audit.workflows.setup import ScanSetup, refuse_changed, usable_references
 from audit.workflows.unit_scores import write_scores
 
 ASK = "scan without --only"
@@ -119,7 +117,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
     declared = None if policy is None else declare(policy)
     origin = Origin(None if declared is None else declared.sha256)
     if opened.options.seconds is not None:
-        from audit.workflows.plan.timing import fit_time
+        from audit.workflows.planning import fit_time
 
         opened = fit_time(opened, progress)
     options, target, corpus = opened.options, opened.target, opened.corpus
@@ -207,10 +205,12 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
     """Load the references that the attacks take; train those that are missing and can be trained."""
-    options = opened.options
+    options, needs = opened.options, usable_references(opened.attacks, opened.target)
+    if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
+        needs.discard("auxiliary")
     return complete(
         opened.prepared,
-        references_to_fill(opened),
+        needs,
         opened.target,
         cache=options.cache or options.evidence / REFERENCES_FOLDER,
         seed=options.seed,

@@ -1,4 +1,4 @@
-"""Everything that a scan reads, loaded and checked."""
+"""Load and check everything that a scan reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
-from audit.attacks.interface import Attack
+from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
 from audit.attacks.parameters import AttackParameters
 from audit.attacks.parameters import read as read_parameters
 from audit.cards import PrivacyCard
@@ -24,25 +24,21 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
 from audit.engine.interface import Trial
 from audit.engine.local import LOCAL
-from audit.errors import TargetError, UsageError
+from audit.errors import ManifestError, TargetError, UsageError
+from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.report.remedies import QueryDefense, query_defense
 from audit.targets.answering.denoiser import Denoiser
+from audit.targets.answering.loading import is_answering
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import CheckpointFolder, stated_guarantee
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format, stated_guarantee
+from audit.targets.checkpoint.safety import method_of
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
+from audit.targets.extractive.target import is_extractive
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
-from audit.targets.opening import Checkpoint, device_named, open_model
-from audit.targets.unread import NONE_UNREAD, Unread
-from audit.workflows.checking import (
-    check_model,
-    doubt_draw,
-    find_trials,
-    hold_weights,
-    warn_of_recipes,
-    wrap_target,
-)
+from audit.targets.opening import Checkpoint, check, device_named, open_model, target_of
+from audit.targets.unread import NONE_UNREAD, Unread, find_unread, without_unread
 from audit.workflows.options import ScanOptions, check_work
 
 
@@ -133,7 +129,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
     device = device_named(options.device)
     whole = load_corpus(options.data_dir)
-    folder = _open_target(options, whole)
+    folder = open_target(options.model_dir, whole, options.references)
     if folder.adapter is not None and options.engine != LOCAL:
         raise UsageError(
             f"--engine {options.engine}: {folder} is an adapter, which workers are not sent",
@@ -142,7 +138,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     folder = hold_weights(folder, options.dtype, on_workers=options.engine != LOCAL)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     model = check_model(folder, whole, attacks, device, options.batch_size, guard)
-    target, corpus, copies, applicable = model.target, model.corpus, model.copies, model.applicable
+    target, corpus, copies = model.target, model.corpus, model.copies
     n_rows = 1 if isinstance(target, EncoderTarget) else options.batch_size or 1
     if device == "cpu" and n_rows > 1 and n_rows % STEP:
         raise UsageError(
@@ -169,8 +165,6 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         *model.unread.warnings,
         *doubts,
         *doubt_draw(folder, whole),
-        *warn_of_parameters(options.attack_parameters, given, corpus),
-        *_warn_of_unused(options, applicable, target, folder),
         *warn_of_recipes(prepared),
     )
     digest = given.sha256 if given is not None else None
@@ -220,7 +214,7 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
         corpus,
         target,
         ReferencePlan(),
-        (*copies.warnings, *warn_of_parameters(options.attack_parameters, given, corpus)),
+        copies.warnings,
         given.sha256 if given is not None else None,
         None,
         copies,
@@ -228,8 +222,9 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     )
 
 
-def _open_target(options: ScanOptions, whole: Corpus) -> CheckpointFolder:
-    return open_model(options.model_dir, whole, next(iter(options.references.get("pretrained", ())), None))
+def open_target(model_dir: Path, corpus: Corpus, references: Mapping[str, Sequence[Path]]) -> CheckpointFolder:
+    """Open the folder of the audited model; an adapter's base may be among the references."""
+    return open_model(model_dir, corpus, next(iter(references.get("pretrained", ())), None))
 
 
 def refuse_changed(opened: ScanSetup) -> None:
@@ -243,7 +238,8 @@ def refuse_changed(opened: ScanSetup) -> None:
     card = opened.target.card
     if not card.is_model:
         return
-    folder = _open_target(opened.options, opened.whole or opened.corpus)
+    options = opened.options
+    folder = open_target(options.model_dir, opened.whole or opened.corpus, options.references)
     found = folder.file_hashes
     changed = [name for name in sorted({*found, *card.files}) if found.get(name) != card.files.get(name)]
     if changed:
@@ -251,27 +247,6 @@ def refuse_changed(opened: ScanSetup) -> None:
             f"{folder}: {changed[0]} is not what it was when the scan began: nothing says which weights were measured",
             "leave the folder alone while it is scanned, and scan again",
         )
-
-
-def warn_of_parameters(path: Path | None, given: AttackParameters | None, corpus: Corpus) -> tuple[str, ...]:
-    """Warn that the parameters of a file were tuned on another data set, where they were."""
-    if given is None or given.corpus in (None, corpus.sha256):
-        return ()
-    return (f"{path}: these parameters were tuned on another data set (only on its public documents)",)
-
-
-def _warn_of_unused(
-    options: ScanOptions, applicable: Sequence[Attack], target: Checkpoint, folder: CheckpointFolder
-) -> tuple[str, ...]:
-    """A line for each reference that somebody gave and no attack on this model takes."""
-    taken = usable_references(applicable, target)
-    if "auxiliary" in taken or folder.adapter is not None:
-        taken.add("pretrained")  # what the auxiliary is trained from, and an adapter's base
-    return tuple(
-        f"--reference {name}: no attack on this model takes it"
-        for name in options.references
-        if name not in (*taken, "public")
-    )
 
 
 def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
@@ -283,14 +258,6 @@ def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
     able = [attack for attack in attacks if target.card.is_model or not text_of(attack.name).needs_model]
     needs = {need for attack in able for need in (*attack.needs, *attack.uses)}
     if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
-        needs.discard("auxiliary")
-    return needs
-
-
-def references_to_fill(opened: ScanSetup) -> set[str]:
-    """The references that a scan fills: a public model is trained for attacks that cannot do without it alone."""
-    needs = usable_references(opened.attacks, opened.target)
-    if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
         needs.discard("auxiliary")
     return needs
 
@@ -312,3 +279,120 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
     if given is not None:
         attacks = tuple(map(given.applied, attacks))
     return attacks
+
+
+_BEFORE_DRAW = (
+    "membership was drawn by {by} on {day}, and the weights of {model} were last written on {written}: by the dates of "
+    "its files, which copying changes, this model was trained before there were these members, and every number would "
+    "rest on invented membership; name the documents that it was trained on with docaudit import --members FILE, or "
+    "those it never saw with --heldout-from SRC2"
+)
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model that a scan takes with a data set; `applicable` are the attacks on it, `trials` are by their names.
+
+    `corpus` is without the documents that `copies` and `unread` leave out.
+    """
+
+    target: Checkpoint
+    corpus: Corpus
+    copies: Copies
+    unread: Unread
+    applicable: tuple[Attack, ...]
+    trials: Mapping[str, Sequence[Trial]]
+
+
+def check_model(
+    folder: AnyFolder,
+    whole: Corpus,
+    attacks: Sequence[Attack],
+    device: str = "cpu",
+    batch_size: int | None = None,
+    guard: QueryDefense | None = None,
+) -> CheckedModel:
+    """Load a model and refuse what no scan takes: the one check of `docaudit inspect`, `plan`, `references` and `scan`.
+
+    `guard` is the countermeasure that the model is asked behind; see `ScanOptions` for the others.
+
+    Raises:
+        TargetError: it cannot be loaded, or is for other documents or another task.
+        ManifestError: the documents lack what it reads, or give no attack anything to try.
+    """
+    target = target_of(folder, whole, device, batch_size, batch_size)
+    check(target, whole)
+    copies = find_copies(whole)
+    unread = find_unread(target, whole)
+    corpus = without_unread(without_copies(whole, copies), unread)
+    trials = find_trials(attacks, Case(wrap_target(guard, target), corpus))
+    applicable = tuple(attack for attack in attacks if attack.name in trials)
+    return CheckedModel(target, corpus, copies, unread, applicable, trials)
+
+
+def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Trial]]:
+    """List what each attack that the model can be put to finds to try, by its name.
+
+    Raises:
+        ManifestError: the data set gives none of them anything to try.
+    """
+    applicable = [attack for attack in attacks if why_inapplicable(attack, case) is None]
+    trials: dict[str, Sequence[Trial]] = {attack.name: attack.trials(case) for attack in applicable}
+    if applicable and not any(trials.values()):
+        reasons = {attack.name: nothing_to_try(attack, case) for attack in applicable}
+        raise ManifestError(
+            [f"{name}: {reason.why}" for name, reason in reasons.items()], next(iter(reasons.values())).fix
+        )
+    return trials
+
+
+def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
+    """The target behind a countermeasure, when there is one."""
+    return target if defense is None else defense.wrap(target)
+
+
+def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
+    """Warn of weights that are older than the draw of membership: they cannot have been trained on it.
+
+    The days of files are weak evidence, for copying changes them: the warning says so, and nothing is refused.
+    """
+    membership = corpus.manifest.membership
+    written = model.weights_written
+    if membership.drawn is None or written is None or str(written) >= membership.drawn:
+        return ()
+    return (_BEFORE_DRAW.format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
+
+
+def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> CheckpointFolder:
+    """Return the folder of a model that answers, to be loaded in the number format that was asked for.
+
+    Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding would hide.
+
+    Raises:
+        UsageError: the weights are quantised, or workers elsewhere would choose for themselves.
+    """
+    if dtype == "auto" or not (is_answering(folder) or is_extractive(folder)):
+        return folder
+    if on_workers:
+        raise UsageError(f"--dtype {dtype}: workers elsewhere load models by themselves", "leave it out, or scan here")
+    if method_of(folder.config) is not None:
+        raise UsageError(f"--dtype {dtype}: the weights of {folder} are quantised", "leave it out")
+    return in_format(folder, cast("NumberFormat", dtype))
+
+
+def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
+    """A line for each reference that was trained here in another way than the audited adapter."""
+    if prepared.adapter is None:
+        return ()
+    others = [
+        (reference.role, adapter_of(reference.folder))
+        for reference in prepared.same_kind
+        if (reference.folder / FILE_NAME).is_file()
+    ]
+    return tuple(
+        f"reference {role} was trained {'in all its weights' if own is None else f'with another adapter ({own})'}, the "
+        f"audited model with {prepared.adapter}: it remembers otherwise and is no fair yardstick; train it with "
+        "--reference pretrained=ADAPTER_DIR, the folder of the audited adapter"
+        for role, own in others
+        if own != prepared.adapter
+    )

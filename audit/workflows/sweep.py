@@ -17,8 +17,7 @@ from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import trend
 from audit.targets.checkpoint.content import training_progress
-from audit.workflows.folders import claim_folder
-from audit.workflows.options import REFERENCES_FOLDER, ScanOptions
+from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder
 from audit.workflows.scan import Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
 

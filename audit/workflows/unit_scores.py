@@ -1,4 +1,4 @@
-"""Values of units behind an attack's metrics, kept in the evidence so that two scans can be compared as pairs.
+"""Values of units behind metrics, kept in the evidence, and the differences of two scans that they give as pairs.
 
 Units and clusters are hashed: only their identity is needed. A file names the result that it belongs to, so that values
 of another scan are never taken for it.
@@ -19,10 +19,13 @@ from pydantic.dataclasses import dataclass
 
 from audit.errors import RecordError
 from audit.files import write_atomically
-from audit.measurements import STRICT
+from audit.measurements import STRICT, Estimate, Measurement
 from audit.record import Result
-from audit.stats.paired import Kind, UnitScores
+from audit.report.comparison import Effect
+from audit.stats.paired import Difference, Kind, UnitScores, joined_difference, paired_difference
+from audit.targets.utility import estimate
 
+NOT_RESOLVED = "not resolved"
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
 
@@ -114,3 +117,41 @@ def _scores(column: _Column) -> UnitScores:
 
 def _hashed(names: Sequence[str]) -> list[str]:
     return [hashlib.sha256(str(name).encode()).hexdigest()[:16] for name in names]
+
+
+def effect_of(effect: Effect, scores: tuple[UnitScores | None, UnitScores | None], rng: np.random.Generator) -> Effect:
+    """Fill in the difference, or why there is none.
+
+    Args:
+        effect: with the number before and after.
+        scores: the values by unit behind it, before and after; None: there are none.
+        rng: the source of randomness.
+    """
+    one, other = effect.before, effect.after
+    if not (isinstance(one, Estimate) and isinstance(other, Estimate)):
+        return replace(effect, note=_why(one, other))
+    before, after = scores
+    paired = None
+    if before is not None and after is not None:
+        paired = paired_difference(before, after, rng)
+    return filled(effect, paired or joined_difference(one, other), one)
+
+
+def filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
+    """The effect with this difference."""
+    difference = estimate(f"{effect.metric}.change", found.interval, before.unit, 0.0, "chance")
+    return replace(effect, difference=difference, p=found.p, paired=found.paired, note="")
+
+
+def measurement(result: Result, metric: str) -> Measurement | None:
+    """A number of an attack; None where its record lacks it."""
+    return next((item for item in result.measurements if item.name == metric), None)
+
+
+def _why(*sides: Measurement | None) -> str:
+    reasons = dict.fromkeys(_reason(item) for item in sides if not isinstance(item, Estimate))
+    return "; ".join(reasons)
+
+
+def _reason(item: Measurement | None) -> str:
+    return "not measured" if item is None else f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}"

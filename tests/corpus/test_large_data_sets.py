@@ -24,7 +24,7 @@ from audit.engine.interface import SILENT
 from audit.errors import EngineError
 from audit.record import dumps
 from audit.workflows.options import ScanOptions
-from audit.workflows.plan.audit import plan_audit
+from audit.workflows.planning import plan_audit
 from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
 
@@ -69,13 +69,13 @@ def test_documents_are_the_same_wherever_their_contents_are(
 def test_what_is_counted_and_planned_does_not_depend_on_it(
     data: Path, large: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans = [[*plan_audit(data, "default", "quick", documents=20)]]
+    plans = [[*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")]]
     monkeypatch.undo()
     small = manifest.load(data)
     assert type(small.documents[0]) is Document
     assert summarise(large) == summarise(small)
     assert occurrences(large) == occurrences(small)
-    assert [*plan_audit(data, "default", "quick", documents=20)] == plans[0]
+    assert [*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")] == plans[0]
 
 
 def test_no_more_contents_are_in_memory_than_are_kept(large: Corpus) -> None:

@@ -12,7 +12,7 @@ from audit.corpus.manifest import load
 from audit.engine.interface import SILENT
 from audit.errors import DocauditError, ManifestError, TargetError
 from audit.record import AuditRecord, Result
-from audit.workflows.plan.audit import plan_audit
+from audit.workflows.planning import plan_audit
 from audit.workflows.references import inspect_model
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
@@ -41,10 +41,11 @@ def run_case(case: Case, root: Path) -> dict[str, Any]:
     for seed, (name, write) in enumerate(case.references.items(), 1):
         write(root / name, seed, labels)
         references[name] = [root / name]
-    (*_, plan) = plan_audit(place, "default", "quick", model=root / "model", references=references, documents=UNITS)
+    options = ScanOptions(root / "model", place, root / "out", "quick", references=references, documents=UNITS)
+    (*_, plan) = plan_audit(options, "default")
     assert not isinstance(plan, str)
     assert any(cost.trials for cost in plan.costs)
-    record = _scan(ScanOptions(root / "model", place, root / "out", "quick", references=references, documents=UNITS))
+    record = _scan(options)
     return {**found, "refusal": None, "attacks": {one.attack: _status(one) for one in record.attacks}}
 
 

@@ -1,11 +1,18 @@
 """Output to a terminal: progress, verdicts, tables, errors. The only package that imports rich."""
 
 from audit.cli.console.progress import Reporter
-from audit.cli.console.streams import guard_streams
-from audit.cli.console.tables import show_table
+from audit.cli.console.tables import (
+    SHOWN_DIGITS,
+    format_estimate,
+    show_subject,
+    show_sweep,
+    show_table,
+    show_verdict,
+)
 from audit.cli.console.terminal import (
     duration,
     emit,
+    guard_streams,
     note,
     say,
     show_commands,
@@ -13,13 +20,6 @@ from audit.cli.console.terminal import (
     warn,
     width,
     write,
-)
-from audit.cli.console.verdict import (
-    SHOWN_DIGITS,
-    format_estimate,
-    show_subject,
-    show_sweep,
-    show_verdict,
 )
 
 __all__ = [

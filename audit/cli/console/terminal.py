@@ -1,17 +1,24 @@
-"""Lines of a terminal or a log: how they are folded, and what is escaped."""
+"""Lines of a terminal or a log: how they are folded, what is escaped, and a stream that is closed."""
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.markup import escape
 
 from audit.corpus.problems import printable
-from audit.errors import DocauditError
+from audit.errors import DocauditError, EngineError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 
 LOG_WIDTH = 200
 MOST_PROBLEMS = 200
@@ -144,3 +151,52 @@ def duration(seconds: float) -> str:
     if minutes < 2:
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
+_STDOUT, _STDERR = 1, 2
+
+
+class _Stream(io.FileIO):
+    """A standard stream whose reader may leave, as `head` does: the exit code stays the verdict's."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """See `io.FileIO.write`.
+
+        Raises:
+            EngineError: standard output cannot be written; what follows goes to nobody.
+        """
+        try:
+            return super().write(data) or 0
+        except OSError as error:
+            _point_to_nobody(self.fileno(), os.O_WRONLY)
+            if self.fileno() == _STDOUT and not isinstance(error, BrokenPipeError):
+                told = "closed" if error.errno == errno.EBADF else error.strerror
+                raise EngineError(f"standard output: {told}", "send it to where it can be written") from None
+            return memoryview(data).nbytes
+
+
+def guard_streams() -> None:
+    """Let standard output that cannot be written be an `EngineError`, and what standard error cannot hold be lost."""
+    sys.stdout = _guarded(sys.stdout, _STDOUT)
+    sys.stderr = _guarded(sys.stderr, _STDERR)
+
+
+def _guarded(stream: TextIO | None, descriptor: int) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):
+        # The descriptor is taken, so that no file that is opened later is written in the stream's place.
+        _point_to_nobody(descriptor, os.O_RDONLY)
+        return io.TextIOWrapper(io.BufferedWriter(_Stream(descriptor, "w", closefd=False)), "utf-8")
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
+        stream.encoding,
+        stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _point_to_nobody(descriptor: int, mode: int) -> None:
+    nobody = os.open(os.devnull, mode)
+    if nobody != descriptor:
+        os.dup2(nobody, descriptor)
+        os.close(nobody)

@@ -25,13 +25,12 @@ from audit.report import comparison as measured
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 from audit.report.remedies import DEFENSES, Defense
 from audit.stats.paired import Ratios, joined_difference, ratio_difference
-from audit.workflows.changes import NOT_RESOLVED, completed, effect_of, filled, measurement
 from audit.workflows.diff import compare
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.report import write_report
 from audit.workflows.scan import Labelled
-from audit.workflows.unit_scores import read_scores
+from audit.workflows.unit_scores import NOT_RESOLVED, effect_of, filled, measurement, read_scores
 
 FILES = (page.PDF_NAME, page.HTML_NAME)
 BEFORE, AFTER = "before", "after"
@@ -248,7 +247,7 @@ def effects_on_attacks(
         if one.attack
     }
     for attack, metric in ((limit.attack, limit.metric) for limit in policy.limits):
-        results = [completed(record, attack) for record in records]
+        results = [record.completed.get(attack) for record in records]
         if (attack, metric) in effects or None in results:
             continue
         one, other = (measurement(result, metric) for result in results if result is not None)

@@ -30,9 +30,7 @@ from audit.stats.rates import excess_rate
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of
 from audit.targets.utility import estimate, usefulness_by_document
-from audit.workflows.changes import completed
-from audit.workflows.folders import hold_evidence
-from audit.workflows.options import ScanOptions
+from audit.workflows.options import ScanOptions, hold_evidence
 from audit.workflows.scan import audit_checkpoint, read_outcomes
 from audit.workflows.setup import ScanSetup, open_scan
 
@@ -149,7 +147,7 @@ def refusals_as_sign(
         The AUC; None where no refusal is taught, or too few documents were asked about.
     """
     if not (
-        isinstance(defense, TrainingDefense) and defense.teaches_refusal and completed(side.record, "memorisation")
+        isinstance(defense, TrainingDefense) and defense.teaches_refusal and side.record.completed.get("memorisation")
     ):
         return None
     case, trials, outcomes = read_outcomes(side.opened, "memorisation", progress)

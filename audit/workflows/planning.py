@@ -1,42 +1,113 @@
-"""Time of a scan on this device: about ten trials of each attack are run, and multiplied; nothing is written."""
+"""Plan an audit: what a data set can decide under a policy, and how long a scan takes; nothing is written."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, side_of
-from audit.attacks.interface import Attack, Sides, most_units, nothing_to_try, why
+from audit.attacks.battery import BATTERY
+from audit.attacks.blind_baseline import Blind, of_trials
+from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
+from audit.attacks.interface import Attack, Sides, compared_units, may_try, most_units, nothing_to_try, why
 from audit.case import Case
+from audit.corpus import manifest
+from audit.corpus.documents import Corpus
+from audit.corpus.near_copies import find_copies, without_copies
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
-from audit.errors import EngineError
+from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
-from audit.references.public_model import provide
-from audit.references.resolve import LoadedReferences, complete
-from audit.workflows.execution import AttackWork
-from audit.workflows.number_format import wanted_format
-from audit.workflows.plan.limits import Cost
-from audit.workflows.setup import ScanSetup, usable_references
+from audit.policy import Policy
+from audit.workflows.gate import load_policy
+from audit.workflows.options import ScanOptions
+from audit.workflows.plan import Cost, Plan, at_most, plan_limits
+
+if TYPE_CHECKING:  # These load torch, which a plan without a model does without.
+    from audit.references.resolve import LoadedReferences
+    from audit.workflows.setup import ScanSetup
 
 TRIALS = 10
 """Trials of each attack that are timed together, behind two that are timed alone."""
 SECONDS = 20.0
-"""For the trials of all attacks together."""
+"""For the trials of all attacks together; a trial that was begun is finished."""
 USED = 0.7
 """Share of a time that the trials are planned to take: models are loaded, trained and measured beside them."""
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
+
+
+def plan_audit(options: ScanOptions, policy: str, progress: Progress = SILENT) -> Iterator[str | Plan]:
+    """Plan an audit.
+
+    Args:
+        options: of the scan; with `Path()` as its `model_dir`, trials are not counted exactly, and not timed.
+        policy: name or path.
+        progress: of trials that are timed, and of documents described.
+
+    Yields:
+        Warnings as they arise, and at the end the plan.
+
+    Raises:
+        DocauditError: nothing can be planned.
+    """
+    has_model = options.model_dir != Path()
+    if not has_model and (options.references or options.seconds is not None):
+        given = "--reference" if options.references else "--time"
+        raise UsageError(f"{given} is for a model whose trials are timed", "add --model MODEL_DIR")
+    chosen, budget = load_policy(policy), options.budget
+    corpus = manifest.load(options.data_dir)
+    manifest.check_references(corpus)
+    if has_model:
+        from audit.workflows.setup import open_scan
+
+        opened = open_scan(options)
+        yield from opened.warnings
+        corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
+        costs = bounded_by_time(opened, time_attacks(opened, progress))
+    else:
+        copies = find_copies(corpus)
+        yield from copies.warnings
+        corpus = without_copies(corpus, copies)
+        costs, place = at_most(corpus, budget, options.documents), ""
+    blind = blind_checks(corpus, chosen, budget, costs, progress)
+    plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
+    yield replace(plan, device=place, documents=options.documents, seconds=options.seconds)
+
+
+def blind_checks(
+    corpus: Corpus, policy: Policy, budget: str, costs: Sequence[Cost], progress: Progress = SILENT
+) -> dict[str, Blind]:
+    """Run the blind check of every attack that the policy limits and that compares members with others, by its name.
+
+    It describes what a scan with this budget compares, but for documents that a model turns out not to read, or none of
+    whose fields its tokens spell, and before those of providers are cut to as many on both sides, which takes the
+    model's questions. Most of its time goes into opening page images (`blindness.MAX_UNITS`).
+
+    Args:
+        corpus: the data set.
+        policy: the one that limits attacks.
+        budget: of the scan.
+        costs: of every attack: one that cannot be fed, or is not applicable, needs no check.
+        progress: of every document described.
+
+    Raises:
+        ManifestError: an image is missing, damaged or too large.
+    """
+    limited = {limit.attack for limit in policy.limits if limit.max is not None}
+    fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
+    found = {}
+    for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
+        unit = compared_units(attack, corpus)
+        if unit is not None:
+            found[attack.name] = of_trials(corpus, may_try(attack, corpus), SHARES[budget], unit, progress)
+    return found
 
 
 def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
@@ -49,6 +120,9 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
         opened: the scan; its `out` is not touched.
         progress: of the attacks.
     """
+    from audit.references.resolve import complete
+    from audit.workflows.setup import usable_references
+
     needs = usable_references(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None:
         needs.discard("auxiliary")
@@ -106,6 +180,9 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
 
 
 def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
+    from audit.workflows.execution import AttackWork
+    from audit.workflows.number_format import wanted_format
+
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     reason = why(attack, case, "model")
     if reason is not None:
@@ -122,8 +199,8 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
-    seconds, least = estimate(work, trials, opened.options.width, SECONDS / len(opened.attacks))
-    return replace(cost, seconds=seconds, least=least)
+    limit = SECONDS / len(opened.attacks)
+    return replace(cost, seconds=estimate(work, trials, opened.options.width, limit))
 
 
 def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
@@ -143,13 +220,15 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
 
 def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack cannot do without, that nobody gave and that a scan does not train."""
+    from audit.references.public_model import provide
+
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.pretrained is None:
         missing["auxiliary"] = provide(opened.target)
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 
-def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> tuple[float, bool]:
+def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> float:
     """Estimate the seconds of all trials from a few that are run: one, one again, and ten at once.
 
     What one takes alone is that of its passes, which as many share as are in flight; what each of ten takes more is its
@@ -159,65 +238,25 @@ def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> t
         work: what the trials are of.
         trials: at least one.
         width: trials that a scan has in flight.
-        limit: seconds that may be spent.
-
-    Returns:
-        The seconds, and True where not even one trial was done in time, so that they take longer.
+        limit: seconds after which no more trials are begun.
     """
 
-    def run(chosen: Sequence[Trial], seconds: float) -> float | None:
-        return seconds_of(lambda: [*drive(work, chosen, len(chosen))], seconds)
+    def run(chosen: Sequence[Trial]) -> float:
+        began = time.perf_counter()
+        for _ in drive(work, chosen, len(chosen)):
+            pass
+        return time.perf_counter() - began
 
     # From all over the list, whose neighbours are alike.
     places = np.linspace(0, len(trials) - 1, min(len(trials), 2 + TRIALS)).astype(int)
     first, *others = (trials[place] for place in places)
-    alone = run([first], limit)
-    if alone is None:
-        return limit * len(trials), True
+    alone = run([first])
     left = limit - alone
-    # The first one also pays for what is made once.
-    if others and (again := run(others[:1], left)) is not None:
-        alone, left = again, left - again
-    several = others[1 : 1 + int(left / max(alone, 1e-6))]
-    together = run(several, left) if len(several) > 1 else None
-    each = alone if together is None else max(0.0, together - alone) / (len(several) - 1)
+    if others and alone < left:
+        # The first one also pays for what is made once.
+        alone = run(others[:1])
+        left -= alone
+    several = others[1 : 1 + max(0, int(left / max(alone, 1e-6)))]
+    each = max(0.0, run(several) - alone) / (len(several) - 1) if len(several) > 1 else alone
     at_once = min(width, len(trials))
-    return len(trials) / at_once * (alone + each * (at_once - 1)), False
-
-
-class _TimeUpError(Exception):
-    """What is timed takes longer than there is time for."""
-
-
-def seconds_of(run: Callable[[], object], limit: float) -> float | None:
-    """Time a run; None when it takes more than `limit` seconds, at which it is stopped.
-
-    The clock rings inside of it, for a single pass of a large model may take minutes, between two operations of Python.
-    Where there is no such clock (Windows, a thread that is not the main one) what was begun is finished.
-    """
-    began = time.perf_counter()
-    try:
-        with _alarm(limit):
-            run()
-    except _TimeUpError:
-        return None
-    return time.perf_counter() - began
-
-
-@contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    """Raise `_TimeUpError` in what takes longer."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(_number: int, _frame: FrameType | None) -> None:
-        raise _TimeUpError
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    return len(trials) / at_once * (alone + each * (at_once - 1))

@@ -9,7 +9,7 @@ forests and known better than one call a unit, the chances given here are least 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +21,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import Limit, Policy
+from audit.policy.checks import LEVEL
 from audit.policy.gaps import unanswered
 from audit.stats.power import certified, needed, pass_power
 from audit.targets.interface import NoModel
@@ -42,7 +43,6 @@ class Cost:
         by_data: whether the data set lacks it; a reference can be given, and its lack excuses no limit.
         weakened: what it does without, and so passes no limit; None when nothing.
         seconds: estimate for all trials; None where it was not measured.
-        least: whether not even one trial was done in time, so that they take longer than `seconds`.
         untimed: why there is no time, where nothing above says so.
     """
 
@@ -55,7 +55,6 @@ class Cost:
     weakened: str | None = None
     by_data: bool = True
     seconds: float | None = None
-    least: bool = False
     untimed: str = ""
 
 
@@ -133,6 +132,21 @@ class LimitPlan:
 
 
 @dataclass(frozen=True)
+class Joint:
+    """Whether a model that leaks nothing passes all limits on models.
+
+    Attributes:
+        limits: that there are units for, in the policy's order, so that an audit would hold numbers against them.
+        chance: that it passes all of them and that no check fires. An estimate, see `joint_chance`.
+        blocked: limits that no model passes on this data set as it is, so that none passes the policy.
+    """
+
+    limits: tuple[LimitPlan, ...]
+    chance: float
+    blocked: tuple[LimitPlan, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """The plan of an audit; counts and numbers only.
 
@@ -157,6 +171,20 @@ class Plan:
     device: str = ""
     documents: int | None = None
     seconds: float | None = None
+
+    @property
+    def total_seconds(self) -> float | None:
+        """The seconds of all attacks that were timed."""
+        timed = [cost.seconds for cost in self.costs if cost.seconds is not None]
+        return sum(timed) if timed else None
+
+    @property
+    def joint(self) -> Joint:
+        """The chance that a model which leaks nothing passes all limits of the policy that are on models."""
+        own = [limit for limit in self.limits if not limit.about_text]
+        resolved = tuple(limit for limit in own if limit.resolution is not None)
+        chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
+        return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
 
 
 def plan_limits(
@@ -300,27 +328,20 @@ def resolve(limit: float, units: Units) -> Resolution:
     )
 
 
-def at_most(corpus: Corpus, budget: str, documents: int | None = None, part: float = 1.0) -> tuple[Cost, ...]:
-    """The cost of every attack without a model, from what the data set offers: a tokenizer may leave some of it out.
-
-    Args:
-        corpus: the data set.
-        budget: of the scan.
-        documents: units of members and others together that are tried at most.
-        part: of the units of each side that is tried.
-    """
-    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget], documents, part) for kind in BATTERY)
+def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[Cost, ...]:
+    """List the cost of every attack without a model, whose tokenizer may leave some out; see `ScanOptions`."""
+    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget], documents) for kind in BATTERY)
 
 
-def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None, part: float) -> Cost:
+def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None) -> Cost:
     case = Case(NoModel(corpus), corpus)
     inapplicable = why(attack, case, "model")
     if inapplicable is not None:
         return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
     sides = _most_trials(attack, corpus)
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
-    if documents is not None or part < 1:
-        sampled, reached = _bounded(attack, corpus, sides, share, documents, part)
+    if documents is not None:
+        sampled, reached = _bounded(attack, corpus, sides, share, documents)
     return Cost(
         attack.name,
         sum(sampled),
@@ -340,16 +361,37 @@ def _most_trials(attack: Attack, corpus: Corpus) -> Sides:
     return (members, others) if members or others else most_units(attack, corpus)
 
 
-def _bounded(
-    attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int | None, part: float
-) -> tuple[Sides, Sides]:
+def _bounded(attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int) -> tuple[Sides, Sides]:
     """Trials and units of a scan that is bounded: at least one trial of each unit that is drawn."""
     there = [max(n, min(1, offered)) for n, offered in zip(most_units(attack, corpus), sides, strict=True)]
-    kept = [math.ceil(part * n) for n in there]
-    if documents is not None:
-        kept = [min(pair) for pair in zip(kept, halves(documents, there), strict=True)]
+    kept = [min(pair) for pair in zip(there, halves(documents, there), strict=True)]
     trials = [
         max(own, math.ceil(share * offered * own / n)) if n else 0
         for own, offered, n in zip(kept, sides, there, strict=True)
     ]
     return (trials[0], trials[1]), (kept[0], kept[1])
+
+
+def joint_chance(chances: Iterable[float]) -> float:
+    """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
+
+    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of documents.
+    `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
+
+    Args:
+        chances: that it passes each limit, as far as the number of units goes.
+    """
+    return (1 - LEVEL) * math.prod(chances)
+
+
+def _blocked(limit: LimitPlan) -> bool:
+    """Whether no model passes the limit; one that a data set without its units leaves out blocks nothing."""
+    match limit.outcome:
+        case "confounded" | "blind check too weak" | "cannot pass":
+            return True
+        case "lacks":
+            return limit.required or limit.resolution is not None
+        case "no plan":
+            return False
+        case _:
+            return any(outcome in ("lacks", "cannot pass", "blind check too weak") for outcome, _ in limit.blockers)

@@ -1,0 +1,328 @@
+"""`docaudit init`, `inspect` and `ocr`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+import typer
+
+from audit.cli import console
+from audit.cli.options import Assigned, DataDir, References, Seed, named_paths, say_unstated
+from audit.corpus.documents import Task, TaskKind
+from audit.errors import TargetError, UsageError, listed
+
+if TYPE_CHECKING:
+    from audit.corpus.documents import Corpus
+    from audit.corpus.summary import Summary
+    from audit.workflows.init import Answers, Initialised, PageFolder
+    from audit.workflows.ocr import WordsAdded
+    from audit.workflows.references import InspectedModel
+
+
+MAX_TODO = 8
+"""Lines of what is still to be filled in."""
+
+
+def init(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DATA_DIR", help="The folder of your page images or texts.", show_default=False),
+    ],
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL_DIR", help="Your model: its task and labels are read from it.")
+    ] = None,
+    task: Annotated[
+        TaskKind | None,
+        typer.Option(
+            metavar="KIND",
+            help=f"What your model was trained to do: {listed(get_args(TaskKind), 'or')}.",
+            show_default="as the model says",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The data set's name.", show_default="the folder's")] = None,
+    members: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The pages that your model was trained on: one id or file name a line, a .csv with a column of them, "
+            "or a .json or .jsonl of names.",
+            show_default="folders called train, else drawn",
+        ),
+    ] = None,
+    heldout: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pages that it was never trained on; all others are then public.",
+            show_default="all that are no members",
+        ),
+    ] = None,
+    assigned: Assigned = None,
+    folders: Annotated[
+        Literal["provider", "label", "none"] | None,
+        typer.Option(
+            help="What the folders that pages lie in are called after: who issued them, or their class.",
+            show_default="provider; label for document-classification",
+        ),
+    ] = None,
+    mask: Annotated[
+        Literal["length", "fixed", "all"] | None,
+        typer.Option(help="How values are hidden in what you share, where you redact it.", show_default="not redacted"),
+    ] = None,
+    seed: Seed = 0,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Take the task from what lies beside the pages, and draw the members.")
+    ] = False,
+    ignore_format: Annotated[
+        bool, typer.Option("--ignore-format", help="Take it as plain pages although it looks like a known format.")
+    ] = False,
+) -> None:
+    """Write manifest.toml and documents.jsonl for a folder of page images or texts.
+
+    Folders called train and test say the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
+    its words, fields, questions or class. Pages are left as they are.
+    """
+    from audit.workflows.init import Answers, initialise, open_folder
+
+    with console.Reporter():
+        found = open_folder(folder, ignore_format=ignore_format)
+    answers = Answers(None, name, members, heldout, folders, mask, seed, assigned)
+    if task is not None:
+        answers = replace(answers, task=Task(task))
+    if model is not None:
+        answers = replace(answers, task=_task_of(model, found, answers.task))
+    _refuse_invention(found, answers, model)
+    if not yes:
+        _refuse_silence(found, answers)
+    with console.Reporter():
+        made = initialise(found, answers)
+    _show_written(made, folder, model)
+    if answers.assigned is None and not made.drawn:
+        say_unstated(folder / "manifest.toml")
+
+
+def _task_of(model: Path, found: PageFolder, stated: Task | None) -> Task:
+    """The stated task, else the model's; with the labels that the model names for it."""
+    from audit.workflows.init import task_of
+
+    try:
+        task, source = task_of(model, found)
+    except TargetError:
+        if stated is None:
+            raise
+        return stated
+    if stated is not None and stated.kind != task.kind:
+        return stated
+    console.say(f"The model's task: {task.kind} (from {source})")
+    return task
+
+
+def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
+    """Refuse to guess a task or a division without `--yes`."""
+    open_ = {
+        "--model MODEL_DIR or --task KIND": answers.task is None,
+        "--members FILE": answers.members is None and not folder.says_splits,
+    }
+    missing = [flag for flag, needed in open_.items() if needed]
+    if missing:
+        raise UsageError(
+            f"init needs {' and '.join(missing)}",
+            "give them, or --yes, which takes the task from what lies beside the pages and draws the members",
+        )
+
+
+def _refuse_invention(folder: PageFolder, answers: Answers, model: Path | None) -> None:
+    """Refuse to draw the members of a model that is trained: an audit of it would pass whatever it leaks."""
+    if model is not None and answers.members is None and not folder.says_splits:
+        raise UsageError(
+            f"nothing says which pages {model} was trained on, and drawn ones would be an invention",
+            "name them: --members FILE; for a model that is still to be trained give --task KIND in place of --model",
+        )
+
+
+def _show_written(made: Initialised, folder: Path, model: Path | None) -> None:
+    """What was written, what is missing, and the next commands."""
+    from audit.workflows.init import INVENTED
+
+    task = made.manifest.task
+    labels = f", labels {', '.join(task.labels)}" if task.labels else ""
+    console.say(f"{made.manifest.name}: {task.kind}{labels}")
+    console.show_table("Documents", ("split", "documents"), [*made.splits.items()])
+    providers = {document.provider for document in made.documents if document.provider}
+    if providers:
+        console.say(f"{len(providers)} providers, from the names of folders")
+    if made.drawn:
+        console.warn(INVENTED)
+    for line in made.todo[:MAX_TODO]:
+        console.say(f"to fill in: {line}")
+    if len(made.todo) > MAX_TODO:
+        console.say(f"... and {len(made.todo) - MAX_TODO} more")
+    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}")
+    console.show_commands("Next:", _next(made, folder, model)[:3])
+
+
+def _next(made: Initialised, folder: Path, model: Path | None) -> list[str]:
+    """The commands that lead on, the next first."""
+    named = str(model or "MODEL_DIR")
+    scan = f"docaudit scan {named} {folder} --budget quick"
+    if model is None and made.manifest.redaction is not None:
+        scan = f"docaudit scan --no-model {folder}"
+    return [
+        *([f"docaudit ocr {folder}"] if made.without_words else []),
+        f"docaudit inspect {folder}" + (f" --model {model}" if model else ""),
+        *([] if made.without_words else [f"docaudit plan {folder}" + (f" --model {model}" if model else "")]),
+        scan,
+    ]
+
+
+def inspect(
+    data_dir: DataDir,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A checkpoint, to check it as a scan does, and to count what each attack can try."),
+    ] = None,
+    reference: References = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""
+    from audit.corpus import manifest
+    from audit.corpus.summary import summarise
+
+    if reference and model is None:
+        raise UsageError("--reference is for checking a model", "add --model MODEL_DIR")
+    with console.Reporter():
+        corpus = manifest.load(data_dir)
+        manifest.check_references(corpus)
+        summary = summarise(corpus)
+    if not as_json:
+        _show_summary(summary)
+    with console.Reporter() as progress:
+        progress.stage("looking at the attacks" if model is None else "opening the model")
+        inspected = None
+        if model is not None:
+            # Loads torch, which an inspection without a model does without.
+            from audit.workflows.references import inspect_model
+
+            inspected = inspect_model(model, corpus, data_dir, named_paths(reference))
+        attacks = [*_outlook(corpus, inspected)]
+    if as_json:
+        content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
+        typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
+        return
+    given = "data set" if inspected is None else "data set and model"
+    console.show_table("Attacks", ("attack", f"with this {given}"), attacks)
+    if inspected is not None:
+        console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
+        console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
+        console.say(*inspected.lacking)
+
+
+def _outlook(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
+    """Name every attack with what keeps it from this data set and model, or that it can be fed."""
+    from audit.attacks.battery import BATTERY
+    from audit.attacks.interface import why
+    from audit.case import Case
+    from audit.targets.interface import NoModel
+
+    for kind in BATTERY:
+        attack = kind.preset("standard")
+        # References of a model may be given beside the manifest: what they lack is listed with it.
+        kinds = ("model", "data", "missing") if model is None else ("data",)
+        barred = None if model is None else model.inapplicable.get(attack.name)
+        yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or "can be fed"
+
+
+def _show_summary(summary: Summary) -> None:
+    """The counts of a data set; warnings last."""
+    from audit.corpus.documents import SPLITS
+
+    drawn = f", drawn by {summary.drawn}" if summary.drawn else ""
+    console.say(
+        f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}, sha256 {summary.sha256[:16]}"
+    )
+    console.say("")
+    rows = [(name, *(own[split] for split in SPLITS)) for name, own in summary.counts.items()]
+    console.show_table("Documents", ("", *SPLITS), rows)
+    if summary.categories:
+        fields = [
+            (name, *(f"{own.attacked[split]} of {own.fields[split]}" for split in SPLITS), own.values, own.unique)
+            for name, own in summary.categories.items()
+        ]
+        console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), fields)
+    console.say(f"images found in several splits: {summary.images_in_several_splits}")
+    asked = summary.asked_providers
+    console.say(
+        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"
+    )
+    canaries = summary.canaries
+    if canaries is not None:
+        console.say(
+            f"canaries: {canaries.canaries} of pattern {', '.join(canaries.patterns)}, {canaries.included} of them in "
+            f"{canaries.documents} documents, {canaries.canaries - canaries.included} in none"
+        )
+    console.say("")
+    console.warn(*summary.warnings)
+
+
+MAX_NAMES = 5
+"""Documents that a warning names."""
+
+
+def ocr(
+    data_dir: DataDir,
+    language: Annotated[str, typer.Option(help="Of the pages, as Tesseract names it; several as in deu+eng.")] = "eng",
+) -> None:
+    """Add words and boxes, read by Tesseract, to documents that have an image and no words.
+
+    The answers of their questions are then located among the words. documents.jsonl is replaced; the old file stays as
+    documents.before-ocr.jsonl. A run that was interrupted goes on when it is run again.
+    """
+    from audit.importers.ocr import PageReader
+    from audit.workflows.ocr import add_words
+
+    with console.Reporter() as progress:
+        added = add_words(data_dir, progress, reader=PageReader(language))
+    _show_words(added, data_dir)
+
+
+def _show_words(added: WordsAdded, written: Path) -> None:
+    rows: list[tuple[str, int]] = [
+        ("documents that got words", added.read),
+        ("words", added.words),
+        ("documents that had words, left as they were", added.had_words),
+        ("documents with neither image nor words", added.without_image),
+    ]
+    answers = sum(added.answers.values()) + added.not_located
+    if answers:
+        rows += [(f"answers located: {quality}", count) for quality, count in added.answers.items()]
+        rows.append(("answers not located", added.not_located))
+    console.show_table("Words", ("", "number"), rows)
+    console.warn(*_warnings(added))
+    if not (added.read or added.empty or added.failed):
+        console.say("Every document with an image has words already.")
+    if added.read:
+        console.say(f"Written to {written}")
+
+
+def _warnings(added: WordsAdded) -> list[str]:
+    found = []
+    if added.empty:
+        found.append(f"nothing was read on {_named(added.empty)}: is the language right, are the pages upright?")
+    if added.failed:
+        found.append(f"Tesseract failed on {_named(added.failed)}: run the same command again")
+    if added.unclassified:
+        found.append(
+            f"{added.unclassified} answers were located, but their questions have no category: no field was made of "
+            "them; give the questions a category where fields are wanted"
+        )
+    return found
+
+
+def _named(documents: tuple[str, ...]) -> str:
+    shown = ", ".join(documents[:MAX_NAMES])
+    more = f" and {len(documents) - MAX_NAMES} more" if len(documents) > MAX_NAMES else ""
+    return f"{len(documents)} {'page' if len(documents) == 1 else 'pages'} ({shown}{more})"
