@@ -1,8 +1,9 @@
-"""Checks that can only leave limits undecided share one false-positive rate of 5 % in a scan."""
+"""Checks and controls: all checks of a scan share 5 %, and a control decides whether a confounded leak is confirmed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,87 +11,76 @@ import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from test_policy import SAFE, completed, judge, limit, normal
+from test_policy import area, completed, judge, limit, normal
 
-from audit.measurements import Check
+from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
+from audit.measurements import ALPHAS, Check, Control, Estimate, Unresolved
+from audit.policy import Decision
 from audit.policy.checks import LEVEL, settle
-from audit.policy.limits import Limit
 from audit.record import AuditRecord
 from audit.stats.multiplicity import holm
+from audit.stats.roc import auc_interval
+from audit.targets.utility import estimate
 
 BOTH = ("reconstruction", "membership")
-QUIET = replace(SAFE, null=None, null_kind=None)
-"""A safe number without a null, so that no check looks at its wrong side."""
-LEAK = Limit("reconstruction", "leak", "a limit", max=0.2)
+QUIET, LEAKING = normal("leak", 0.0, 0.02), normal("leak", 0.5, 0.02)
+"""Numbers without a null, so that no check looks at their wrong side."""
 
 
-def check(name: str, p_value: float, cause: str = "alarm") -> Check:
-    return Check(name, p_value, cause, f"{name} speaks against it", f"mend {name}")
+def check(name: str, p_value: float, cause: str = "alarm", **more: Any) -> Check:
+    return Check(name, p_value, cause, f"{name} speaks against it", f"mend {name}", **more)
 
 
-def outcome(*checks: Check) -> tuple[str, str, str]:
-    (decision,) = judge([replace(completed(QUIET), checks=checks)], limit(max=0.2)).decisions
-    return decision.outcome, decision.reason, decision.remedy
+def quiet(count: int) -> list[Check]:
+    return [check(f"quiet {number}", 1.0) for number in range(count)]
 
 
-def test_one_check_alone_fires_at_five_per_cent() -> None:
-    assert outcome(check("epsilon", 0.04)) == ("undecided", "epsilon speaks against it", "mend epsilon")
-    assert outcome(check("epsilon", 0.06))[0] == "passed"
+@pytest.mark.parametrize(
+    ("number", "checks", "outcome"),
+    [
+        (QUIET, [check("fair", 0.04)], "undecided"),
+        (QUIET, [check("fair", 0.06)], "passed"),
+        # A check fires less easily beside others, and a heavier one has a larger share: 0.02 / 4 * (4 + 4) = 0.04.
+        (QUIET, [check("fair", 0.04), *quiet(9)], "passed"),
+        (QUIET, [check("fair", 0.005), *quiet(9)], "undecided"),
+        (QUIET, [check("fair", 0.02, weight=4.0), *quiet(4)], "undecided"),
+        (QUIET, [check("fair", 0.02), *quiet(4)], "passed"),
+        (QUIET, [check("fair", 0.001, metrics=("leak",))], "undecided"),
+        (QUIET, [check("fair", 0.001, metrics=("other",))], "passed"),
+        # Confounding keeps a violation from being confirmed, and an alarm does not.
+        (LEAKING, [check("fair", 0.001, "confounded")], "undecided"),
+        (LEAKING, [check("fair", 0.001, "alarm")], "violated"),
+        (LEAKING, [check("fair", 0.001, "wrong side")], "violated"),
+    ],
+)
+def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(number: Estimate, checks: Any, outcome: str) -> None:
+    (decision,) = judge([completed(number, checks=tuple(checks))], limit(max=0.2)).decisions
+    assert decision.outcome == outcome
+    if outcome == "undecided":
+        assert (decision.reason, decision.remedy) == ("fair speaks against it", "mend fair")
 
 
-def test_a_check_fires_less_easily_beside_others() -> None:
-    others = [check(f"quiet {number}", 1.0) for number in range(9)]
-    assert outcome(check("epsilon", 0.04), *others)[0] == "passed"
-    assert outcome(check("epsilon", 0.005), *others)[0] == "undecided"
+def settled(*of_attacks: tuple[Check, ...], whole: tuple[Check, ...] = ()) -> AuditRecord:
+    """A settled record with checks of its attacks, and of the whole scan."""
+    results = [completed(QUIET, attack=name, checks=own) for name, own in zip(BOTH, of_attacks, strict=True)]
+    return settle(replace(tiny.record(*results, battery=BOTH), checks=whole), ())
+
+
+def adjusted(record: AuditRecord) -> list[float | None]:
+    return [one.p_adjusted for result in record.completed.values() for one in result.checks]
 
 
 def test_checks_of_other_attacks_and_of_the_whole_scan_count() -> None:
-    results = [
-        replace(completed(QUIET), checks=(check("epsilon", 0.02),)),
-        replace(completed(QUIET, attack="membership"), checks=(check("certain documents", 1.0),)),
-    ]
-    record = tiny.record(*results, battery=BOTH)
-    adjusted = {one.name: one.p_adjusted for one in _checks(settle(record, ()))}
-    assert adjusted == {"epsilon": pytest.approx(0.04), "certain documents": 1.0}
-    whole = replace(record, checks=(check("held-out fit", 0.5, "confounded"),))
-    assert {one.name: one.p_adjusted for one in _checks(settle(whole, ()))}["epsilon"] == pytest.approx(0.06)
-
-
-def test_the_same_blind_check_of_several_attacks_is_one_test() -> None:
-    blind = check("blind", 0.03, "confounded")
-    results = [replace(completed(QUIET, attack=name), checks=(blind,)) for name in BOTH]
-    settled = settle(tiny.record(*results, battery=BOTH), ())
-    assert [one.p_adjusted for one in _checks(settled)] == [0.03, 0.03]
-    assert {one.confounded for one in settled.completed.values()} == {blind.reason}
-
-
-def test_confounding_keeps_a_violation_from_being_confirmed_and_an_alarm_does_not() -> None:
-    leaky = normal("leak", 0.5, 0.02)
-    for cause, overall in (("confounded", "undecided"), ("alarm", "violated"), ("wrong side", "violated")):
-        found = replace(completed(leaky), checks=(check("fair", 0.001, cause),))
-        assert judge([found], limit(max=0.2)).overall == overall, cause
-
-
-def test_a_confounding_check_of_the_whole_scan_leaves_every_attack_undecided() -> None:
-    results = [completed(QUIET, attack=name) for name in BOTH]
-    record = replace(tiny.record(*results, battery=BOTH), checks=(check("held-out fit", 0.001, "confounded"),))
-    attacks = settle(record, ()).attacks
-    assert {one.confounded for one in attacks if one.status == "completed"} == {"held-out fit speaks against it"}
-
-
-def test_a_check_bears_on_the_limits_that_it_names() -> None:
-    beside = normal("other", 0.0, 0.02)
-    named = replace(check("rare category", 0.001), metrics=("leak",))
-    found = replace(completed(QUIET, beside), checks=(named,))
-    verdict = judge([found], limit(max=0.2), limit(metric="other", max=0.2))
-    assert [decision.outcome for decision in verdict.decisions] == ["undecided", "passed"]
-
-
-def test_a_heavier_check_has_a_larger_share() -> None:
-    blind = replace(check("blind", 0.02, "confounded"), weight=4.0)
-    others = [check(f"quiet {number}", 1.0) for number in range(4)]
-    assert outcome(blind, *others)[1] == "blind speaks against it"  # 0.02 / 4 * (4 + 4) = 0.04
-    assert outcome(replace(blind, weight=1.0), *others)[0] == "passed"
+    certain, epsilon = (check("certain documents", 1.0),), (check("epsilon", 0.02),)
+    assert adjusted(settled(epsilon, certain)) == [pytest.approx(0.04), 1.0]
+    fit = check("held-out fit", 0.5, "confounded")
+    assert adjusted(settled(epsilon, certain, whole=(fit,)))[0] == pytest.approx(0.06)
+    firing = settled((), (), whole=(replace(fit, p_value=0.001),))
+    assert {one.confounded for one in firing.completed.values()} == {"held-out fit speaks against it"}
+    # The same blind check of several attacks is one test.
+    blind = settled(*2 * [(check("blind", 0.03, "confounded"),)])
+    assert adjusted(blind) == [0.03, 0.03]
+    assert {one.confounded for one in blind.completed.values()} == {"blind speaks against it"}
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 4)), min_size=1, max_size=8))
@@ -105,27 +95,127 @@ def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows: list[tuple[
 
 
 def test_settling_twice_changes_nothing() -> None:
-    below = replace(normal("leak", -0.4, 0.04), null=0.0, null_kind="held-out")
-    found = replace(completed(below), checks=(check("blind", 0.01, "confounded"), check("epsilon", 0.3)))
-    once = settle(tiny.record(found, battery=BOTH), (LEAK,))
-    assert settle(once, (LEAK,)) == once
-    assert {one.name for one in _checks(once)} == {"blind", "epsilon", "wrong side"}
+    limits = (limit(max=0.2),)
+    checks = (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
+    once = settle(tiny.record(completed(normal("leak", -0.4, 0.04, 0.0), checks=checks)), limits)
+    assert settle(once, limits) == once
+    (result,) = once.attacks
+    assert {one.name for one in result.checks} == {"blind", "epsilon", "wrong side"}
 
 
 def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty() -> None:
     """Twelve independent checks at their exact level, and three limited numbers around their null."""
     rng = np.random.default_rng(11)
     audits, undecided = 400, 0
-    limits = tuple(replace(LEAK, metric=name) for name in ("a", "b", "c"))
+    limits = tuple(limit(name, max=0.2) for name in ("a", "b", "c"))
     for _ in range(audits):
-        numbers = [
-            replace(normal(name, rng.normal(0, 0.02), 0.02), null=0.0, null_kind="held-out") for name in ("a", "b", "c")
-        ]
+        numbers = [normal(name, rng.normal(0, 0.02), 0.02, 0.0) for name in ("a", "b", "c")]
         checks = tuple(check(f"check {number}", float(p)) for number, p in enumerate(rng.uniform(size=12)))
-        settled = settle(tiny.record(replace(completed(*numbers), checks=checks), battery=BOTH), limits)
-        undecided += any(one.p_adjusted <= LEVEL for one in _checks(settled))
+        record = settle(tiny.record(completed(*numbers, checks=checks)), limits)
+        undecided += any(p is not None and p <= LEVEL for p in adjusted(record))
     assert 0 < undecided <= stats.binom.ppf(0.999, audits, LEVEL)
 
 
-def _checks(record: AuditRecord) -> list[Check]:
-    return [one for result in record.completed.values() for one in result.checks]
+# Controls
+
+WHY = "the blind check is too weak to rule it out"
+FOUND = Check("blind", 0.001, "confounded", "they can be told apart without the model", "divide them by lot")
+UNFIT = Check("held-out gain", 0.001, "confounded", "the held-out documents look trained on", "keep others aside")
+
+
+def blind(value: float, error: float = 0.06, *checks: Check) -> Blind:
+    return Blind(area("blind_auc", value, error), (), checks, WHY)
+
+
+def blinded(value: float, error: float = 0.06, *checks: Check) -> tuple[Control, ...]:
+    return blind_controls(blind(value, error, *checks), ["leak"])
+
+
+def reference(difference: float, error: float = 0.04, metric: str = "leak") -> tuple[Control, ...]:
+    return reference_control([metric], normal(metric, difference, error, 0.0))
+
+
+def decided(number: Estimate, *controls: Control, top: float = 0.65, checks: tuple[Check, ...] = ()) -> Decision:
+    found = completed(number, confounded=WHY, controls=controls, checks=checks)
+    (decision,) = judge([found], limit(max=top)).decisions
+    return decision
+
+
+# Donut: 1.000 [0.921, 1.000] against 0.65 was undecided, for its importer wrote assigned = "official".
+SEPARATED = estimate(
+    "leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0), alphas=ALPHAS), "documents", 0.5, "chance"
+)
+LEAKY = normal("leak", 0.5, 0.04)
+APART, ALIKE = blinded(0.62, 0.03, FOUND), reference_control(["leak"], area("leak", 0.5))
+RANKED = blind_controls(blind(0.6, 0.05), [], ["leak"])
+
+
+@pytest.mark.parametrize(
+    ("number", "controls", "settings", "outcome"),
+    [
+        (SEPARATED, blinded(0.6), {}, "violated"),
+        (SEPARATED, (), {}, "undecided"),  # without any control nothing is known
+        (area("leak", 0.72), blinded(0.6), {}, "undecided"),
+        (area("leak", 0.5), blinded(0.5), {}, "undecided"),  # nothing passes over a control
+        (normal("leak", 0.0, 0.01), (*reference(0.0), *blinded(0.5)), {"top": 0.15}, "undecided"),
+        (LEAKY, reference(0.0), {"top": 0.15}, "violated"),
+        (LEAKY, reference(0.0, 0.2), {"top": 0.15}, "undecided"),  # too wide an interval shows nothing
+        (LEAKY, reference(0.3), {"top": 0.15}, "undecided"),
+        (LEAKY, reference(-0.3), {"top": 0.15}, "undecided"),
+        (area("leak", 0.05), blinded(0.62), {}, "violated"),
+        (area("leak", 0.3), blinded(0.62), {}, "undecided"),
+        # Documents that are told apart without the model need both controls.
+        (area("leak", 0.95), (*APART, *ALIKE), {"checks": (FOUND,)}, "violated"),
+        (area("leak", 0.95), APART, {"checks": (FOUND,)}, "undecided"),
+        (area("leak", 0.95), ALIKE, {"checks": (FOUND,)}, "undecided"),
+        # No control answers another reason.
+        (normal("leak", 0.9, 0.02), (*reference(0.0), *blinded(0.5)), {"top": 0.15, "checks": (UNFIT,)}, "undecided"),
+        # A share is held against the most that a ranking allows.
+        (normal("leak", 0.755, 0.07), RANKED, {"top": 0.15}, "violated"),
+        (normal("leak", 0.4, 0.03), RANKED, {"top": 0.15}, "undecided"),
+    ],
+)
+def test_a_control_decides_whether_a_leak_is_confirmed(
+    number: Estimate, controls: tuple[Control, ...], settings: dict[str, Any], outcome: str
+) -> None:
+    decision = decided(number, *controls, **settings)
+    assert (decision.outcome, decision.cause) == (outcome, "confounded" if outcome == "undecided" else None)
+
+
+def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide_it() -> None:
+    decision = decided(area("leak", 0.72), *blinded(0.6))
+    assert decision.reason == WHY
+    assert 'manifest.toml: assigned = "random"' in decision.remedy
+    assert SEPARATED.low < 0.95
+    (control,) = RANKED
+    upper = {bound.alpha: bound.upper for bound in control.bounds}
+    assert upper[0.025] == pytest.approx(2 * (0.1 + stats.norm.isf(0.025) * 0.05))
+
+
+def test_a_check_that_could_not_be_made_is_no_control() -> None:
+    unchecked = replace(blind(0.5), estimate=Unresolved("blind_auc", "too few documents", 3))
+    assert blind_controls(unchecked, ["leak"]) == ()
+    assert blind_controls(replace(blind(0.5), confounded=None), ["leak"]) == (), "nothing is in doubt"
+    assert reference_control(["leak"], Unresolved("leak", "too few", 3)) == ()
+
+
+def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty() -> None:
+    """Numbers that are just what the control explains: the violation's error rate holds."""
+    rng = np.random.default_rng(5)
+    audits = 2000
+    for controlled in ("blind", "reference"):
+        wrong = 0
+        for _ in range(audits):
+            seen = rng.normal(0.2, 0.03)
+            number = normal("leak", rng.normal(0.2 if controlled == "blind" else 0.35, 0.04), 0.04)
+            if controlled == "reference":
+                controls = reference(seen, 0.03)
+            else:
+                controls = blind_controls(blind(0.5 + seen / 2, 0.015), [], ["leak"])
+            wrong += decided(number, *controls, top=0.15).outcome == "violated"
+        assert wrong <= stats.binom.ppf(0.999, audits, 0.05), controlled
+
+
+def test_a_least_value_of_a_confounded_attack_is_not_violated() -> None:
+    (decision,) = judge([completed(normal("leak", 0.1, 0.02), confounded=WHY)], limit(min=0.5)).decisions
+    assert decision.outcome == "undecided"

@@ -39,11 +39,6 @@ def text_of(attack: str) -> AttackText:
     return TEXTS.get(attack) or AttackText(name=attack)
 
 
-def known_caps() -> dict[str, dict[str, float | None]]:
-    """Collect the value that a limit must stay under, by attack and metric."""
-    return {name: {metric: text.cap(metric) for metric in text.names} for name, text in TEXTS.items()}
-
-
 def known_metrics() -> dict[str, dict[str, float | None]]:
     """Collect the metrics that a policy may limit, by attack, each with the largest value that it can have."""
     return {name: {metric: text.metric(metric).upper for metric in text.names} for name, text in TEXTS.items()}

@@ -2,9 +2,8 @@
 
 from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
 from audit.policy.guarantee import contradiction
-from audit.policy.identity import PolicyIdentity
 from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver
-from audit.policy.reading import check_lower_bounds, check_names, check_ranges, check_sides, load, path_of
+from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_names, load, path_of
 from audit.policy.verdict import SIGNIFICANCE, evaluate, finished_on, today
 
 __all__ = [
@@ -16,6 +15,7 @@ __all__ = [
     "Demand",
     "Gap",
     "Limit",
+    "MetricRules",
     "Outcome",
     "Overall",
     "Policy",
@@ -23,10 +23,8 @@ __all__ = [
     "RegisteredWaiver",
     "Verdict",
     "Waiver",
-    "check_lower_bounds",
+    "check_limits",
     "check_names",
-    "check_ranges",
-    "check_sides",
     "contradiction",
     "evaluate",
     "finished_on",

@@ -11,8 +11,8 @@ from typing import Literal, get_args
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
-from audit.policy.identity import PREFIX, PolicyIdentity
 from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, Waiver
+from audit.policy.reading import PREFIX, PolicyIdentity
 
 Change = Literal["worse", "no longer measured", "better", "cannot be told", "not compared"]
 """What became of a limit since the baseline, the worst first: that of its worst method."""
@@ -260,19 +260,20 @@ class RegisteredWaiver:
 
 
 def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
-    """Return the decision waived where it is a violation and a waiver holds; else with those that do not, named."""
-    if decision.outcome != "violated":
+    """Return the decision waived where it is a violation and a waiver holds, else as it is."""
+    limit = decision.limit
+    holding = [
+        one
+        for one in policy.waivers
+        if (one.attack, one.metric) == (limit.attack, limit.metric) and _term(one, today) == "in force"
+    ]
+    if decision.outcome != "violated" or not holding:
         return decision
-    own = _of(decision, policy)
-    holding = [one for one in own if _term(one, today) == "in force"]
-    if holding:
-        return replace(decision, outcome="waived", waiver=max(holding, key=lambda one: one.expires))
-    useless = "".join(f"; {_useless(one, today)}" for one in own)
-    return replace(decision, reason=f"{decision.reason}{useless}")
+    return replace(decision, outcome="waived", waiver=max(holding, key=lambda one: one.expires))
 
 
 def register(decisions: Sequence[Decision], policy: Policy, today: dt.date) -> Iterator[RegisteredWaiver]:
-    """List every waiver of the policy with what it does to these decisions, in the policy's order."""
+    """Yield every waiver of the policy with what it does to these decisions, in the policy's order."""
     used = [decision.waiver for decision in decisions if decision.waiver is not None]
     for one in policy.waivers:
         days = (one.expires - today).days
@@ -284,18 +285,7 @@ def register(decisions: Sequence[Decision], policy: Policy, today: dt.date) -> I
         yield RegisteredWaiver(one, state, days)
 
 
-def _of(decision: Decision, policy: Policy) -> list[Waiver]:
-    limit = decision.limit
-    return [one for one in policy.waivers if (one.attack, one.metric) == (limit.attack, limit.metric)]
-
-
 def _term(one: Waiver, today: dt.date) -> Literal["in force", "expired", "too long"]:
     if one.expires < today:
         return "expired"
     return "too long" if one.expires - today > LONGEST_WAIVER else "in force"
-
-
-def _useless(one: Waiver, today: dt.date) -> str:
-    if _term(one, today) == "expired":
-        return f"a waiver by {one.owner} expired on {one.expires}"
-    return f"a waiver by {one.owner} until {one.expires} is longer than 12 months"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from audit.cards import CorpusCard
@@ -20,32 +20,21 @@ _COMPARED = {"member": "member", "heldout": "held-out"}
 
 
 def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
-    """Reason against a pass: too many documents or questions were left out, as the model cannot name what they say."""
-    reason = much_unread(corpus.unread, corpus.documents, MOST_DOCUMENTS, "documents") or much_unread(
-        corpus.unread_questions, corpus.questions, MOST_QUESTIONS, "questions"
+    """Return the reason against a pass where too much was left out, as the model cannot name what it says."""
+    counts = (
+        ("documents", corpus.unread, corpus.documents, MOST_DOCUMENTS),
+        ("questions", corpus.unread_questions, corpus.questions, MOST_QUESTIONS),
     )
-    return (
-        None if reason is None else (reason, "audit the model with the labels and answers of its training", "uncovered")
-    )
-
-
-def much_unread(left_out: Mapping[str, int], kept: Mapping[str, int], most: float, unit: str) -> str | None:
-    """Say that too much of a split was left out; None where it is not.
-
-    Args:
-        left_out: by split.
-        kept: by split.
-        most: the share of a split that may be left out.
-        unit: what is counted, plural.
-    """
-    for split, title in _COMPARED.items():
-        gone = left_out.get(split, 0)
-        total = gone + kept.get(split, 0)
-        if gone > most * total:
-            return (
-                f"{gone} of {total} {title} {unit} were left out, as the model lacks their names or cannot point at "
-                f"their answers; a pass does without {most:.0%} at most"
-            )
+    for unit, left_out, kept, most in counts:
+        for split, title in _COMPARED.items():
+            gone = left_out.get(split, 0)
+            total = gone + kept.get(split, 0)
+            if gone > most * total:
+                reason = (
+                    f"{gone} of {total} {title} {unit} were left out, as the model lacks their names or cannot point "
+                    f"at their answers; a pass does without {most:.0%} at most"
+                )
+                return reason, "audit the model with the labels and answers of its training", "uncovered"
     return None
 
 

@@ -4,17 +4,54 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
 from audit.measurements import STRICT
+from audit.printable import holds_unseen, letters
 
 LONGEST_WAIVER = dt.timedelta(days=366)
 """How far ahead a waiver may end, from the day it is held against: a year later somebody looks again."""
+_UNSEEN = PydanticCustomError("unseen", "holds a character that cannot be seen, or that turns the direction of text")
+_NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
+
+
+def _check_visible(text: str) -> str:
+    if holds_unseen(re.sub(r"[\t\r\n]", " ", text)):
+        raise _UNSEEN
+    return text
+
+
+def _check_words(text: str) -> str:
+    """Refuse a text of a waiver that nobody can read as a name or a reason: the shortest names have two letters."""
+    if holds_unseen(text):
+        raise _UNSEEN
+    if letters(text) < 2:
+        raise PydanticCustomError("wordless", "holds no word")
+    return text
+
+
+def _check_person(text: str) -> str:
+    if re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
+        raise PydanticCustomError("nobody", "names nobody who could answer for it")
+    return text
+
+
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that says something."""
+# The lengths are what a headline, page one and a table of a report hold, in characters.
+Name = Annotated[str, Field(max_length=64), AfterValidator(_check_visible)]
+Description = Annotated[str, Field(max_length=1000), AfterValidator(_check_visible)]
+Rationale = Annotated[str, Field(max_length=2000), AfterValidator(_check_visible)]
+Question = Annotated[Written, Field(max_length=64), AfterValidator(_check_visible)]
+Reasons = Annotated[Written, Field(max_length=2000), AfterValidator(_check_visible)]
+Words = Annotated[Written, Field(max_length=500), AfterValidator(_check_words)]
+Person = Annotated[Written, Field(max_length=100), AfterValidator(_check_words), AfterValidator(_check_person)]
+"""Who answers for a waiver, in words that can be read."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -35,9 +72,9 @@ class Limit:
         rationale: why this limit, printed in the report.
     """
 
-    attack: str
-    metric: str
-    rationale: str
+    attack: Name
+    metric: Name
+    rationale: Rationale
     max: float | None = Field(default=None, strict=True)
     min: float | None = Field(default=None, strict=True)
     required: bool = Field(default=True, strict=True)
@@ -57,9 +94,9 @@ class Demand:
         rationale: why a pass needs the answer.
     """
 
-    question: Written
+    question: Question
     any_of: Annotated[tuple[str, ...], Field(min_length=1)]
-    rationale: Written
+    rationale: Reasons
 
     @property
     def sentence(self) -> str:
@@ -79,7 +116,7 @@ class Gap:
 
     attack: str
     tasks: tuple[str, ...]
-    rationale: Written
+    rationale: Reasons
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -96,10 +133,10 @@ class Waiver:
 
     attack: str
     metric: str
-    owner: Written
-    role: Written
-    reason: Written
-    measure: Written
+    owner: Person
+    role: Person
+    reason: Words
+    measure: Words
     expires: dt.date
 
 
@@ -137,7 +174,7 @@ class Policy:
     schema: Literal[1]
     name: str
     limits: tuple[Limit, ...]
-    description: str = ""
+    description: Description = ""
     undecided: Literal["fail", "warn"] = "fail"
     text: Literal["report", "fail"] = "report"
     gaps: tuple[Gap, ...] = ()

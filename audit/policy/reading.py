@@ -8,122 +8,47 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError
 from audit.files import read_file, read_toml
-from audit.policy.limits import Limit, Origin, Policy, Waiver
-from audit.printable import holds_unseen, letters, shown
+from audit.measurements import STRICT
+from audit.policy.limits import Limit, Origin, Policy
+from audit.printable import shown
+from audit.record import AuditRecord
 from audit.resources import folder
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake: provider_membership and membership are less."""
 HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits are the starting point"
-
-LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_RATIONALE = 64, 1000, 2000
-"""Characters: what a headline, page one and a table of a report hold."""
+LONGEST_NAME = 64
 NAME_RULE = (
     f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, the first and last a letter or digit"
 )
-UNSEEN = "holds a character that cannot be seen, or that turns the direction of text"
-FEWEST_LETTERS = 2
-"""Letters of a name, a role or a reason: the shortest names have two."""
-_NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
 
 
-def contradictions(policy: Policy, shipped: Collection[str]) -> list[str]:
-    """List what no policy may say, whatever attacks there are, each with its place.
+class MetricRules(NamedTuple):
+    """What a policy may ask of a metric; the default is that of an unknown share.
 
-    Args:
-        policy: what to check.
-        shipped: names of the policies that docaudit ships.
+    Attributes:
+        upper: the largest value that it can have; None: any number.
+        cap: the value that a maximum must stay under; None: any number.
+        is_leak: whether it grows with the leak.
+        is_count: whether it counts what was found, so that its lower bound may be limited alone.
+        has_power: whether its attack measures its own strength.
     """
-    problems = [*_name_problems(policy.name, shipped), *_text_problems(policy)]
-    if not policy.limits:
-        problems.append("limits: there is none, so nothing could ever be violated")
-    for index, limit in enumerate(policy.limits):
-        if (limit.max is None) == (limit.min is None):
-            problems.append(f"limits.{index}: give either max or min")
-        if limit.holds == "lower" and limit.max is None:
-            problems.append(f"limits.{index}: holds: a lower bound is held against a max")
-    limited = {limit.attack for limit in policy.limits}
-    problems += [
-        f"demands.{index}.any_of: no limit on {attack}"
-        for index, demand in enumerate(policy.demands)
-        for attack in demand.any_of
-        if attack not in limited
-    ]
-    for index, one in enumerate(policy.waivers):
-        problems += [f"waivers.{index}.{problem}" for problem in _waiver_problems(one)]
-    problems += _repeated(policy)
-    gated = {(limit.attack, limit.metric) for limit in policy.limits}
-    problems += [
-        f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
-        for index, waiver in enumerate(policy.waivers)
-        if (waiver.attack, waiver.metric) not in gated
-    ]
-    return problems
 
-
-def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
-    """Why a name is none, or reads like that of a shipped policy."""
-    if not _NAME.fullmatch(name):
-        yield f"name: “{shown(name[:LONGEST_NAME])}”: {NAME_RULE}"
-        return
-    if name not in shipped:
-        alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
-        if alike is not None:
-            yield f"name: {name!r} reads like {alike!r}, which docaudit ships: another policy needs another name"
-
-
-def _folded(name: str) -> str:
-    """A name as a hurried reader sees it: without case and punctuation, and of signs that look alike one."""
-    return re.sub(r"[^a-z0-9]", "", name.replace("I", "l").casefold().translate(_LOOK_ALIKE))
-
-
-def _text_problems(policy: Policy) -> Iterator[str]:
-    """Why a text of a policy does not go into a report: nothing in it may hide, and all of it has an end."""
-    texts = {"description": (policy.description, LONGEST_DESCRIPTION)}
-    for index, limit in enumerate(policy.limits):
-        texts |= {f"limits.{index}.{name}": (getattr(limit, name), LONGEST_NAME) for name in ("attack", "metric")}
-        texts[f"limits.{index}.rationale"] = limit.rationale, LONGEST_RATIONALE
-    for index, demand in enumerate(policy.demands):
-        texts[f"demands.{index}.question"] = demand.question, LONGEST_NAME
-        texts[f"demands.{index}.rationale"] = demand.rationale, LONGEST_RATIONALE
-    texts |= {f"gaps.{index}.rationale": (gap.rationale, LONGEST_RATIONALE) for index, gap in enumerate(policy.gaps)}
-    for place, (text, most) in texts.items():
-        if len(text) > most:
-            yield f"{place}: longer than {most} characters"
-        if holds_unseen(re.sub(r"[\t\r\n]", " ", text)):
-            yield f"{place}: {UNSEEN}"
-
-
-def _repeated(policy: Policy) -> Iterator[str]:
-    """Limits on a metric that is limited already: each would count once more in every headline."""
-    first: dict[tuple[str, str, bool], int] = {}
-    for index, limit in enumerate(policy.limits):
-        before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
-        if before != index:
-            yield f"limits.{index}: the same metric is limited in limits.{before} already: one limit on it counts"
-
-
-def _waiver_problems(waiver: Waiver) -> Iterator[str]:
-    """Why nobody could be held to a waiver: who answers, and for what, has to be readable."""
-    for name, most in {"owner": 100, "role": 100, "reason": 500, "measure": 500}.items():
-        text = getattr(waiver, name)
-        if holds_unseen(text):
-            yield f"{name}: {UNSEEN}"
-        elif letters(text) < FEWEST_LETTERS:
-            yield f"{name}: holds no word"
-        elif name in ("owner", "role") and re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
-            yield f"{name}: names nobody who could answer for it"
-        if len(text) > most:
-            yield f"{name}: longer than {most} characters"
+    upper: float | None = 1.0
+    cap: float | None = 1.0
+    is_leak: bool = False
+    is_count: bool = False
+    has_power: bool = False
 
 
 def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:
@@ -150,94 +75,43 @@ def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete
         raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
 
 
-def check_ranges(
-    policy: Policy,
-    metrics: Mapping[str, Mapping[str, float | None]],
-    caps: Mapping[str, Mapping[str, float | None]] = MappingProxyType({}),
-) -> None:
-    """Refuse limits that a metric can never reach: 65 where 65 % is meant would pass every model, as 1 would.
+def check_limits(policy: Policy, rules: Mapping[str, Mapping[str, MetricRules]]) -> None:
+    """Refuse limits that a leaking model would meet, or that nothing could meet.
 
     Args:
         policy: what to check.
-        metrics: the most that a metric can be, by attack and metric: 1 for shares and areas; None: any number. One that
-            is not among them is taken for a share.
-        caps: the value that a limit must stay under, by attack and metric, where there is a lower one.
-
-    Raises:
-        PolicyError: every limit at or beyond the end of its metric's range.
-    """
-    problems = []
-    for index, limit in enumerate(policy.limits):
-        upper = metrics.get(limit.attack, {}).get(limit.metric, 1.0)
-        problem = _out_of_range(limit, upper) or _beyond(limit, caps.get(limit.attack, {}).get(limit.metric))
-        if problem:
-            problems.append(f"policy {policy.name} limits.{index}: {problem}")
-    if problems:
-        raise PolicyError(problems, HINT)
-
-
-def _out_of_range(limit: Limit, upper: float | None) -> str:
-    """Say that nothing could violate a limit, or nothing meet it; empty where that is not so."""
-    name, bound = ("max", limit.max) if limit.max is not None else ("min", limit.min)
-    if bound is None:
-        return ""
-    if upper is not None and not 0 <= bound <= upper:
-        percent = ", so that 65 % is 0.65" if upper == 1 else ""
-        return f"{name} {bound:g}: {limit.metric} lies between 0 and {upper:g}{percent}"
-    if name == "max" and bound == upper:
-        return f"max {bound:g}: {limit.metric} is never more than {upper:g}, so that nothing could violate it"
-    if name == "min" and bound <= 0:
-        return f"min {bound:g}: {limit.metric} is never less than 0, so that nothing could violate it"
-    return ""
-
-
-def _beyond(limit: Limit, cap: float | None) -> str:
-    if cap is None or limit.max is None or limit.max < cap:
-        return ""
-    return f"max {limit.max:g}: {limit.metric} need not be able to exceed {cap:g}, so that nothing could violate it"
-
-
-def check_lower_bounds(policy: Policy, tallies: Mapping[str, Collection[str]], powers: Collection[str]) -> None:
-    """Refuse `holds = "lower"` where a pass would rest on too little having been tried.
-
-    Args:
-        policy: what to check.
-        tallies: by attack, the metrics that count what was found.
-        powers: the attacks that measure their strength.
-
-    Raises:
-        PolicyError: a lower bound of another metric, or one that asks for no strength of the attacker.
-    """
-    problems = []
-    for index, limit in enumerate(policy.limits):
-        place = f"policy {policy.name} limits.{index}: holds"
-        if limit.holds == "lower" and limit.metric not in tallies.get(limit.attack, ()):
-            problems.append(f"{place}: {limit.metric} is no count of what was found: its whole interval has to be held")
-        elif limit.holds == "lower" and not limit.min_power and limit.attack in powers:
-            problems.append(f"{place}: a lower bound says nothing of a weak attacker: give min_power as well")
-    if problems:
-        counts = ", ".join(f"{attack} {metric}" for attack, metrics in tallies.items() for metric in metrics)
-        raise PolicyError(problems, f'holds = "lower" is for counts ({counts}); {HINT}')
-
-
-def check_sides(policy: Policy, leaks: Mapping[str, Collection[str]]) -> None:
-    """Refuse limits that hold a leak against the wrong end: a leaking model would meet them.
-
-    Args:
-        policy: what to check.
-        leaks: by attack, the metrics that grow with the leak; those of their methods have further parts in the name.
+        rules: of every metric, by attack; one that is not among them is taken for a share.
 
     Raises:
         PolicyError: every such limit.
     """
     problems = [
-        f"policy {policy.name} limits.{index}: min: {limit.metric} grows with the leak: limit it with max"
+        f"policy {policy.name} limits.{index}: {problem}"
         for index, limit in enumerate(policy.limits)
-        if limit.min is not None
-        and any(limit.metric == one or limit.metric.startswith(f"{one}.") for one in leaks.get(limit.attack, ()))
+        for problem in _limit_problems(limit, rules.get(limit.attack, {}).get(limit.metric, MetricRules()))
     ]
     if problems:
         raise PolicyError(problems, HINT)
+
+
+def _limit_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
+    metric, upper, cap = limit.metric, rules.upper, rules.cap
+    name, bound = ("max", limit.max) if limit.max is not None else ("min", limit.min)
+    if bound is not None and upper is not None and not 0 <= bound <= upper:
+        percent = ", so that 65 % is 0.65" if upper == 1 else ""
+        yield f"{name} {bound:g}: {metric} lies between 0 and {upper:g}{percent}"
+    elif limit.max is not None and limit.max == upper:
+        yield f"max {bound:g}: {metric} is never more than {upper:g}, so that nothing could violate it"
+    elif limit.max is not None and cap is not None and limit.max >= cap:
+        yield f"max {bound:g}: {metric} need not be able to exceed {cap:g}, so that nothing could violate it"
+    elif limit.min is not None and rules.is_leak:
+        yield f"min: {metric} grows with the leak: limit it with max"
+    elif limit.min is not None and limit.min <= 0:
+        yield f"min {bound:g}: {metric} is never less than 0, so that nothing could violate it"
+    if limit.holds == "lower" and not rules.is_count:
+        yield f"holds: {metric} is no count of what was found: its whole interval has to be held"
+    elif limit.holds == "lower" and not limit.min_power and rules.has_power:
+        yield "holds: a lower bound says nothing of a weak attacker: give min_power as well"
 
 
 POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
@@ -263,21 +137,11 @@ def load(name_or_path: str) -> Policy:
     shipped, path = shipped_policies(), path_of(name_or_path)
     try:
         written = read_file(path)
-        content = read_toml(written)
+        text = written.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8 text"
         raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
-    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
-        raise PolicyError(f"policy {path}: not TOML: {error}") from None
-    try:
-        policy = POLICY.validate_python(content)
-    except ValidationError as error:
-        raise PolicyError(
-            [f"policy {path} {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
-        ) from None
-    problems = contradictions(policy, shipped)
-    if policy.origin is not None:
-        problems.append("origin: is written by docaudit, not by a policy")
+    policy, problems = _parse(f"policy {path}", text)
     original = shipped.get(policy.name)
     if original is not None and original.read_bytes() != written:
         waived = ", as by waivers," if policy.waivers else ""
@@ -285,11 +149,11 @@ def load(name_or_path: str) -> Policy:
             f"name: docaudit ships a policy {policy.name!r}; one that differs from it{waived} needs another name"
         )
     if problems:
-        own = original is not None or any(problem.startswith("name: ") for problem in problems)
+        own = any(problem.startswith("name: ") for problem in problems)
         suggested = f"{policy.name}-own" if original is not None else "team-receipts"
         hint = f'say name = "{suggested}" in it, and give --policy FILE' if own else HINT
         raise PolicyError([f"policy {path} {problem}" for problem in problems], hint)
-    return replace(policy, origin=Origin(written.decode(), shipped=original is not None))
+    return replace(policy, origin=Origin(text, shipped=original is not None))
 
 
 def read_declared(declared: DeclaredPolicy) -> Policy:
@@ -299,16 +163,7 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
         PolicyError: the text is no policy, or not the one that the record names.
     """
     where = "the record's policy"
-    try:
-        policy = POLICY.validate_python(read_toml(declared.toml.encode()))
-    except ValueError as error:
-        if isinstance(error, ValidationError):
-            problems = [f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-            raise PolicyError(problems) from None
-        raise PolicyError(f"{where}: not TOML: {error}") from None
-    problems = contradictions(policy, shipped_policies())
-    if policy.origin is not None:
-        problems.append("origin: is written by docaudit, not by a policy")
+    policy, problems = _parse(where, declared.toml)
     if policy.name != declared.name:
         problems.append("has another name than the record says")
     if hashlib.sha256(declared.toml.encode()).hexdigest() != declared.sha256:
@@ -316,3 +171,157 @@ def read_declared(declared: DeclaredPolicy) -> Policy:
     if problems:
         raise PolicyError([f"{where} {problem}" for problem in problems], HINT)
     return replace(policy, origin=Origin(declared.toml, declared.shipped))
+
+
+def _parse(where: str, toml: str) -> tuple[Policy, list[str]]:
+    """Return the policy of a text, and what no policy may say, each with its place.
+
+    Raises:
+        PolicyError: the text is no TOML, or its fields are not those of a policy.
+    """
+    try:
+        policy = POLICY.validate_python(read_toml(toml.encode()))
+    except ValidationError as error:
+        problems = [f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        raise PolicyError(problems, HINT) from None
+    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
+        raise PolicyError(f"{where}: not TOML: {error}") from None
+    return policy, list(_contradictions(policy))
+
+
+def _contradictions(policy: Policy) -> Iterator[str]:
+    """Yield what no policy may say, whatever attacks there are, each with its place."""
+    yield from _name_problems(policy.name, shipped_policies())
+    if policy.origin is not None:
+        yield "origin: is written by docaudit, not by a policy"
+    if not policy.limits:
+        yield "limits: there is none, so nothing could ever be violated"
+    first: dict[tuple[str, str, bool], int] = {}
+    for index, limit in enumerate(policy.limits):
+        if (limit.max is None) == (limit.min is None):
+            yield f"limits.{index}: give either max or min"
+        if limit.holds == "lower" and limit.max is None:
+            yield f"limits.{index}: holds: a lower bound is held against a max"
+        before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
+        if before != index:
+            yield f"limits.{index}: the same metric is limited in limits.{before} already: one limit on it counts"
+    limited = {limit.attack for limit in policy.limits}
+    for index, demand in enumerate(policy.demands):
+        yield from (
+            f"demands.{index}.any_of: no limit on {attack}" for attack in demand.any_of if attack not in limited
+        )
+    gated = {(limit.attack, limit.metric) for limit in policy.limits}
+    for index, waiver in enumerate(policy.waivers):
+        if (waiver.attack, waiver.metric) not in gated:
+            yield f"waivers.{index}: no limit on {waiver.attack} {waiver.metric}"
+
+
+def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
+    """Say why a name is none, or reads like that of a shipped policy."""
+    if not _NAME.fullmatch(name):
+        yield f"name: “{shown(name[:LONGEST_NAME])}”: {NAME_RULE}"
+    elif name not in shipped:
+        alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
+        if alike is not None:
+            yield f"name: {name!r} reads like {alike!r}, which docaudit ships: another policy needs another name"
+
+
+def _folded(name: str) -> str:
+    """Return a name as a hurried reader sees it: without case and punctuation, look-alike characters made equal."""
+    return re.sub(r"[^a-z0-9]", "", name.replace("I", "l").casefold().translate(_LOOK_ALIKE))
+
+
+COMPARED = "default"
+"""The shipped policy that others are compared with: strict is for sensitive documents."""
+
+
+PREFIX = 12
+"""Digits of a sha256 that sentences show; the whole one is in the record and in the report's parameters."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class PolicyIdentity:
+    """The policy of a verdict beside the one that its record declares.
+
+    Attributes:
+        sha256: of the file that it was read from; None where it was read from none.
+        shipped: whether docaudit ships this very file.
+        state: "declared": it is the one that was declared before the scan; "another": it is not; "undeclared": the
+            record is older and declares none.
+        warning: a sentence on why it could have been chosen for its outcome; empty where it could not.
+        looser: how many of its limits ask less than the shipped ones; empty where none does.
+    """
+
+    name: str
+    sha256: str | None
+    shipped: bool
+    state: Literal["declared", "another", "undeclared"]
+    warning: str
+    looser: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The name with what identifies the file, and whether it was declared before the scan."""
+        kind = "shipped with docaudit, unchanged" if self.shipped else "the owner's own"
+        digest = "not read from a file" if self.sha256 is None else f"{kind}, SHA-256 {self.sha256[:PREFIX]}"
+        declared = ", declared before the scan" if self.state == "declared" and not self.warning else ""
+        return f"{self.name} ({digest}{declared})"
+
+
+def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
+    """Hold a policy against the one that a record declares."""
+    return replace(_identify(record, policy), looser=_looser(policy))
+
+
+def _looser(policy: Policy) -> str:
+    """Say how many limits of an owner's own policy ask less than the shipped ones; empty where none does."""
+    if policy.origin is None or policy.origin.shipped:
+        return ""
+    theirs = {(limit.attack, limit.metric): limit for limit in load(COMPARED).limits}
+    count = sum(_asks_less(one, theirs.get((one.attack, one.metric), one)) for one in policy.limits)
+    if not count:
+        return ""
+    limits = f"{count} of its {len(policy.limits)} limits {'is' if count == 1 else 'are'} looser"
+    return f"{limits} than those of docaudit's {COMPARED} policy"
+
+
+def _asks_less(own: Limit, other: Limit) -> bool:
+    names = ("min_power", "min_coverage", "min_category_coverage")
+    return (
+        (own.max is not None and other.max is not None and own.max > other.max)
+        or any((getattr(own, name) or 0.0) < (getattr(other, name) or 0.0) for name in names)
+        or (other.required and not own.required)
+        or (own.holds == "lower" != other.holds)
+    )
+
+
+def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
+    origin, declared = policy.origin, record.policy
+    sha256 = None if origin is None else origin.sha256
+    shipped = origin is not None and origin.shipped
+    if declared is None:
+        warning = "the record declares no policy: nothing shows that this one was chosen before the results were known"
+        return PolicyIdentity(policy.name, sha256, shipped, "undeclared", warning)
+    if declared.sha256 != sha256:
+        before = f"{declared.name} (SHA-256 {declared.sha256[:PREFIX]})"
+        same = " of the same name" if declared.name == policy.name else ""
+        warning = f"the policy that was declared before the scan is another one{same}: {before}"
+        return PolicyIdentity(policy.name, sha256, shipped, "another", warning)
+    return PolicyIdentity(policy.name, sha256, shipped, "declared", _late(record))
+
+
+def _late(record: AuditRecord) -> str:
+    """Say that outcomes are older than the declaration of the policy, or may be; empty where none is."""
+    timing = record.timing
+    unshown = "nothing shows that it was chosen before the results were known"
+    if timing.resumed and timing.oldest is None:
+        return (
+            f"nothing says when the {timing.resumed:,} outcomes that were read from a journal were computed, and the "
+            f"scan of {timing.started[:10]} declares this policy: {unshown}"
+        )
+    if timing.oldest is None or timing.same_policy or timing.oldest >= timing.started:
+        return ""
+    return (
+        f"outcomes were computed on {timing.oldest[:10]}, before the scan of {timing.started[:10]} that declares this "
+        f"policy: {unshown}"
+    )

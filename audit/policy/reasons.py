@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from statistics import NormalDist
 
 from audit.measurements import Estimate, Unresolved
 from audit.policy.checks import AGAIN, against_pass, fires
@@ -35,17 +34,6 @@ NO_HELDOUT = (
     "docaudit init --heldout FILE): without any nothing is compared"
 )
 LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
-USEFUL = {
-    "anls": "held-out ANLS",
-    "entity_f1": "held-out entity F1",
-    "link_f1": "held-out link F1",
-    "masked_token_accuracy": "share of hidden tokens that it names on held-out pages",
-    "class_accuracy": "share of held-out pages whose class it names",
-    "intent_accuracy": "share of held-out intents that it names",
-}
-"""The measures of what a model is good for, in words."""
-CONFIRMING = 0.8
-"""Share of audits in which the advised number of units confirms a leak."""
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 NOT_RUN = "this attack was not run"
@@ -158,29 +146,15 @@ def _beyond(limit: Limit, measured: Estimate) -> float:
     return max(measured.low - limit.max, 1 - limit.max - measured.high if measured.is_area else -math.inf)
 
 
-def not_confirmed(limit: Limit, result: Result, measured: Estimate, p_value: float, level: float) -> Reason:
-    """Say that an interval lies over its limit, and how many more units would confirm that among all limits.
-
-    The number is taken to stay as it is and for normal, with the standard error that its interval shows. With so many
-    units in all, four audits in five confirm it at the level that Holm's rule leaves it now.
+def not_confirmed(limit: Limit, result: Result, p_value: float, level: float) -> Reason:
+    """Say that an interval lies over its limit, and that this is not significant among all limits.
 
     Args:
         limit: that it is held against.
         result: of its attack, whose alarm is named first.
-        measured: whose whole interval lies over it.
         p_value: against the limit, after Holm's rule.
         level: family-wise level.
     """
-    own = measured.p_below(limit.min) if limit.min is not None else measured.p_above(limit.max or 0.0)
-    own = min(own, measured.p_below(1 - limit.max)) if limit.max is not None and measured.is_area else own
-    normal = NormalDist()
-    wanted = normal.inv_cdf(1 - level * own / p_value) + normal.inv_cdf(CONFIRMING)
-    above = limit.max is not None and measured.value > limit.max
-    half = measured.value - measured.low if above else measured.high - measured.value
-    gap = half + _beyond(limit, measured)
-    times = (wanted * half / (normal.inv_cdf((1 + measured.level) / 2) * gap)) ** 2
-    unit = measured.unit if measured.unit in ("providers", "canaries") else "documents"
-    more = max(1, math.ceil((times - 1) * measured.clusters))
     reason = (
         "the whole interval lies over the limit, but the leak is not confirmed among all limited numbers: "
         f"p = {p_value:.2g} after Holm's rule, at most {level:g} confirms it"
@@ -188,7 +162,7 @@ def not_confirmed(limit: Limit, result: Result, measured: Estimate, p_value: flo
     alarm = _checked(limit, result)
     if alarm is not None and alarm[2] == "alarm":
         return f"{alarm[0]}; {reason}", alarm[1], alarm[2]
-    return reason, f"audit about {more:,} more {unit}", "wide"
+    return reason, MORE, "wide"
 
 
 def power_of(result: Result) -> Estimate | None:
@@ -202,7 +176,7 @@ def not_useful(record: AuditRecord) -> str | None:
     if not record.utility:
         return "what the model is good for was not measured, so that its silence may mean that it says nothing at all"
     for item in record.utility:
-        name = USEFUL.get(item.name, item.name)
+        name = f"held-out {item.name.replace('_', ' ')}"
         if isinstance(item, Unresolved):
             return f"whether the model does its task could not be measured ({name}: {item.reason})"
         if item.null is not None and item.low <= item.null:
@@ -264,17 +238,11 @@ def _too_weak(limit: Limit, result: Result) -> Reason | None:
         return None
     power, stronger = power_of(result), _STRONGER.get(result.power or "", STRONGER)
     if power is None:
-        # Scans of older versions measured none of membership.
-        stronger = stronger if result.power else "scan again with this version"
         return "attacker too weak: its power could not be measured", stronger, "weak"
-    if power.value < limit.min_power:
-        name = power.name.replace("_", " ") if power.name in _STRONGER else "power"
-        return (
-            f"attacker too weak: {name} {power.value:.2f}, the policy asks for {limit.min_power:.2f}",
-            stronger,
-            "weak",
-        )
-    return None
+    if power.value >= limit.min_power:
+        return None
+    name = power.name.replace("_", " ") if power.name in _STRONGER else "power"
+    return f"attacker too weak: {name} {power.value:.2f}, the policy asks for {limit.min_power:.2f}", stronger, "weak"
 
 
 def _checked(limit: Limit, result: Result) -> Reason | None:

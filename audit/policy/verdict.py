@@ -24,9 +24,8 @@ from audit.policy.decision import (
 )
 from audit.policy.gaps import hold_demands, name_unexamined
 from audit.policy.guarantee import contradiction
-from audit.policy.identity import identify
 from audit.policy.limits import Limit, Policy
-from audit.policy.reading import check_names
+from audit.policy.reading import check_names, identify
 from audit.policy.reasons import (
     MORE,
     MORE_PROVIDERS,
@@ -78,8 +77,8 @@ def _is_width(decision: Decision) -> bool:
 
 
 def _is_over(decision: Decision) -> bool:
-    most, measured = decision.limit.max, decision.measured
-    return most is not None and measured is not None and measured.low > most
+    measured = decision.measured
+    return measured is not None and over_limit(decision.limit, {measured.name: measured}) is not None
 
 
 def _named(decision: Decision) -> str:
@@ -254,7 +253,7 @@ def _decide(
     over = over_limit(limit, methods)
     if over is not None:
         p_over = min(p for (method, _), p in confirmed.items() if method == over.name)
-        why, remedy, cause = not_confirmed(limit, result, over, p_over, SIGNIFICANCE)
+        why, remedy, cause = not_confirmed(limit, result, p_over, SIGNIFICANCE)
         return Decision(limit, "undecided", why, remedy, over, power, p_over, cause=cause)
     against = hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
@@ -298,10 +297,7 @@ def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
 
 
 WORSE = "worse than in the baseline"
-REGRESSED = f"{WORSE}, beyond the interval of the change"
 UNCOMPARED = "no limit could be compared with the baseline"
-_NAMED = 3
-"""Limits that the sentence of a verdict names; each says its change itself."""
 _REMEDY = "measure it as in the baseline, or choose another baseline"
 
 
@@ -323,37 +319,24 @@ def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
     verdict = replace(verdict, decisions=decisions, counts=counts, baseline=baseline)
     worse, lost = baseline.of("worse"), baseline.of("no longer measured")
     if worse:
-        reason = f"{_counted(worse)} {WORSE}: {_named_limits(worse)}; {alone}"
+        reason = f"{_counted(worse, WORSE)}; {alone}"
         return replace(verdict, overall="violated", exit_code=EXIT_CODES["violated"], reason=reason)
-    if lost or not baseline.compared:
-        gone = f"{_counted(lost)} measured in the baseline and not in this record: {_named_limits(lost)}"
-        return _undecided(verdict, f"{gone if lost else UNCOMPARED}; {alone}")
-    return verdict
-
-
-def _undecided(verdict: Verdict, reason: str) -> Verdict:
-    if verdict.overall == "violated":
+    if verdict.overall == "violated" or not (lost or not baseline.compared):
         return verdict
+    gone = _counted(lost, "measured in the baseline and not in this record") if lost else UNCOMPARED
     exit_code = verdict.exit_code or EXIT_CODES["undecided"]
-    return replace(verdict, overall="undecided", exit_code=exit_code, reason=reason)
+    return replace(verdict, overall="undecided", exit_code=exit_code, reason=f"{gone}; {alone}")
 
 
-def _named_limits(limits: Sequence[ComparedLimit]) -> str:
-    """The first limits by name, the metrics of an attack together, and how many there are besides."""
-    by_attack: dict[str, list[str]] = {}
-    for limit in limits[:_NAMED]:
-        by_attack.setdefault(limit.attack, []).append(limit.metric)
-    named = "; ".join(f"{attack} {', '.join(metrics)}" for attack, metrics in by_attack.items())
-    return f"{named} and {len(limits) - _NAMED} more" if len(limits) > _NAMED else named
-
-
-def _counted(limits: Sequence[ComparedLimit]) -> str:
-    return "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
+def _counted(limits: Sequence[ComparedLimit], became: str) -> str:
+    """Return how many limits there are, what became of them, and their names."""
+    named = ", ".join(f"{limit.attack} {limit.metric}" for limit in limits)
+    return f"{'1 limit is' if len(limits) == 1 else f'{len(limits)} limits are'} {became}: {named}"
 
 
 def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decision:
     if change is not None and change.outcome == "worse":
-        reason = f"{REGRESSED}: {change.reason}"
+        reason = f"{WORSE}, beyond the interval of the change: {change.reason}"
         if decision.outcome == "violated":
             reason = f"{decision.reason}; {reason}"
         if decision.waiver is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks import TEXTS, known_caps, known_metrics
+from audit.attacks import TEXTS, known_metrics
 from audit.errors import RecordError, UsageError
 from audit.files import digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
@@ -46,10 +46,20 @@ def check_meaning(policy: Policy) -> None:
     Raises:
         PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
     """
-    policies.check_ranges(policy, known_metrics(), known_caps())
-    policies.check_sides(policy, {name: text.leaks() for name, text in TEXTS.items()})
-    tallies = {name: text.tallies() for name, text in TEXTS.items() if text.tallies()}
-    policies.check_lower_bounds(policy, tallies, {name for name, text in TEXTS.items() if text.power is not None})
+    rules: dict[str, dict[str, policies.MetricRules]] = {}
+    for attack, text in TEXTS.items():
+        leaks, counts = text.leaks(), text.tallies()
+        rules[attack] = {
+            name: policies.MetricRules(
+                text.metric(name).upper,
+                text.cap(name),
+                name.startswith(tuple(f"{leak}." for leak in leaks)) or name in leaks,
+                name in counts,
+                text.power is not None,
+            )
+            for name in text.names
+        }
+    policies.check_limits(policy, rules)
 
 
 def gate_record(

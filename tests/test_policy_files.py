@@ -1,0 +1,438 @@
+"""Policies in files: those that are wrong, or would call a leaking model green, are refused before a scan."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import tiny
+from test_policy import LEAKY, SAFE, TODAY, completed, limit
+
+from audit.attacks import TEXTS, known_metrics
+from audit.attacks.battery import BATTERY
+from audit.attacks.canaries import Canaries
+from audit.attacks.interface import why
+from audit.cards import DeclaredPolicy
+from audit.case import Case
+from audit.corpus.documents import Corpus, Manifest, Membership, Task, TaskKind
+from audit.errors import PolicyError
+from audit.policy import Policy, PolicyIdentity, check_names, evaluate, load
+from audit.policy.reading import identify
+from audit.record import AuditRecord, Reason, Result
+from audit.targets.interface import NoModel
+from audit.workflows.gate import load_policy
+
+SHIPPED = ("default", "strict")
+TOML = """schema = 1
+name = "ours"
+[[limits]]
+attack = "membership"
+metric = "auc"
+max = 0.65
+rationale = "because"
+"""
+WAIVER = """
+[[waivers]]
+attack = "membership"
+metric = "auc"
+owner = "A. Name"
+role = "head of data"
+reason = "Retrained next quarter."
+measure = "One locked machine."
+expires = 2026-12-31
+"""
+DEMAND = '\n[[demands]]\nquestion = "q"\nany_of = ["membership"]\nrationale = "r"\n'
+WHOLE = TOML + WAIVER + DEMAND
+LOWER = 'holds = "lower"'
+
+
+def written(folder: Path, text: str, name: str = "ours.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def limited(attack: str, metric: str, bound: str) -> str:
+    """A policy with a second limit: its attack, metric, and the lines that bound it."""
+    return f'{TOML}[[limits]]\nattack = "{attack}"\nmetric = "{metric}"\n{bound}\nrationale = "As agreed."\n'
+
+
+def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path, WHOLE)
+    policy = load(str(path))
+    assert policy.limits == (limit("auc", "membership", max=0.65),)
+    assert (policy.waivers[0].expires, policy.undecided) == (dt.date(2026, 12, 31), "fail")
+    assert policy.origin is not None
+    assert (policy.origin.toml, policy.origin.shipped) == (WHOLE, False)
+    assert policy.origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_shipped_policy_is_known_as_such_even_from_a_copy(tmp_path: Path) -> None:
+    shipped = load("strict")
+    assert shipped.origin is not None
+    assert shipped.origin.shipped
+    assert load(str(written(tmp_path, shipped.origin.toml))).origin == shipped.origin
+
+
+WRONG = [
+    # what is replaced, by what, and the problem
+    ("schema = 1", "schema = 2", "schema: Input should be 1"),
+    ("schema = 1", "", "schema: "),
+    ("schema = 1", "schema = ", "not TOML"),
+    ("schema = 1", f"schema = {'[' * 9999}", "not TOML"),
+    ("schema = 1", 'schema = 1\norigin = {toml = "", shipped = true}', "origin: is written by docaudit"),
+    ('name = "ours"', "", "name: "),
+    ('name = "ours"', 'name = "ours"\nundecided = "maybe"', "undecided: Input should be 'fail' or 'warn'"),
+    ('name = "ours"', 'name = "ours"\nlimit = 3', "limit: "),
+    ('name = "ours"', 'name = "default"', "name: docaudit ships a policy 'default'; one that differs from it, as by"),
+    ('name = "ours"', f'name = "ours"\ndescription = "{"x" * 1001}"', "description: String should have at most 1000"),
+    ('name = "ours"', 'name = "ours"\ndescription = "a\\u202eb"', "description: holds a character that cannot be"),
+    ("[[limits]]", "[limits]", "limits: "),
+    ("max = 0.65", "max = 0.65\nmin = 0.01", "limits.0: give either max or min"),
+    ("max = 0.65", "", "limits.0: give either max or min"),
+    ("max = 0.65", "max = nan", "limits.0.max: Input should be a finite number"),
+    ("max = 0.65", "max = inf", "limits.0.max: Input should be a finite number"),
+    ("max = 0.65", 'max = "0.05"', "limits.0.max: Input should be a valid number"),
+    ("max = 0.65", "max = true", "limits.0.max: Input should be a valid number"),
+    ("max = 0.65", "maximum = 0.05", "limits.0.maximum: "),
+    ("max = 0.65", "max = 0.65\nmin_power = -0.5", "limits.0.min_power: "),
+    ("max = 0.65", "max = 0.65\nmin_coverage = 1.5", "limits.0.min_coverage: "),
+    ("max = 0.65", 'max = 0.65\nholds = "upper"', "limits.0.holds: "),
+    ("max = 0.65", 'max = 0.65\nrequired = "no"', "limits.0.required: "),
+    ("max = 0.65", f"min = 0.05\n{LOWER}", "limits.0: holds: a lower bound is held against a max"),
+    ("max = 0.65", f"max = 0.{'1' * 9}\nmin_power = {'1' * 9999}", "not TOML"),
+    ('rationale = "because"', "", "limits.0.rationale: "),
+    ('rationale = "because"', f'rationale = "{"x" * 2001}"', "limits.0.rationale: String should have at most 2000"),
+    (
+        "[[waivers]]",
+        f"{TOML.partition('[[')[2].join(('[[', ''))}[[waivers]]",
+        "limits.1: the same metric is limited in",
+    ),
+    ("max = 0.65", "max = 65", "limits.0: max 65: auc lies between 0 and 1, so that 65 % is 0.65"),
+    ("max = 0.65", "max = -0.1", "limits.0: max -0.1: auc lies between 0 and 1"),
+    ("max = 0.65", "min = 65", "limits.0: min 65: auc lies between 0 and 1"),
+    # Nobody could be held to such a waiver.
+    ('metric = "auc"\nowner', 'metric = "auk"\nowner', "waivers.0: no limit on membership auk"),
+    ("expires = 2026-12-31", 'expires = "soon"', "waivers.0.expires: "),
+    ("expires = 2026-12-31", "", "waivers.0.expires: "),
+    *((f'{key} = "', f'{key}er = "', f"waivers.0.{key}: ") for key in ("owner", "role", "reason", "measure")),
+    ('owner = "A. Name"', 'owner = " "', "waivers.0.owner: "),
+    ('role = "head of data"', 'role = ""', "waivers.0.role: "),
+    ('owner = "A. Name"', 'owner = "\u200b"', "waivers.0.owner: holds a character that cannot be seen"),
+    ('owner = "A. Name"', 'owner = "A. Name\u202e"', "waivers.0.owner: holds a character that cannot be seen"),
+    ('owner = "A. Name"', 'owner = "\u3164\u3164"', "waivers.0.owner: holds a character that cannot be seen"),
+    ('role = "head of data"', 'role = "\u2800"', "waivers.0.role: holds a character that cannot be seen"),
+    ('role = "head of data"', 'role = "..."', "waivers.0.role: holds no word"),
+    ('owner = "A. Name"', 'owner = "X"', "waivers.0.owner: holds no word"),
+    ('owner = "A. Name"', 'owner = "Nobody"', "waivers.0.owner: names nobody who could answer"),
+    ('owner = "A. Name"', 'owner = "n/a"', "waivers.0.owner: names nobody who could answer"),
+    ('role = "head of data"', 'role = "TBD"', "waivers.0.role: names nobody who could answer"),
+    ("Retrained next", "why\\u2028not", "waivers.0.reason: holds a character that cannot be seen"),
+    ("One locked machine", "two\\nlines", "waivers.0.measure: holds a character that cannot be seen"),
+    ("A. Name", "A" * 101, "waivers.0.owner: String should have at most 100"),
+    ("One locked machine", "A" * 501, "waivers.0.measure: String should have at most 500"),
+    # Nothing could answer such a demand.
+    ('any_of = ["membership"]', 'any_of = ["canaries"]', "demands.0.any_of: no limit on canaries"),
+    ('any_of = ["membership"]', "any_of = []", "demands.0.any_of: "),
+    ('rationale = "r"', "", "demands.0.rationale: "),
+    ('question = "q"', 'question = " "', "demands.0.question: "),
+    ('question = "q"', 'question = "q\\u202e"', "demands.0.question: holds a character that cannot be seen"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "problem"), WRONG)
+def test_a_wrong_policy_is_refused_with_the_place(old: str, new: str, problem: str, tmp_path: Path) -> None:
+    assert old in WHOLE
+    with pytest.raises(PolicyError) as raised:
+        load_policy(str(written(tmp_path, WHOLE.replace(old, new, 1))))
+    assert any(problem in line for line in raised.value.problems), raised.value.problems
+    assert all(line.startswith("policy ") for line in raised.value.problems)
+    assert raised.value.exit_code == 2
+
+
+MEANINGLESS = [
+    ("reconstruction", "excess_pr.unique", "max = 1.0", "max 1: excess_pr.unique is never more than 1"),
+    ("reconstruction", "planted_detection.unique", "min = 0.0", "min 0: planted_detection.unique is never less"),
+    ("membership", "auc.loss", "max = 1", "max 1: auc.loss is never more than 1"),
+    ("membership", "auc.loss", "min = 0.2", "min: auc.loss grows with the leak: limit it with max"),
+    ("membership", "auc", "min = 0.2", "min: auc grows with the leak: limit it with max"),
+    ("canaries", "excess_exposure", "min = 0.1", "min: excess_exposure grows with the leak"),
+    ("membership", "low_fpr_advantage", "max = 0.9", "max 0.9: low_fpr_advantage need not be able to exceed 0.9"),
+    ("membership", "low_fpr_advantage", "max = 0.95", "max 0.95: low_fpr_advantage need not be able"),
+    ("membership", "low_fpr_advantage.lira", "max = 0.9", "max 0.9: low_fpr_advantage.lira need not be able"),
+    ("provider_membership", "low_fpr_advantage", "max = 0.9", "max 0.9: low_fpr_advantage need not be able"),
+    ("canaries", "excess_exposure", "max = 6.7", "max 6.7: excess_exposure need not be able to exceed 6.65"),
+    ("canaries", "exposure", "max = 6.7", "max 6.7: exposure need not be able to exceed 6.65"),
+    ("redaction", "lift_over_length", "max = 0.5", "max 0.5: lift_over_length need not be able to exceed 0.5"),
+    ("membership", "auc.loss", f"max = 0.65\n{LOWER}\nmin_power = 1.0", "holds: auc.loss is no count of what was"),
+    ("canaries", "excess_exposure", f"max = 2.0\n{LOWER}\nmin_power = 6.5", "holds: excess_exposure is no count"),
+    ("memorisation", "identified", f"max = 10\n{LOWER}", "holds: a lower bound says nothing of a weak attacker"),
+    ("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.0", "holds: a lower bound says nothing of"),
+    ("membership", "auk", "max = 0.65", "membership has no metric 'auk'; did you mean 'auc'?"),
+    ("membership", "zzz", "max = 0.65", "membership has no metric 'zzz'"),
+    ("membershp", "auc", "max = 0.65", "no attack is called 'membershp'"),
+]
+
+
+@pytest.mark.parametrize(("attack", "metric", "bound", "problem"), MEANINGLESS)
+def test_a_limit_that_a_leaking_model_would_meet_is_refused(
+    attack: str, metric: str, bound: str, problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PolicyError) as raised:
+        load_policy(str(written(tmp_path, limited(attack, metric, bound))))
+    places = ("policy ours limits.1", "policy ours")
+    assert any(line.startswith(f"{at}: {problem}") for line in raised.value.problems for at in places), raised.value
+    assert raised.value.hint.startswith(
+        ("what a policy may say stands in docs/policies.md", "attacks: reconstruction, ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("attack", "metric", "bound"),
+    [
+        ("membership", "low_fpr_advantage", "max = 0.89"),
+        ("provider_membership", "low_fpr_advantage.loss", "max = 0.89"),
+        ("membership", "tpr_at_fpr_10", "max = 0.99"),
+        ("canaries", "excess_exposure", "max = 6.6"),
+        ("canaries", "exposure", "max = 4.5"),
+        ("redaction", "lift_share", "max = 0.9"),
+        ("redaction", "lift_over_length", "max = 0.49"),
+        ("memorisation", "identified", "max = 1000.0"),
+        ("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.2"),
+        ("reconstruction", "planted_detection.unique", "min = 0.5"),
+    ],
+)
+def test_a_limit_that_something_can_exceed_is_taken(attack: str, metric: str, bound: str, tmp_path: Path) -> None:
+    assert len(load_policy(str(written(tmp_path, limited(attack, metric, bound)))).limits) == 2
+
+
+def test_every_problem_of_a_policy_is_reported(tmp_path: Path) -> None:
+    for text, count in (
+        ('schema = 1\n[[limits]]\nattack = "a"\nmetric = 3\n', 3),
+        ('schema = 1\nname = "m"\nlimits = []', 1),
+    ):
+        with pytest.raises(PolicyError) as raised:
+            load(str(written(tmp_path, text)))
+        assert len(raised.value.problems) == count
+    assert "there is none, so nothing could ever be violated" in raised.value.problems[0]
+    policy = Policy(schema=1, name="test", limits=(limit("leek"), limit(attack="a"), limit()))
+    with pytest.raises(PolicyError) as raised:
+        check_names(policy, {"reconstruction": ("leak", "other")})
+    assert len(raised.value.problems) == 2
+
+
+def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"name = '\xff'")
+    for path, reason in (
+        (tmp_path / "missing.toml", "No such file"),
+        (tmp_path, "Is a directory"),
+        (tmp_path / "latin", "not UTF-8"),
+        (Path("x" * 300), "File name too long"),
+        (Path("defenses"), "No such file"),  # it lies beside the policies and is none
+        (Path("frameworks"), "No such file"),
+        (Path("../policies/default"), "No such file"),
+    ):
+        with pytest.raises(PolicyError, match=reason) as raised:
+            load(str(path))
+        assert raised.value.hint == "shipped policies: default, strict"
+
+
+BIDI, ZERO_WIDTH = "default\u202e", "default\u200b"
+MIMICS = (
+    "Default",
+    "default ",
+    "de-fault",
+    "defau1t",
+    "defauIt",
+    "STRICT",
+    "\uff44\uff45\uff46\uff41\uff55\uff4c\uff54",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [*MIMICS, "D\u0435fault", BIDI, ZERO_WIDTH, "", " ", "...", "x" * 65, "Certified: anonymous", "line\nbreak"]
+)
+def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError) as raised:
+        load(str(written(tmp_path, TOML.replace('"ours"', json.dumps(name)))))
+    refused = raised.value
+    assert [line for line in refused.problems if " name: " in line], refused.problems
+    assert refused.hint
+    assert all(line.isprintable() for line in (*refused.problems, refused.hint)), refused.problems
+
+
+@pytest.mark.parametrize("name", ["receipts-team", "default-own", "Policy 2026.1", "strict_plus", "r2"])
+def test_plain_names_are_names_of_any_script_where_they_are_of_a_person(name: str, tmp_path: Path) -> None:
+    for owner in ("Zoë Müller-Lüdenscheidt", "李雷", "Ольга П."):
+        policy = load(str(written(tmp_path, WHOLE.replace("ours", name).replace("A. Name", owner))))
+        assert (policy.name, policy.waivers[0].owner) == (name, owner)
+
+
+def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    shipped = load("default").origin
+    assert shipped is not None
+    with pytest.raises(PolicyError, match="one that differs from it, as by waivers, needs another name") as raised:
+        load(str(written(tmp_path, shipped.toml + WAIVER)))
+    assert raised.value.hint == 'say name = "default-own" in it, and give --policy FILE'
+
+
+# The shipped policies
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_policies_ask_for_what_exists_and_for_extraction_and_recognition(name: str) -> None:
+    policy = load_policy(name)
+    assert (policy.name, policy.undecided, policy.waivers) == (name, "fail", ())
+    assert all(len(asked.rationale) > 20 for asked in policy.limits)
+    extracts, recognises = policy.demands
+    assert {*extracts.any_of} == {"reconstruction", "memorisation", "canaries", "attribute_inference"}
+    assert {*recognises.any_of} == {"membership", "provider_membership"}
+    for asked in policy.limits:
+        assert asked.metric in TEXTS[asked.attack].tells, "listed where another policy does not limit it"
+
+
+def test_the_strict_policy_asks_for_no_less_than_the_default_one() -> None:
+    strict = {(asked.attack, asked.metric): asked for asked in load("strict").limits}
+    for asked in load("default").limits:
+        other = strict[asked.attack, asked.metric]
+        assert asked.max is not None
+        assert other.max is not None
+        assert other.max <= asked.max
+        assert (other.min_power or 0) >= (asked.min_power or 0)
+
+
+def barred(kind: Any, task: str) -> str | None:
+    """Why no model of a task can be put to an attack."""
+    corpus = Corpus(Path(), Manifest(1, "none", Task(task), Membership("random")), (), "0" * 64)  # type: ignore[arg-type]
+    return why(kind(), Case(NoModel(corpus), corpus), "model")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name: str) -> None:
+    policy = load(name)
+    for kind in BATTERY:
+        if kind.name in {limit.attack for limit in policy.limits}:
+            permitted = {task for gap in policy.gaps if gap.attack == kind.name for task in gap.tasks}
+            assert {task for task in get_args(TaskKind) if barred(kind, task)} <= permitted, kind.name
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("task", ["parsing", "spade-extraction"])
+def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task: str) -> None:
+    policy = load(name)
+    own = tuple(limit for limit in policy.limits if limit.attack == "canaries")
+    reason = barred(Canaries, task)
+    assert reason is not None
+    record = tiny.record(
+        Result("canaries", status="inapplicable", reason=Reason("model", reason)), battery=("canaries",)
+    )
+    record = replace(record, target=replace(record.target, task=task))
+    verdict = evaluate(record, replace(policy, limits=own), TODAY)
+    assert {decision.outcome for decision in verdict.decisions} == {"inapplicable"}
+
+
+def test_the_least_ranking_of_a_budget_gives_the_bits_that_any_scan_can_show() -> None:
+    cap = TEXTS["canaries"].cap("exposure")
+    assert cap is not None
+    answers = min(Canaries.preset(budget).n_answers for budget in ("quick", "standard", "full"))
+    assert math.log2(answers + 1) - 0.01 <= cap <= math.log2(answers + 1)
+
+
+def test_attacks_say_which_of_their_metrics_are_no_shares() -> None:
+    unbounded = {
+        (attack, metric.partition(".")[0])
+        for attack, metrics in known_metrics().items()
+        for metric, upper in metrics.items()
+        if upper is None
+    }
+    assert unbounded == {
+        *(("reconstruction", name) for name in ("documents_identified", "values_identified")),
+        ("memorisation", "identified"),
+        ("membership", "documents_identified"),
+        *(("attribute_inference", name) for name in ("candidates", "documents_identified", "values_identified")),
+        ("provider_membership", "questions_a_provider"),
+        *(("canaries", name) for name in ("excess_exposure", "exposure", "most_bits")),
+    }
+    for text in TEXTS.values():
+        for metric in text.metrics.values():
+            assert metric.cap is None or metric.upper is None or metric.cap <= metric.upper
+
+
+# The policy that a record declares
+
+
+def scanned(*results: Any, policy: Policy | None, **timing: Any) -> AuditRecord:
+    """A record of a scan that declared a policy."""
+    record = tiny.record(*results, battery=("reconstruction", "membership"))
+    record = replace(record, timing=replace(record.timing, **timing))
+    if policy is None or policy.origin is None:
+        return record
+    declared = DeclaredPolicy(policy.name, policy.origin.sha256, policy.origin.shipped, policy.origin.toml)
+    return replace(record, policy=declared)
+
+
+def identity(record: AuditRecord, policy: Policy) -> PolicyIdentity:
+    """Who a policy is beside a record, as a verdict has it."""
+    found = evaluate(record, policy, TODAY).identity
+    assert found is not None
+    assert found == identify(record, policy)
+    return found
+
+
+def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_declared(tmp_path: Path) -> None:
+    policy, default = load(str(written(tmp_path, TOML))), load("default")
+    laxer = load(str(written(tmp_path, TOML.replace("0.65", "0.99"), "laxer.toml")))
+    assert policy.origin is not None
+    digest = policy.origin.sha256
+    own = identity(scanned(policy=policy), policy)
+    assert (own.state, own.warning, own.sha256) == ("declared", "", digest)
+    assert own.sentence == f"ours (the owner's own, SHA-256 {digest[:12]}, declared before the scan)"
+    assert identity(scanned(policy=default), default).sentence.startswith("default (shipped with docaudit, unchanged, ")
+    other = identity(scanned(policy=policy), laxer)
+    assert (other.state, other.warning) == (
+        "another",
+        f"the policy that was declared before the scan is another one of the same name: ours (SHA-256 {digest[:12]})",
+    )
+    undeclared = identity(scanned(policy=None), policy)
+    assert undeclared.state == "undeclared"
+    assert "nothing shows that this one was chosen before the results were known" in undeclared.warning
+
+
+def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path: Path) -> None:
+    text = limited("reconstruction", "excess_pr.unique", "max = 0.05").replace("0.65", "0.9")
+    text += limited("membership", "tpr_at_fpr_10", "max = 0.9").removeprefix(TOML)
+    text += limited("canaries", "excess", "max = 0.1\nmin_power = 7.0").removeprefix(TOML)
+    found = identity(scanned(policy=None), load_policy(str(written(tmp_path, text))))
+    assert found.looser == "2 of its 4 limits are looser than those of docaudit's default policy"
+    assert {identity(scanned(policy=None), load(name)).looser for name in SHIPPED} == {""}
+
+
+@pytest.mark.parametrize(
+    ("timing", "warning"),
+    [
+        ({}, ""),
+        ({"oldest": "2026-01-01T00:00:00+00:00", "resumed": 1}, ""),
+        ({"oldest": "2025-12-20T10:00:00+00:00", "resumed": 1, "same_policy": True}, ""),
+        (
+            {"oldest": "2025-12-20T10:00:00+00:00", "resumed": 1},
+            "outcomes were computed on 2025-12-20, before the scan of 2026-01-01",
+        ),
+        ({"resumed": 4}, "nothing says when the 4 outcomes that were read from a journal were computed"),
+    ],
+)
+def test_a_policy_that_was_declared_after_the_outcomes_says_so(
+    timing: dict[str, Any], warning: str, tmp_path: Path
+) -> None:
+    policy = load(str(written(tmp_path, TOML)))
+    more = {"newest": timing.get("oldest", "2026-01-01T00:00:00+00:00")} if timing.get("resumed") else {}
+    found = identity(scanned(completed(SAFE, LEAKY), policy=policy, outcomes=9, **timing, **more), policy)
+    assert (found.state, bool(found.warning)) == ("declared", bool(warning))
+    assert found.warning.startswith(warning)
+    assert ("declared before the scan" in found.sentence) == (not warning)
+    assert not warning or found.warning.endswith("nothing shows that it was chosen before the results were known")
