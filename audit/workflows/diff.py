@@ -18,8 +18,8 @@ from audit.files import EVIDENCE
 from audit.measurements import Estimate, Measurement
 from audit.policy import SIGNIFICANCE, Decision, Policy, Verdict
 from audit.policy.decision import Baseline, Change, ComparedLimit
-from audit.policy.reading import PREFIX
 from audit.policy.limits import Limit
+from audit.policy.reading import PREFIX
 from audit.policy.reasons import against_model, hindrance, power_of
 from audit.policy.verdict import hold_against_baseline
 from audit.record import AuditRecord, Result, file_of
