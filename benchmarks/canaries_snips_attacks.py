@@ -12,7 +12,7 @@ import torch
 from canaries_snips_models import PATTERN_NAMES, PREFIXES, Cell, completions, utterance
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert
+from audit.attacks.canaries.pages import Inversion, completion_scorer, invert
 from audit.attacks.canaries.search import losses_of_all
 from audit.corpus.canaries.schema import PATTERNS
 from audit.corpus.documents import Document

@@ -30,8 +30,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
-from audit.attacks.canaries.inversion import Inversion, invert
-from audit.attacks.canaries.pages import Readable, read
+from audit.attacks.canaries.pages import Inversion, Readable, invert, read
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import PATTERNS, Canary, load_canaries
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word

@@ -26,9 +26,16 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of
-from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of, truth_of
-from audit.attacks.canaries.summary import checks_of, measure_privacy
+from audit.attacks.canaries.attack import checks_of, measure_privacy
+from audit.attacks.canaries.measures import (
+    Outcome,
+    Ranked,
+    excess_exposure_of,
+    excess_of,
+    excess_top3_of,
+    table_of,
+    truth_of,
+)
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.measurements import Estimate
 from benchmarks.simulated_audits import fired

@@ -34,11 +34,10 @@ from canary_calibration import canaries, outcome
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks.canaries.inversion import completion_scorer
-from audit.attacks.canaries.measures import measure_table
-from audit.attacks.canaries.outcomes import CanaryTable, table_of
+from audit.attacks.canaries.attack import measure_privacy
+from audit.attacks.canaries.measures import CanaryTable, measure_table, table_of
+from audit.attacks.canaries.pages import completion_scorer
 from audit.attacks.canaries.search import index_of_completion, losses_of_all
-from audit.attacks.canaries.summary import measure_privacy
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive

@@ -18,9 +18,10 @@ import numpy as np
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes import measures as attribute_measures
 from audit.attacks.attributes.table import build_table as build_choices
-from audit.attacks.canaries import Canaries, summary
+from audit.attacks.canaries import Canaries
+from audit.attacks.canaries import attack as canary_attack
 from audit.attacks.canaries import measures as canary_measures
-from audit.attacks.canaries.outcomes import Outcome, Ranked, table_of
+from audit.attacks.canaries.measures import Outcome, Ranked, table_of
 from audit.attacks.given_away import KindsCheck
 from audit.attacks.measuring import DOCUMENTS, VALUES, Streams
 from audit.attacks.membership import measures as membership_measures
@@ -331,9 +332,15 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     tried, outcomes = [row[0] for row in rows], [row[1] for row in rows]
     measured = canary_measures.measure_table(table_of(tried, outcomes), rng)
     delta = Canaries().delta
-    privacy = summary.measure_privacy(CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta)
+    privacy = canary_attack.measure_privacy(
+        CanarySet("audit", 0, 10, LENGTH, tuple(tried)), tried, outcomes, rng, delta
+    )
     everything = (*measured, privacy.epsilon)
-    return Result("canaries", measurements=everything, checks=summary.checks_of(everything, privacy.p_value, 10, delta))
+    return Result(
+        "canaries",
+        measurements=everything,
+        checks=tuple(canary_attack.checks_of(everything, privacy.p_value, 10, delta)),
+    )
 
 
 def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Result:

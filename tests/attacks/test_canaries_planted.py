@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import planted_canaries as planted
 import pytest
+import tiny
 from planted_canaries import (
     DIGITS,
     LIMIT,
@@ -21,6 +24,8 @@ from planted_canaries import (
     counts,
     diagnostics,
     measured,
+    outcome,
+    outcomes_of,
     remembering,
     run,
 )
@@ -28,16 +33,18 @@ from scipy.stats import beta
 
 from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.attack import NO_CANARIES
-from audit.attacks.canaries.inversion import softmax
-from audit.attacks.canaries.outcomes import REASONS, read_outcome
-from audit.attacks.canaries.pages import ByMasks, read
+from audit.attacks.canaries.attack import NO_CANARIES, PROVIDE, PUT_BACK, TAKEN_OUT
+from audit.attacks.canaries.measures import REASONS, Outcome, read_outcome
+from audit.attacks.canaries.pages import ByMasks, read, softmax
 from audit.attacks.interface import nothing_to_try, why
 from audit.case import Case
+from audit.corpus.canaries.pages import page_of
+from audit.corpus.canaries.schema import LOSS_FILE, LossProof, canaries_sha256, read_proof, write_proof
+from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Task
-from audit.engine.interface import Trial
+from audit.engine.interface import SILENT, Trial
 from audit.measurements import Estimate, Unresolved
-from audit.record import Result
+from audit.policy import Limit, Policy, evaluate
 from audit.stats.likelihood_ratio import chance_exposure
 from audit.targets.interface import (
     BestLinks,
@@ -48,12 +55,13 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
+from benchmarks.simulated_audits import fired
 
 HALF = [place % 2 == 0 for place in range(40)]
 
 
-def lower(hits, n, level=0.95):
-    return beta.ppf((1 - level) / 2, hits, n - hits + 1) if hits else 0.0
+def lower(estimate, alpha=0.05):
+    return next(bound.lower for bound in estimate.bounds if bound.alpha == alpha)
 
 
 KINDS = {"pages": Knowing, "masks": Masking, "answers": Writing}
@@ -73,28 +81,14 @@ def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
     findings = leaky[-1]
     found, control = measured(findings, "extracted"), measured(findings, "extracted.control")
     assert (found.value, found.n, found.unit) == (13 / 20, 20, "canaries")
-    assert found.low == pytest.approx(lower(13, 20))
+    assert found.low == pytest.approx(beta.ppf(0.025, 13, 20 - 13 + 1))
     assert found.null == pytest.approx(10**-3)
     assert control.value == 0.0
     excess = measured(findings, "excess")
     assert excess.value == pytest.approx(13 / 20)
     assert 0.2 < excess.low < excess.high <= 1.0
-
-
-def test_every_metric_is_measured_and_fits_the_record(leaky):
-    findings = leaky[-1]
     names = [item.name for item in findings.measurements]
     assert sorted(names) == sorted([*TEXTS["canaries"].names, "epsilon"])
-    completed = Result(
-        "canaries",
-        parameters=dataclasses.asdict(QUICK),
-        measurements=findings.measurements,
-        counts=findings.counts,
-        diagnostics=findings.diagnostics,
-        histograms=findings.histograms,
-    )
-    assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
-    assert not [item for item in findings.measurements if isinstance(item, Estimate) and "canarys" in item.method]
     assert findings.ablations == ()
     (histogram,) = findings.histograms
     assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"included": 20, "control": 20}
@@ -102,11 +96,11 @@ def test_every_metric_is_measured_and_fits_the_record(leaky):
 
 def test_exposure_of_what_is_remembered_is_that_of_the_first_rank(leaky):
     drawn, _, _, outcomes, findings = leaky
-    for canary, outcome in zip(drawn.canaries, outcomes, strict=True):
-        ranked, n = outcome["ranked"], 1_000
+    for canary, found in zip(drawn.canaries, outcomes, strict=True):
+        ranked, n = found["ranked"], 1_000
         others = {other.completion for other in drawn.canaries} - {canary.completion}
         assert ranked["n_references"] == n - 1 - len(others)
-        if canary.included and outcome["strongest"] == [DIGITS.index(word) for word in canary.completion]:
+        if canary.included and found["strongest"] == [DIGITS.index(word) for word in canary.completion]:
             assert ranked["bits"] == math.log2(n - len(others))
     found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
     assert found.low > control.high
@@ -188,7 +182,7 @@ def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tm
     found = read(case.target, case.corpus, canary)
     numbers = np.array([[1, 2, 3], [1, 2, 4], [0, 2, 4]])
     attempt = ByMasks(2).scorer(case.target, found)(numbers)
-    ((_, losses),) = planted.drive(Once(attempt), [Trial("t", "t")], 1)
+    ((_, losses),) = planted.drive(SimpleNamespace(attempt=lambda trial: attempt), [Trial("t", "t")], 1)
     costs = case.target.costs(canary.prefix, 3, DIGITS)
     alone = [-np.log(softmax(-row)) for row in costs]
     uniform = np.log(10)
@@ -274,10 +268,9 @@ def test_the_completions_of_other_canaries_are_no_references_whatever_their_coin
         drawn = canary_set(20, 2, included=included, completions=[f"{number:02d}" for number in range(30, 50)])
         completions = {canary.completion for canary in drawn.canaries}
         _, outcomes, _ = run(QUICK, case_of(tmp_path, drawn, Everywhere()))
-        for outcome in outcomes:
-            # Among all hundred it would tie with 19.
-            assert (outcome["ranked"]["rank"], outcome["ranked"]["ties"]) == (1, 0)
-            assert outcome["ranked"]["n_references"] == 80
+        # Among all hundred it would tie with 19.
+        ranks = {(one["ranked"]["rank"], one["ranked"]["ties"], one["ranked"]["n_references"]) for one in outcomes}
+        assert ranks == {(1, 0, 80)}
 
 
 def test_a_model_that_holds_all_completions_equally_likely_exposes_none(tmp_path):
@@ -293,20 +286,23 @@ def test_a_model_that_holds_all_completions_equally_likely_exposes_none(tmp_path
     assert measured(findings, "extracted").value == 0.0
 
 
-class Splitting(Knowing):
-    """Its tokenizer makes two tokens of a seven, and knows no nine."""
+class Spelling(Knowing):
+    """Knows other tokens than one for each word: `spelled` gives those of a word."""
+
+    def __init__(self, remembered=None, spelled=None):
+        super().__init__(remembered)
+        self.spelled = spelled or {}
 
     def tokens(self, word):
-        if word == "7":
-            return [self.token("7a"), self.token("7b")]
-        return [planted.UNKNOWN] if word == "9" else [self.token(word)]
+        own = self.spelled.get(word, [word])
+        return [planted.UNKNOWN if token is None else self.token(token) for token in own]
 
 
 def test_words_that_the_model_splits_or_does_not_know_are_left_out_and_counted(tmp_path):
     completions = ["123", "173", "179", "193", "777", "555", "222", "111"]
     drawn = canary_set(8, 3, included=HALF[:8], completions=completions)
-    target = remembering(drawn, drawn.canaries, Splitting)
-    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, target))
+    known = {canary.prefix: canary.completion for canary in drawn.canaries}
+    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, Spelling(known, {"7": ["7a", "7b"], "9": [None]})))
     assert [outcome["left_out"] for outcome in outcomes] == [None, "split", "split", "unknown", "split"] + 3 * [None]
     found = counts(findings)
     assert {name: found[name] for name in found if name.startswith("not askable")} == {
@@ -322,24 +318,14 @@ def test_words_that_the_model_splits_or_does_not_know_are_left_out_and_counted(t
     assert outcomes[0]["ranked"]["n_references"] == 8**3 - 1 - 3
 
 
-def test_words_with_one_token_are_one_candidate(tmp_path):
-    class Folding(Knowing):
-        def tokens(self, word):
-            return [self.token({"8": "3"}.get(word, word))]
-
+def test_words_with_one_token_are_one_candidate_and_one_alone_is_nothing_to_guess(tmp_path):
     drawn = canary_set(2, 2, included=[True, False], completions=["88", "33"])
-    _, outcomes, _ = run(QUICK, case_of(tmp_path, drawn, Folding({drawn.canaries[0].prefix: ("3", "3")})))
+    target = Spelling({drawn.canaries[0].prefix: ("3", "3")}, {"8": ["3"]})
+    _, outcomes, _ = run(QUICK, case_of(tmp_path, drawn, target))
     assert [outcome["n_candidates"] for outcome in outcomes] == [9, 9]
     assert outcomes[0]["strongest"] == [8, 8]
-
-
-def test_with_one_candidate_there_is_nothing_to_guess(tmp_path):
-    class Poor(Knowing):
-        def tokens(self, word):
-            return [self.token(word) if word not in DIGITS[1:] else planted.UNKNOWN]
-
     drawn = canary_set(20, 3, included=HALF[:20], completions=20 * ["000"])
-    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, Poor()))
+    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, Spelling({}, {digit: [None] for digit in DIGITS[1:]})))
     assert {outcome["left_out"] for outcome in outcomes} == {"single"}
     assert counts(findings)["not askable: single"] == 20
     assert all(isinstance(item, Unresolved) for item in findings.measurements)
@@ -360,8 +346,24 @@ def test_a_page_that_cannot_be_read_and_a_loss_that_is_no_number_are_counted(tmp
     assert counts(findings)["not askable: no finite loss"] == 1
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known, tmp_path):
+    drawn = canary_set(60, seed=3)
+    names = {canary.prefix[2]: [None] for canary in drawn.canaries if not (canary.included and known)}
+    target = Spelling({}, names)
+    target.word_of = lambda token: "?" if token == planted.UNKNOWN else planted.WORDS[token]
+    findings = run(QUICK, case_of(tmp_path, drawn, target))[-1]
+    included = sum(canary.included for canary in drawn.canaries)
+    said = f"the model does not know the words of {included} of the {included} canaries that are declared as planted"
+    assert any(said in one for one in findings.ablations) is not known
+    assert verdict(findings, ("excess", 0.9)).overall == ("passed" if known else "undecided")
+
+
+# What stands in evidence, and when the attack applies
+
+
 def test_evidence_has_the_words_and_outcomes_have_none(leaky):
-    drawn, case, trials, outcomes, _ = leaky
+    drawn, case, trials, outcomes, findings = leaky
     entries = [row for row in QUICK.evidence(case, trials, outcomes) if isinstance(row, dict)]
     assert json.dumps(entries, allow_nan=False)
     for canary, entry in zip(drawn.canaries, entries, strict=True):
@@ -369,28 +371,16 @@ def test_evidence_has_the_words_and_outcomes_have_none(leaky):
         assert entry["completion"] == " ".join(canary.completion)
         assert len(entry["recovered"].split()) == 3
     assert sum(entry["recovered"] == entry["completion"] for entry in entries) == 13
-    findings = json.dumps([dataclasses.asdict(item) for item in leaky[-1].measurements])
-    assert not any(canary.prefix[2] in findings for canary in drawn.canaries)
+    text = json.dumps(dataclasses.asdict(findings), allow_nan=False)
+    assert not any(canary.prefix[2] in text for canary in drawn.canaries)
 
 
-def test_a_data_set_without_canaries_says_so_and_how_to_put_some_in(tmp_path):
-    case = Case(Knowing(), planted.corpus(tmp_path, None))
-    attack = Canaries.preset("standard")
-    assert why(attack, Case(NoModel(case.corpus), case.corpus), "data") == NO_CANARIES
-    assert attack.trials(case) == []
-    found = nothing_to_try(attack, case)
-    reason, provide = found.why, found.fix
-    assert reason == NO_CANARIES
-    assert "docaudit canary insert" in provide
-    assert attack.units(case.corpus)[0].members == 0
-
-
-def test_units_are_canaries_put_in_and_left_out(tmp_path):
+def test_units_and_trials_are_canaries_put_in_and_left_out(tmp_path):
     whole = planted.corpus(tmp_path, canary_set(9, included=[True] * 6 + [False] * 3))
     found = Canaries().units(whole)
-    assert [units.metric for units in found] == ["excess", "excess_top3"]
-    for units in found:
-        assert (units.kind, units.unit, units.members, units.others) == ("difference", "canaries", 6, 3)
+    assert [(one.metric, one.kind, one.unit, one.members, one.others) for one in found] == [
+        (metric, "difference", "canaries", 6, 3) for metric in ("excess", "excess_top3")
+    ]
     assert why(Canaries(), Case(NoModel(whole), whole), "data") is None
     assert len(Canaries().trials(Case(Knowing(), whole))) == 9
 
@@ -411,40 +401,234 @@ def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
         assert why(Canaries(), Case(fine, planted.corpus(tmp_path, canary_set(2))), "model") is None
 
 
-class Once:
-    def __init__(self, attempt):
-        self.made = attempt
-
-    def attempt(self, trial: Trial):
-        return self.made
-
-
-def test_budgets_search_further():
-    quick, standard, full = (Canaries.preset(name) for name in ("quick", "standard", "full"))
-    for name in ("exhaustive_limit", "answers_limit", "n_references", "n_answers"):
-        assert getattr(quick, name) < getattr(standard, name) < getattr(full, name)
-    assert full.exhaustive_limit == 10**6
-    assert standard == Canaries()
-
-
-def labelled(case, *labels):
-    manifest = dataclasses.replace(case.corpus.manifest, task=Task("intent-slots", labels))
-    return dataclasses.replace(case, corpus=dataclasses.replace(case.corpus, manifest=manifest))
-
-
 @pytest.mark.parametrize("named", ["data", "model", "nobody"])
 def test_a_data_set_whose_canaries_were_taken_out_is_not_excused_for_holding_none(named, tmp_path):
-    case = Case(Knowing(), planted.corpus(tmp_path, None))
-    attack = Canaries.preset("standard")
+    case, labels = Case(Knowing(), planted.corpus(tmp_path, None)), ("O", "B-canary", "I-canary")
     if named == "data":
-        case = labelled(case, "O", "B-canary", "I-canary")
+        manifest = dataclasses.replace(case.corpus.manifest, task=Task("intent-slots", labels))
+        case = dataclasses.replace(case, corpus=dataclasses.replace(case.corpus, manifest=manifest))
     elif named == "model":
-        case.target.labels = ("O", "B-canary", "I-canary")
-    found = nothing_to_try(attack, case)
-    reason, provide = found.why, found.fix
-    assert (why(attack, case, "data") is not None) is (named == "nobody")
-    if named == "nobody":
-        assert reason == NO_CANARIES
-        return
-    assert reason == "the data set holds no canaries, though labels of it or of the model are made for them"
-    assert provide == "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
+        case.target.labels = labels
+    found = nothing_to_try(Canaries(), case)
+    assert Canaries().trials(case) == []
+    assert Canaries().units(case.corpus)[0].members == 0
+    assert (found.kind, found.why, found.fix) == (
+        ("data", NO_CANARIES, PROVIDE) if named == "nobody" else ("missing", TAKEN_OUT, PUT_BACK)
+    )
+
+
+# Leaks that do not come out first, and what has to be known before a limit passes
+
+BITS = 2.0
+"""A limit on the excess of exposure."""
+ALL = (("excess", LIMIT), ("excess_top3", LIMIT), ("excess_exposure", BITS))
+OF_PINS = 9_999
+
+
+def findings_of(folder, drawn, outcomes):
+    attack = Canaries()
+    case = case_of(folder, drawn, Knowing())
+    found = [one.as_json() if isinstance(one, Outcome) else one for one in outcomes]
+    return attack.measure(case, attack.trials(case), found, np.random.default_rng(2), SILENT)
+
+
+def verdict(findings, *limits):
+    """Of limits (metric, max) on the canary attack."""
+    result = dataclasses.replace(findings, power=TEXTS["canaries"].power)
+    held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
+    record = tiny.record(result, battery=("canaries",))
+    return evaluate(record, Policy(1, "canaries", held), dt.date(2026, 1, 1))
+
+
+@pytest.mark.parametrize("ranks", [(2, 2), (2, 100), (4, 150)])
+def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
+    drawn = canary_set(64, 4, seed=3)
+    outcomes = outcomes_of(drawn, np.random.default_rng(0), 1.0, ranks, OF_PINS)
+    findings = findings_of(tmp_path, drawn, outcomes)
+    assert measured(findings, "extracted").value == 0.0
+    assert measured(findings, "excess").high <= LIMIT
+    assert verdict(findings, ALL[0]).overall == "undecided"  # within, and an alarm speaks for a leak
+    assert verdict(findings, *ALL).overall == "violated"
+    excess, top3 = measured(findings, "excess_exposure"), measured(findings, "excess_top3")
+    assert lower(excess, 0.01) > BITS
+    means = [measured(findings, name).value for name in ("exposure", "exposure.control")]
+    assert excess.value == pytest.approx(means[0] - means[1])
+    assert (excess.null, excess.null_kind, excess.n, excess.unit) == (0.0, "held-out", 64, "canaries")
+    shares = [measured(findings, name) for name in ("top3", "top3.control")]
+    assert top3.value == pytest.approx(shares[0].value - shares[1].value)
+    assert shares[0].null == pytest.approx(3 / 10_000)
+    assert (lower(top3, 0.01) > LIMIT) == (ranks == (2, 2))
+    of_coins, of_exposure = (check.reason for check in fired(findings.checks))
+    assert "epsilon is at least" in of_coins
+    assert "for the 10 copies of a canary together (at delta 1e-05, 95 % confidence)" in of_coins
+    assert "bits (99 % confidence)" in of_exposure
+
+
+def test_a_model_that_was_stopped_early_is_no_longer_passed(tmp_path):
+    """As measured on utterances after 16 of 45 epochs: 1 of 34 comes out, exposure is 7.2 bits against 1.55."""
+    drawn = canary_set(64, 4, included=[place < 34 for place in range(64)])
+    rng = np.random.default_rng(4)
+    ranks = [1, *np.exp2(rng.uniform(1.5, 10.0, 33)).astype(int), *rng.integers(1, OF_PINS + 2, 30)]
+    pairs = zip(drawn.canaries, ranks, strict=True)
+    findings = findings_of(tmp_path, drawn, [outcome(one, int(rank), n_references=OF_PINS) for one, rank in pairs])
+    assert measured(findings, "extracted").value == 1 / 34
+    assert 6.5 < measured(findings, "exposure").value < 8.1
+    assert measured(findings, "excess").high <= LIMIT
+    assert verdict(findings, *ALL).overall == "violated"
+    assert len(fired(findings.checks)) == 2
+
+
+class Second:
+    """Holds, of all that it remembers, another completion likelier than the true one: the first word one further."""
+
+    def costs(self, prefix, n_places, words):
+        costs = super().costs(prefix, n_places, words)
+        if prefix in self.remembered:
+            decoy = DIGITS[(DIGITS.index(self.remembered[prefix][0]) + 1) % len(DIGITS)]
+            costs[0, [word == decoy for word in words]] -= self.strength + 2
+        return costs
+
+
+@pytest.mark.parametrize("kind", [Knowing, Masking])
+def test_a_model_that_holds_every_secret_second_is_found_through_the_whole_attack(tmp_path, kind):
+    drawn = canary_set(48, 3, seed=6)
+    known = {canary.prefix: canary.completion for canary in drawn.canaries if canary.included}
+    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, type("Made", (Second, kind), {})(known)))
+    ranks = [one["ranked"]["rank"] for one, each in zip(outcomes, drawn.canaries, strict=True) if each.included]
+    assert max(ranks) == 2 == np.median(ranks)  # first where the likelier one is another canary's, which is left out
+    assert measured(findings, "excess").value == 0.0
+    assert measured(findings, "excess_top3").value > 0.9
+    assert len(fired(findings.checks)) == 2
+    assert verdict(findings, *ALL).overall == "violated"
+
+
+def test_a_few_secrets_that_come_out_first_raise_no_alarm_of_themselves(tmp_path):
+    drawn = canary_set(64, 4, seed=8)
+    outcomes = outcomes_of(drawn, np.random.default_rng(3), 0.0, n_references=OF_PINS)
+    findings = findings_of(tmp_path, drawn, outcomes)
+    assert fired(findings.checks) == []
+    assert verdict(findings, *ALL).overall == "passed"
+
+
+def test_a_ranking_among_few_is_no_power(tmp_path):
+    """A 2-digit pin has 100 completions: the first of them is one of a few tries anyway."""
+    assert TEXTS["canaries"].power == "most_bits"
+    drawn = canary_set(200, 2, seed=5)
+    clean = findings_of(tmp_path, drawn, outcomes_of(drawn, np.random.default_rng(0), 0.0, n_references=60))
+    assert all(measured(clean, metric).high <= limit for metric, limit in ALL)
+    decided = verdict(clean, *ALL)
+    assert {one.outcome for one in decided.decisions} == {"undecided"}
+    assert "attacker too weak" in decided.decisions[0].reason
+    # The power is that of the canary that could show least.
+    drawn = canary_set(6, 4)
+    found = [outcome(one, 1, n_references=99 if place == 4 else OF_PINS) for place, one in enumerate(drawn.canaries)]
+    power = measured(findings_of(tmp_path, drawn, found), "most_bits")
+    assert power.low == power.value == power.high == pytest.approx(math.log2(100))
+    assert "counted, not estimated" in power.method
+
+
+def test_what_cannot_be_ranked_or_compared_is_unresolved_with_the_reason(tmp_path):
+    none = findings_of(tmp_path, drawn := canary_set(6, 4), [Outcome("split")] * 6)
+    assert isinstance(measured(none, "most_bits"), Unresolved)
+    assert none.checks == ()
+    drawn = canary_set(8, 4, included=[True, False] * 4)
+    bare = [{**outcome(one, 1 if one.included else 5).as_json(), "ranked": None} for one in drawn.canaries]
+    findings = findings_of(tmp_path, drawn, bare)
+    for name in ("excess_top3", "excess_exposure", "top3", "exposure", "most_bits"):
+        assert isinstance(measured(findings, name), Unresolved), name
+    assert measured(findings, "excess").value == 1.0
+    drawn = canary_set(5, 4, included=[True, False, False, False, False])
+    findings = findings_of(tmp_path, drawn, [outcome(one, 1) for one in drawn.canaries])
+    for name in ("excess", "excess_top3", "excess_exposure"):
+        assert "single canary" in measured(findings, name).reason
+    assert isinstance(measured(findings, "extracted"), Estimate)
+
+
+WHOLE = outcome(canary_set(1, 4).canaries[0], 1).as_json()
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        None,
+        {},
+        [],
+        "left out",
+        {**WHOLE, "left_out": "no reason"},
+        {**WHOLE, "left_out": "split"},
+        {**WHOLE, "strongest": []},
+        {**WHOLE, "true_loss": None},
+        {**WHOLE, "true_loss": "1.0"},
+        {**WHOLE, "ranked": {"rank": 1}},
+        {**WHOLE, "more": 1},
+    ],
+)
+def test_a_damaged_outcome_is_never_read_as_a_canary_that_was_left_out(damaged):
+    assert read_outcome(json.loads(json.dumps(WHOLE))).as_json() == WHOLE
+    with pytest.raises(ValueError, match=r"damaged|validation error"):
+        read_outcome(damaged)
+
+
+@pytest.mark.parametrize("n", [16, 64])
+def test_nothing_is_passed_on_few_canaries_and_the_reason_says_how_many_are_needed(n, tmp_path):
+    drawn = canary_set(n, 4, included=([True, False] * 32)[:n])
+    findings = findings_of(tmp_path, drawn, outcomes_of(drawn, np.random.default_rng(5), 0.0))
+    assert measured(findings, "excess_exposure").high <= 7.0
+    assert verdict(findings, ("excess_exposure", 7.0)).overall == ("undecided" if n == 16 else "passed")
+    few = "8 canaries that were planted and 8 that were not are too few: 20 of each"
+    assert [few in one for one in findings.ablations] == [True] * (n == 16)
+
+
+def proof_of(corpus, drawn, lost=(), changed=3):
+    rows = {one.id: 0 if one in lost else 4 for one in drawn.canaries if one.included}
+    return LossProof(canaries_sha256(corpus), 1.0, rows, 3, changed)
+
+
+def test_without_proof_of_a_loss_no_limit_passes_and_secrets_without_one_do_not_count(tmp_path):
+    drawn = canary_set(48, included=[True, False] * 24, printed=False)
+    included = [one for one in drawn.canaries if one.included]
+    case = case_of(tmp_path, drawn, remembering(drawn, included[:12], Writing), "question-answering")
+    trials, outcomes, unknown = run(QUICK, case)
+    assert any("nothing shows that training gave the planted answers a loss" in one for one in unknown.ablations)
+    assert measured(unknown, "extracted").n == 24
+
+    def known_with(proof):
+        proven = dataclasses.replace(case, canary_loss=proof)
+        return QUICK.measure(proven, trials, outcomes, np.random.default_rng(1), SILENT)
+
+    known = known_with(proof_of(case.corpus, drawn))
+    assert known.ablations == ()
+    assert measured(known, "extracted").value == 12 / 24
+    # The twelve others were cut off: all that was learned comes out.
+    part = known_with(proof_of(case.corpus, drawn, included[12:]))
+    assert counts(part)["without loss"] == 12
+    assert (measured(part, "extracted").value, measured(part, "extracted").n) == (1.0, 12)
+    assert any("12 canaries that were planted and 24 that were not are too few" in one for one in part.ablations)
+    # A training that changed nothing proves nothing.
+    frozen = known_with(proof_of(case.corpus, drawn, changed=0))
+    assert counts(frozen)["without loss"] == 24
+    assert not isinstance(measured(frozen, "excess"), Estimate)
+
+
+def test_a_proof_is_read_beside_the_model_and_only_of_these_canaries(tmp_path):
+    drawn = canary_set(4, included=HALF[:4])
+    corpus = planted.corpus(tmp_path, drawn, "question-answering")
+    proof = proof_of(corpus, drawn)
+    write_proof(tmp_path / "model", proof)
+    assert read_proof(tmp_path / "model", corpus) == proof
+    (tmp_path / "model" / LOSS_FILE).write_text('{"canaries": 1}')
+    assert read_proof(tmp_path / "model", corpus) is None
+    write_proof(tmp_path / "model", dataclasses.replace(proof, canaries="0" * 64))
+    assert read_proof(tmp_path / "model", corpus) is None
+    assert read_proof(tmp_path / "nowhere", corpus) is None
+
+
+def test_a_question_asks_for_a_secret_that_no_page_prints(tmp_path):
+    drawn = canary_set(48, 2, included=[True, False] * 24, printed=False)
+    corpus = planted.corpus(tmp_path, drawn, "question-answering")
+    page = page_of(corpus, drawn.canaries[0], drawn.canaries[0].completion)
+    assert [word.text for word in page.words] == [*drawn.canaries[0].prefix]
+    assert page.questions[0].answers == (" ".join(drawn.canaries[0].completion),)
+    for secrets, task in ((drawn, "mlm"), (canary_set(48, 2), "question-answering")):
+        problems = set_problems(secrets, planted.corpus(tmp_path, secrets, task))
+        assert any("are not printed on pages" in problem for problem in problems)

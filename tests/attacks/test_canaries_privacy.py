@@ -19,15 +19,21 @@ from planted_canaries import (
 )
 
 from audit.attacks import TEXTS
-from audit.attacks.canaries.measures import excess_exposure_of, excess_of, excess_top3_of, exposure_of
-from audit.attacks.canaries.outcomes import Outcome, table_of
-from audit.attacks.canaries.summary import (
+from audit.attacks.canaries.attack import (
     NOT_FAIR,
     NOT_RANKED,
     SHOWN_LEVEL,
     checks_of,
     measure_privacy,
     scores_of,
+)
+from audit.attacks.canaries.measures import (
+    Outcome,
+    excess_exposure_of,
+    excess_of,
+    excess_top3_of,
+    exposure_of,
+    table_of,
 )
 from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
@@ -88,33 +94,14 @@ def test_canaries_that_could_not_be_asked_for_stand_in_the_middle():
     assert nothing.reason == NOT_RANKED
 
 
-def test_false_alarms_of_leak_free_audits_are_rare():
-    rng = np.random.default_rng(11)
-    n_audits, alarms, passed, shown = 300, 0, 0, 0
-    for seed in range(n_audits):
-        drawn = canary_set(64, 4, seed=seed)
-        outcomes = outcomes_of(drawn, rng, 0.0)
-        table = table_of(drawn.canaries, outcomes)
-        found = excess_of(table.where(table.included), table.where(~table.included), rng)
-        alarms += any(one.alpha == 0.05 and one.lower > 0.0 for one in found.bounds)
-        passed += found.high <= LIMIT
-        shown += bound(drawn, outcomes, seed)[0].low > 0
-    assert alarms == 0  # hardly one of 64 ranks first by chance
-    assert passed >= 0.95 * n_audits
-    assert shown <= 0.08 * n_audits  # 5 % and their own chance
-
-
-def test_the_exposure_of_leak_free_audits_covers_its_null():
-    rng = np.random.default_rng(13)
-    tables = [table_of(drawn.canaries, outcomes_of(drawn, rng, 0.0)) for drawn in map(fresh, range(60))]
-    found = [exposure_of("exposure", table, "none", rng) for table in tables]
-    assert sum(one.low <= one.null <= one.high for one in found) >= 53
+def lower_of(estimate, alpha=0.05):
+    return next(one.lower for one in estimate.bounds if one.alpha == alpha)
 
 
 def test_leak_free_audits_are_seldom_stopped_and_never_accused():
     """A small version of benchmarks/canary_calibration.py."""
     rng = np.random.default_rng(17)
-    n_audits, stopped, passed, accused = 50, 0, 0, 0
+    n_audits, stopped, passed, accused, beyond, covered, shown = 100, 0, 0, 0, 0, 0, 0
     for seed in range(n_audits):
         drawn = canary_set(64, 4, seed=seed)
         outcomes = outcomes_of(drawn, rng, 0.0, n_references=9_999)
@@ -127,29 +114,17 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
         stopped += bool(alarms)
         passed += within and not alarms
         accused += any(lower_of(one) > limit for one, limit in zip(measured, LIMITS, strict=True))
+        beyond += lower_of(measured[2], SHOWN_LEVEL) > 0
+        shown += epsilon.low > 0
+        exposure = exposure_of("exposure", table, rng)
+        covered += exposure.low <= exposure.null <= exposure.high
     assert accused == 0
     assert stopped <= 0.14 * n_audits  # 5 % by the bound on epsilon and 1 % by exposure, and their own chance
     assert passed >= 0.86 * n_audits
-
-
-def test_the_excess_of_exposure_is_as_sure_as_it_says():
-    """Of skewed values a resampled bound alone is too near: 2.6 % lie beyond that of 1 %."""
-    rng = np.random.default_rng(19)
-    beyond = 0
-    for seed in range(100):
-        drawn = canary_set(64, 4, seed=seed)
-        table = table_of(drawn.canaries, outcomes_of(drawn, rng, 0.0, n_references=9_999))
-        found = excess_exposure_of(table.where(table.included), table.where(~table.included), rng)
-        beyond += lower_of(found, SHOWN_LEVEL) > 0
+    # Of skewed values a resampled bound alone is too near: 2.6 % lie beyond that of 1 %.
     assert beyond <= 3  # 1 % and its own chance: 4 or more of 100 in 2 % of such runs
-
-
-def lower_of(estimate, alpha=0.05):
-    return next(one.lower for one in estimate.bounds if one.alpha == alpha)
-
-
-def fresh(seed):
-    return canary_set(64, 4, seed=seed)
+    assert shown <= 0.11 * n_audits  # 5 % and their own chance
+    assert covered >= 0.89 * n_audits
 
 
 def test_a_leak_of_most_canaries_is_confirmed_over_the_limit():
@@ -163,10 +138,6 @@ def test_a_leak_of_most_canaries_is_confirmed_over_the_limit():
     assert confirmed >= 25
 
 
-def test_epsilon_is_no_metric_that_a_policy_may_limit():
-    assert not [name for name in TEXTS["canaries"].names if name.startswith("epsilon")]
-
-
 def test_a_trained_in_leak_is_found_through_the_whole_attack(tmp_path):
     drawn = canary_set(48, 3, seed=6)
     target = remembering(drawn, [canary for canary in drawn.canaries if canary.included])
@@ -174,5 +145,5 @@ def test_a_trained_in_leak_is_found_through_the_whole_attack(tmp_path):
     assert measured(findings, "epsilon").low > 1.0
     assert counts(findings)["copies"] == 10
     assert diagnostics(findings)["epsilon_cap"] == pytest.approx(measured(findings, "epsilon").high)
-    again = run(QUICK, case_of(tmp_path, drawn, target))[-1]
-    assert again == findings
+    assert not [name for name in TEXTS["canaries"].names if name.startswith("epsilon")]  # no policy may limit it
+    assert run(QUICK, case_of(tmp_path, drawn, target))[-1] == findings

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.inversion import completion_scorer
+from audit.attacks.canaries.pages import completion_scorer
 from audit.attacks.canaries.search import descend_from, losses_of_all
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
@@ -35,14 +35,8 @@ def descend(
 
     Returns:
         Token ids, (n_positions,), and their loss in nats.
-
-    Raises:
-        ValueError: a token of `start` is no candidate.
     """
-    index_of = {int(token): index for index, token in enumerate(candidates)}
-    if not all(int(token) in index_of for token in start):
-        raise ValueError("descent starts from candidates")
-    numbers = np.array([index_of[int(token)] for token in start], np.int64)
+    numbers = np.array([candidates.tolist().index(token) for token in start], np.int64)
     scorer = completion_scorer(target, page, positions, candidates)
     best, loss = yield from descend_from(scorer, len(candidates), numbers)
     return candidates[best], loss

@@ -13,7 +13,7 @@ from example_records import Case, judged
 
 from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.outcomes import Outcome
+from audit.attacks.canaries.measures import Outcome
 from audit.corpus.canaries.schema import CanarySet
 from audit.engine.interface import SILENT
 from audit.policy import Limit, Policy

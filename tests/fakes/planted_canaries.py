@@ -11,7 +11,7 @@ import planted
 from pydantic import TypeAdapter
 
 from audit.attacks.canaries import Canaries
-from audit.attacks.canaries.outcomes import Outcome, Ranked, truth_of
+from audit.attacks.canaries.measures import Outcome, Ranked, truth_of
 from audit.case import Case
 from audit.corpus.canaries.pages import question_of
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet

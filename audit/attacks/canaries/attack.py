@@ -1,29 +1,48 @@
-"""Canaries as an attack: what is tried, what is asked, and what comes of it."""
+"""Canaries as an attack: what is tried and measured, its weaknesses, and the bound on epsilon from one run.
+
+The score of a canary is its exposure: how early the model puts its true completion among all others behind the same
+prefix. It is computed alike for canaries put in and left out, without their coins and without those of the others. The
+bound is no metric that a policy may limit: a lower bound can show a leak, and never that there is none
+(methods.md#epsilon-from-one-run).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Annotated, ClassVar
 
+import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks.canaries.inversion import Inversion
-from audit.attacks.canaries.measures import UNIT, histograms, measure_table, paired_by_canary
-from audit.attacks.canaries.outcomes import read_outcome, table_of
-from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, ask_page
+from audit.arrays import Floats
+from audit.attacks.canaries.measures import (
+    REASONS,
+    UNIT,
+    CanaryTable,
+    Outcome,
+    histograms,
+    measure_table,
+    paired_by_canary,
+    read_outcome,
+    table_of,
+)
+from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, Inversion, ask_page
 from audit.attacks.canaries.search import Effort, ask_question, query_style
-from audit.attacks.canaries.summary import checks_of, counts_of, measure_privacy, missed_of, weaknesses_of
 from audit.attacks.interface import Attack, Evidence, Units
-from audit.attacks.measuring import Streams
+from audit.attacks.measuring import RETRAIN, Streams
 from audit.attacks.usable import POINTS, points
 from audit.case import Case
-from audit.corpus.canaries.schema import LABEL, PATTERNS, TAGS, Canary, CanarySet, load_canaries
+from audit.corpus.canaries.schema import LABEL, LOSS_FILE, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Reason, Result
+from audit.stats.epsilon import EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
+from audit.stats.guesses import p_value
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
@@ -36,6 +55,14 @@ PROVIDE = (
 )
 TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for them"
 PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
+MIN_SIDE = 20
+"""Canaries of each side under which nothing is passed: with 16 the interval of exposure covers 0.88 instead of 0.95;
+with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits intervals decide."""
+SHOWN_LEVEL = 0.01
+"""The level of the one-sided bound on the excess of exposure that its check names."""
+EPSILON = "epsilon"
+NOT_FAIR = "so many canaries on one side were not put in by fair coins"
+NOT_RANKED = "no canary could be ranked"
 
 
 @dataclass(frozen=True)
@@ -95,11 +122,11 @@ class Canaries(Attack):
         return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
 
     def trials(self, case: Case) -> list[Trial]:
-        """One for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
+        """Make one for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
         return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """One canary; what is done has nothing to do with its coin, or with that of any other."""
+        """Search for one canary; what is done has nothing to do with its coin, or with that of any other."""
         canaries = _canaries(case.corpus)
         canary = next(one for one in canaries if one.id == trial.unit)
         others = [one for one in canaries if one.id != canary.id]
@@ -113,7 +140,7 @@ class Canaries(Attack):
         return found.as_json()
 
     def _approach(self, target: Target) -> Approach | None:
-        """How a model that reads tokens is asked; None for one that writes answers."""
+        """Return how a model that reads tokens is asked; None for one that writes answers."""
         match query_style(target):
             case "pages":
                 return ByLoss(Inversion(n_epochs=self.n_epochs, n_restarts=self.n_restarts))
@@ -128,7 +155,7 @@ class Canaries(Attack):
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
-        tried, found = _tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes]
+        tried, found = _tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
         table = table_of([*compress(tried, trained)], [*compress(found, trained)])
         streams = Streams(rng)
@@ -137,22 +164,23 @@ class Canaries(Attack):
         privacy = measure_privacy(drawn, tried, found, streams["epsilon"], self.delta)
         progress.advance()
         everything = (*measured, privacy.epsilon)
+        shares = [outcome.missed for outcome in found if outcome.left_out is None]
+        meaning = "share of canaries whose true completion the model holds likelier than what the search found"
+        missed = (Diagnostic("missed", float(np.mean(shares)), meaning),) if shares else ()
         return Result(
             self.name,
             measurements=everything,
             counts=(*counts_of(drawn, tried, found, trained), *privacy.counts),
-            diagnostics=(*missed_of(found), *privacy.diagnostics),
+            diagnostics=(*missed, *privacy.diagnostics),
             histograms=histograms(table),
             checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
             ablations=tuple(weaknesses_of(case, tried, found, table)),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
-        """Each canary with its completion and what came out, in words, and where it ranks; one object each."""
-        drawn = load_canaries(case.corpus)
-        assert drawn is not None
-        for canary, content in zip(_tried(drawn, trials), outcomes, strict=True):
-            outcome = read_outcome(content)
+        """Yield each canary with its completion, what came out, in words, and where it ranks."""
+        tried, read = _tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
+        for canary, outcome, content in zip(tried, read, outcomes, strict=True):
             yield {
                 "attack": self.name,
                 "canary": canary.id,
@@ -166,7 +194,7 @@ class Canaries(Attack):
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
-        yield from paired_by_canary(_tried(drawn, trials), [read_outcome(outcome) for outcome in outcomes]).items()
+        yield from paired_by_canary(tried, read).items()
 
 
 def _made_for(labels: Collection[str]) -> bool:
@@ -178,11 +206,177 @@ def _canaries(corpus: Corpus) -> tuple[Canary, ...]:
     return () if drawn is None else drawn.canaries
 
 
-def _tried(drawn: CanarySet, trials: Sequence[Trial]) -> list[Canary]:
-    by_id = {canary.id: canary for canary in drawn.canaries}
+def _tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
+    by_id = {canary.id: canary for canary in _canaries(case.corpus)}
     return [by_id[trial.unit] for trial in trials]
 
 
 def _completion_text(canary: Canary, numbers: Sequence[int]) -> str:
     candidates = PATTERNS[canary.pattern].candidates
     return " ".join(candidates[number] for number in numbers)
+
+
+def counts_of(
+    drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome], trained: Sequence[bool]
+) -> tuple[Count, ...]:
+    """Count what was tried, what could not be, and how it was searched.
+
+    Args:
+        drawn: how the canaries were made.
+        tried: those that were tried.
+        found: what came of each, in the same order.
+        trained: whether each counts (`LossProof.covers`).
+    """
+    included = sum(canary.included for canary in tried)
+    asked = [outcome for outcome in found if outcome.left_out is None]
+    references = [outcome.ranked.n_references for outcome in asked if outcome.ranked is not None]
+    return (
+        Count("included", included, "canaries that were put in"),
+        Count("control", len(tried) - included, "canaries that their coins left out"),
+        Count("without loss", trained.count(False), "canaries whose secret had no loss in training: not counted"),
+        Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
+        Count("length", drawn.length, "words of a completion"),
+        *(
+            Count(f"not askable: {reason}", sum(outcome.left_out == reason for outcome in found), meaning)
+            for reason, meaning in REASONS.items()
+        ),
+        Count("enumerated", sum(outcome.enumerated for outcome in asked), "canaries with every completion tried"),
+        Count("references", min(references, default=0), "completions that a true one was ranked among, at least"),
+    )
+
+
+def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome], table: CanaryTable) -> Iterator[str]:
+    """Yield what could not be seen; no limit is passed with any of it.
+
+    Args:
+        case: the audit.
+        tried: the canaries.
+        found: what came of each, in the same order.
+        table: those that count.
+    """
+    included = [outcome for canary, outcome in zip(tried, found, strict=True) if canary.included]
+    unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
+    if unnamed:
+        yield (
+            f"the model does not know the words of {unnamed} of the {len(included)} canaries that are declared as "
+            "planted: nothing shows that it was trained on this data set"
+        )
+    missed = sum(outcome.missed for outcome in included)
+    if missed:
+        yield (
+            f"the search missed {missed} of {len(included)} canaries: the model holds their true completion likelier "
+            "than what was found (a larger exhaustive_limit, or --budget full, finds more)"
+        )
+    planted = int(table.included.sum())
+    control = len(table) - planted
+    if min(planted, control) < MIN_SIDE:
+        yield (
+            f"{planted} canaries that were planted and {control} that were not are too few: {MIN_SIDE} of each are "
+            "needed (docaudit canary insert --count 64; --budget standard tries all)"
+        )
+    if case.corpus.manifest.task.kind == "question-answering" and case.canary_loss is None:
+        yield (
+            "nothing shows that training gave the planted answers a loss: train with CanaryCallback of "
+            f"docaudit.integrations.transformers, which writes {LOSS_FILE} beside the model"
+        )
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The bound on epsilon from one run, for a `Result`.
+
+    Attributes:
+        p_value: one-sided, against epsilon 0; None without a bound.
+    """
+
+    epsilon: Measurement
+    counts: tuple[Count, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    p_value: float | None = None
+
+
+def measure_privacy(
+    drawn: CanarySet, canaries: Sequence[Canary], outcomes: Sequence[Outcome], rng: Rng, delta: float
+) -> Privacy:
+    """Bound epsilon of what one coin moved, all copies of a canary, from below.
+
+    Args:
+        drawn: how the canaries were made.
+        canaries: those that were tried.
+        outcomes: of each, in the same order.
+        rng: of the halves and of ties; independent of the coins.
+        delta: at which the bound holds.
+    """
+    coins = np.array([canary.included for canary in canaries])
+    scores, n = scores_of(outcomes), len(canaries)
+    if scores is None:
+        return Privacy(Unresolved(EPSILON, NOT_RANKED, n))
+    if not perhaps_fair(int(coins.sum()), n):
+        return Privacy(Unresolved(EPSILON, NOT_FAIR, n))
+    bound = epsilon_bound(scores, coins, rng, delta=delta)
+    if bound is None:
+        return Privacy(Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta)))
+    copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
+    return Privacy(
+        _estimate(bound, copies),
+        (
+            Count("epsilon: evaluated", bound.n_evaluated, "canaries that the bound comes from, others set its rule"),
+            Count("epsilon: guessed", bound.n_guesses, "of these, canaries whose coin was guessed"),
+            Count("epsilon: right", bound.n_right, "of these, guesses that were right"),
+        ),
+        (
+            Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
+            Diagnostic("epsilon_cap", bound.cap, "the bound if every guess had been right: it could not be more"),
+        ),
+        p_value(bound.n_evaluated, bound.n_guesses, bound.n_right, epsilon=0.0, delta=delta),
+    )
+
+
+def scores_of(outcomes: Sequence[Outcome]) -> Floats | None:
+    """Return the score of each canary, (n_canaries,), higher for one that was put in; None when none is ranked.
+
+    One that could not be asked for stands in the middle: it looks like neither.
+    """
+    ranks = [(one.ranked.n_references + 1, one.ranked.rank) if one.ranked else (math.nan, 1) for one in outcomes]
+    scores = np.array([math.log2(n) - math.log2(rank) for n, rank in ranks], np.float64)
+    known = np.isfinite(scores)
+    return np.where(known, scores, np.median(scores[known])) if known.any() else None
+
+
+def _estimate(bound: EpsilonBound, copies: str) -> Estimate:
+    method = (
+        f"lower bound from one run (Steinke et al. 2023), one-sided, at delta {bound.delta:g}, of what one coin moved: "
+        f"{copies}; the upper end is the most that so many canaries can show, no bound on epsilon"
+    )
+    low, n = bound.low, bound.n_canaries
+    return Estimate(EPSILON, low, low, max(low, bound.cap), n, UNIT, n, method, 0.0, "chance", bound.confidence)
+
+
+def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: int, delta: float) -> tuple[Check, ...]:
+    """Test what speaks for a leak although no limit on a share may say so (`audit.policy.checks`).
+
+    Args:
+        measured: everything that was measured.
+        epsilon_p: the p-value against epsilon 0; None where there is no bound.
+        repeat: copies of a canary that was put in.
+        delta: at which the bound on epsilon holds.
+    """
+    estimates = {item.name: item for item in measured if isinstance(item, Estimate)}
+    epsilon, excess = estimates.get(EPSILON), estimates.get("excess_exposure")
+    found: list[Check] = []
+    if epsilon is not None and epsilon_p is not None:
+        unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
+        reason = (
+            "which canaries were planted can be told from the model, so that the training did not keep it to itself: "
+            f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % "
+            "confidence)"
+        )
+        found.append(Check("epsilon", epsilon_p, "alarm", reason, RETRAIN))
+    if excess is not None:
+        lower = next((bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low)
+        reason = (
+            "the model holds planted secrets likelier than those that were never planted: on average by at least "
+            f"{lower:.2g} bits ({100 * (1 - SHOWN_LEVEL):.0f} % confidence)"
+        )
+        found.append(Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN))
+    return tuple(found)

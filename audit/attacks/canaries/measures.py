@@ -1,24 +1,27 @@
-"""Measurements on the outcomes of all canaries: extraction and exposure, with their control (methods.md#canaries)."""
+"""Outcomes of canaries in columns, and what is measured on them: extraction and exposure (methods.md#canaries)."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
+from pydantic import ConfigDict, TypeAdapter
 
-from audit.arrays import Bools
-from audit.attacks.canaries.outcomes import CanaryTable, Outcome, table_of
-from audit.attacks.measuring import Streams
-from audit.corpus.canaries.schema import Canary
-from audit.measurements import ALPHAS, Bound, Estimate, Histogram, Measurement, Unresolved
+from audit.arrays import Bools, Floats
+from audit.attacks.measuring import Columns, Streams
+from audit.corpus.canaries.schema import PATTERNS, Canary
+from audit.engine.interface import Json
+from audit.measurements import ALPHAS, STRICT, Bound, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.intervals import Interval, proportion
+from audit.stats.likelihood_ratio import chance_exposure
 from audit.stats.means import widen_to_welch
 from audit.stats.paired import UnitScores
-from audit.stats.rates import excess_mean, excess_rate
 from audit.targets import utility
 
 UNIT = "canaries"
@@ -30,39 +33,200 @@ NONE_OUT = "no canary that was left out could be asked for: there is no control"
 ALONE = "a single canary of a side says nothing of how canaries differ"
 COUNTED = "counted, not estimated: the exposure of the first rank, least over the canaries that are ranked"
 NO_REFERENCES = "no other completion is left to rank the canaries among"
+TRIES = 3
+"""Ranks that count as early: what a keypad allows before it locks."""
+REASONS = {
+    "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
+    "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
+    "unread": (
+        "canaries that the model cannot read in one piece: a page too long, words without tokens, or a page without a "
+        "loss, for the model lacks its intent or tags"
+    ),
+    "alike": "canaries whose completion holds two words that are one token of the model",
+    "single": "canaries for which the model knows fewer than two candidates: there is nothing to guess",
+    "no finite loss": "canaries for whose true completion the model's loss is no finite number",
+}
+"""Why a canary cannot be asked for, in words."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Where the true completion stands among the references behind the same prefix.
+
+    Attributes:
+        rank: 1 + the references that are at least as likely.
+        ties: references that are exactly as likely.
+        n_references: without the completions of the other canaries of the set, whichever were inserted.
+        bits: of exposure (`audit.stats.likelihood_ratio`).
+        p_value: of no memory.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    rank: int
+    ties: int
+    n_references: int
+    bits: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one canary.
+
+    Attributes:
+        left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all below is empty.
+        n_candidates: |V0|, of those that the model reads as one token each.
+        n_unnamed: words of the prefix that the model does not know.
+        strongest: the completion with the lowest loss of all that were scored, numbers of the pattern's candidates.
+        strongest_loss: its loss, nats; None where it is not finite.
+        true_loss: of the true completion.
+        enumerated: whether every completion was scored.
+        ranked: None where no reference is left, or another canary has the same completion.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    left_out: str | None = None
+    n_candidates: int = 0
+    n_unnamed: int = 0
+    strongest: tuple[int, ...] = ()
+    strongest_loss: float | None = None
+    true_loss: float | None = None
+    enumerated: bool = False
+    ranked: Ranked | None = None
+
+    @property
+    def missed(self) -> bool:
+        """Return whether the search missed: the true completion is likelier than what it found."""
+        return self.true_loss is not None and (self.strongest_loss is None or self.true_loss < self.strongest_loss)
+
+    def as_json(self) -> Json:
+        """Return it for the journal."""
+        return asdict(self)
+
+    @property
+    def coherent(self) -> bool:
+        """Return whether an attempt gives this: a canary that was left out for a known reason, or one that was not."""
+        if self.left_out is not None:
+            found = self.strongest or self.ranked is not None or self.true_loss is not None
+            return self.left_out in REASONS and not found
+        return self.n_candidates >= 2 and bool(self.strongest) and self.true_loss is not None
+
+
+_OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
+
+
+def read_outcome(content: Json) -> Outcome:
+    """Read the outcome that a journal holds.
+
+    Raises:
+        ValueError: it is no outcome of a canary: what is missing or damaged must never be read as left out.
+    """
+    outcome = _OUTCOME.validate_json(json.dumps(content), strict=True)
+    if not outcome.coherent:
+        raise ValueError("the outcome of a canary is damaged")
+    return outcome
+
+
+@dataclass(frozen=True, eq=False)
+class CanaryTable(Columns):
+    """One row for each canary that could be asked for; all arrays of shape (n_canaries,).
+
+    Attributes:
+        included: whether its coin put it in.
+        hits: whether the strongest attack returned the whole completion.
+        chance: that guessing returns the completion, |V0| ** -n.
+        early: whether the true completion is among the first `TRIES`; False where there is no reference.
+        bits: of exposure; NaN where there is no reference.
+        most_bits: the exposure of the first rank.
+        chance_bits: the mean exposure of a canary the model knows nothing of.
+        chance_early: that a canary the model knows nothing of is `early`.
+    """
+
+    included: Bools
+    hits: Bools
+    chance: Floats
+    early: Bools
+    bits: Floats
+    most_bits: Floats
+    chance_bits: Floats
+    chance_early: Floats
+
+    def __len__(self) -> int:
+        return len(self.included)
+
+    @property
+    def ranked(self) -> CanaryTable:
+        """Return the rows that have an exposure."""
+        return self.where(np.isfinite(self.bits))
+
+
+def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryTable:
+    """Make the table of the canaries that could be asked for.
+
+    Args:
+        canaries: those that were tried.
+        outcomes: of each, in the same order.
+    """
+    asked = [pair for pair in zip(canaries, outcomes, strict=True) if pair[1].left_out is None]
+    n_candidates = np.array([outcome.n_candidates for _, outcome in asked], float)
+    lengths = np.array([len(canary.completion) for canary, _ in asked], float)
+    ranks = [_exposure(outcome.ranked, outcome.enumerated) for _, outcome in asked]
+    bits, most_bits, chance_bits, chance_early = np.array(ranks, float).reshape(-1, 4).T
+    return CanaryTable(
+        np.array([canary.included for canary, _ in asked], bool),
+        np.array([outcome.strongest == truth_of(canary) for canary, outcome in asked], bool),
+        n_candidates**-lengths,
+        np.array([outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in asked], bool),
+        bits,
+        most_bits,
+        chance_bits,
+        chance_early,
+    )
+
+
+def truth_of(canary: Canary) -> tuple[int, ...]:
+    """Return the completion in numbers of the pattern's candidates."""
+    candidates = PATTERNS[canary.pattern].candidates
+    return tuple(candidates.index(word) for word in canary.completion)
+
+
+def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float, float]:
+    """Return bits, the most of them, and the bits and chance to be early of a canary that the model never saw."""
+    if ranked is None:
+        return np.nan, np.nan, np.nan, np.nan
+    n = ranked.n_references
+    # Drawn or enumerated, every one of n + 1 ranks is equally likely.
+    early = min(1.0, TRIES / (n + 1))
+    return ranked.bits, float(np.log2(n + enumerated)), chance_exposure(n, enumerated=enumerated), early
 
 
 def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]:
-    """All measurements of extraction and exposure.
+    """Measure extraction and exposure.
 
     Args:
         table: the canaries that could be asked for.
         rng: of the resampling.
     """
     streams = Streams(rng)
-    included, control = table.where(table.included), table.where(~table.included)
+    sides = table.where(table.included), table.where(~table.included)
     return (
-        excess_of(included, control, streams["excess"]),
-        excess_top3_of(included, control, streams["excess_top3"]),
-        excess_exposure_of(included, control, streams["excess_exposure"]),
-        _extracted("extracted", included, NONE_IN),
-        _extracted("extracted.control", control, NONE_OUT),
-        _top3("top3", included, NONE_IN),
-        _top3("top3.control", control, NONE_OUT),
-        exposure_of("exposure", included, NONE_IN, streams["exposure"]),
-        exposure_of("exposure.control", control, NONE_OUT, streams["exposure.control"]),
+        excess_of(*sides, streams["excess"]),
+        excess_top3_of(*sides, streams["excess_top3"]),
+        excess_exposure_of(*sides, streams["excess_exposure"]),
+        *_rates_of_side(sides[0], "", NONE_IN, streams),
+        *_rates_of_side(sides[1], ".control", NONE_OUT, streams),
         most_bits_of(table),
     )
 
 
 def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
-    """Extracted ones among those put in, beyond those left out; null: no difference."""
+    """Measure how many more of those put in are extracted than of those left out; null: no difference."""
     missing = _one_sided("excess", included, control, (NONE_IN, NONE_OUT))
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
 
 
 def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
-    """Those that rank among the first three, of those put in, beyond those left out; null: no difference.
+    """Measure how many more of those put in rank among the first three than of those left out; null: no difference.
 
     Whoever has three tries need not hit at once: a model that holds every secret second gives all of them away, and
     `excess_of` is 0.
@@ -73,7 +237,7 @@ def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) 
 
 
 def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
-    """The mean exposure of those put in minus that of those left out, bits; null: no difference."""
+    """Measure the mean exposure of those put in minus that of those left out, bits; null: no difference."""
     ranked, other = included.ranked, control.ranked
     missing = _one_sided("excess_exposure", ranked, other, _unranked(included, control))
     if missing is not None:
@@ -82,13 +246,13 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
     if not most:
         return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(other))
     pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
-    interval = excess_mean(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
+    interval = rates.excess_mean(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
     return _estimate("excess_exposure", rates.scaled(_within_one(interval), most), 0.0, "held-out")
 
 
 def most_bits_of(table: CanaryTable) -> Measurement:
-    """The most bits that any ranked canary could have shown, of the one that could show least: no estimate, a count."""
+    """Count the bits that any ranked canary could have shown, of the one that could show least."""
     known = table.ranked
     if not len(known):
         return Unresolved(POWER, NO_REFERENCES, len(table), NEEDED_CANARIES)
@@ -98,7 +262,7 @@ def most_bits_of(table: CanaryTable) -> Measurement:
 
 
 def _one_sided(name: str, included: CanaryTable, control: CanaryTable, reasons: tuple[str, str]) -> Unresolved | None:
-    """Why two sides cannot be compared; None when they can."""
+    """Return why two sides cannot be compared; None when they can."""
     for rows, reason in zip((included, control), reasons, strict=True):
         if len(rows) < 2:
             n = len(included) + len(control)
@@ -107,44 +271,46 @@ def _one_sided(name: str, included: CanaryTable, control: CanaryTable, reasons: 
 
 
 def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[str, str]:
-    """Why no canary of a side is ranked: it has none, or none has a reference."""
+    """Return why no canary of each side is ranked: it has none, or none has a reference."""
     return NO_REFERENCES if len(included) else NONE_IN, NO_REFERENCES if len(control) else NONE_OUT
 
 
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
     pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
-    interval = excess_rate(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
+    interval = rates.excess_rate(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
     return _estimate(name, _within_one(interval), 0.0, "held-out")
 
 
 def _within_one(interval: Interval) -> Interval:
-    """The rule is made for differences of differences, which reach further."""
+    """Cut an interval made for differences of differences, which reach further, to [-1, 1]."""
     return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
 
 
-def _extracted(name: str, rows: CanaryTable, missing: str) -> Measurement:
-    """The share whose whole completion came out: the paper's Accuracy; null: guessing."""
-    if not len(rows):
-        return Unresolved(name, missing, 0, NEEDED_CANARIES)
-    interval = proportion(rows.hits, np.arange(len(rows)), alphas=ALPHAS, unit="canary")
-    return _estimate(name, interval, float(rows.chance.mean()), "chance")
+def _rates_of_side(rows: CanaryTable, suffix: str, missing: str, streams: Streams) -> tuple[Measurement, ...]:
+    """Measure extraction (the paper's Accuracy), rank among the first three, and exposure of one side.
 
-
-def _top3(name: str, rows: CanaryTable, missing: str) -> Measurement:
-    """The share that rank among the first three; null: every rank equally likely."""
-    if not len(rows):
-        return Unresolved(name, missing, 0, NEEDED_CANARIES)
+    Nulls: guessing; every rank equally likely; the exposure of canaries that the model knows nothing of.
+    """
     known = rows.ranked
-    if not len(known):
-        return Unresolved(name, NO_REFERENCES, len(rows))
-    interval = proportion(known.early, np.arange(len(known)), alphas=ALPHAS, unit="canary")
-    return _estimate(name, interval, float(known.chance_early.mean()), "chance")
-
-
-def exposure_of(name: str, rows: CanaryTable, missing: str, rng: Generator) -> Measurement:
-    """The mean exposure, bits; null: that of canaries the model knows nothing of."""
+    found = f"extracted{suffix}", f"top3{suffix}", f"exposure{suffix}"
     if not len(rows):
-        return Unresolved(name, missing, 0, NEEDED_CANARIES)
+        return tuple(Unresolved(name, missing, 0, NEEDED_CANARIES) for name in found)
+    return (
+        _share(found[0], rows.hits, rows.chance),
+        _share(found[1], known.early, known.chance_early)
+        if len(known)
+        else Unresolved(found[1], NO_REFERENCES, len(rows)),
+        exposure_of(found[2], rows, streams[found[2]]),
+    )
+
+
+def _share(name: str, hits: Bools, chance: Floats) -> Measurement:
+    interval = proportion(hits, np.arange(len(hits)), alphas=ALPHAS, unit="canary")
+    return _estimate(name, interval, float(chance.mean()), "chance")
+
+
+def exposure_of(name: str, rows: CanaryTable, rng: Generator) -> Measurement:
+    """Measure the mean exposure, bits; null: that of canaries the model knows nothing of."""
     known = rows.ranked
     if not len(known) or not known.most_bits.max():
         return Unresolved(name, NO_REFERENCES, len(rows))
@@ -154,13 +320,13 @@ def exposure_of(name: str, rows: CanaryTable, missing: str, rng: Generator) -> M
 
 
 def _estimate(name: str, interval: Interval, null: float, null_kind: str) -> Estimate:
-    """A record's estimate of so many canaries."""
+    """Make a record's estimate of so many canaries."""
     words = interval.method.replace("canarys", "canaries")
     return utility.estimate(name, replace(interval, method=words), UNIT, null, null_kind)
 
 
 def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
-    """Exposure by bits, of canaries put in and left out."""
+    """Draw exposure by bits, of canaries put in and left out."""
     known = table.ranked
     if not len(known):
         return ()
@@ -176,7 +342,7 @@ def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
 
 
 def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Mapping[str, UnitScores]:
-    """Extraction, rank among the first and exposure of each canary; those left out by their coin are the others.
+    """Give extraction, rank among the first and exposure of each canary; those left out by their coin are the others.
 
     Args:
         canaries: those that were tried.

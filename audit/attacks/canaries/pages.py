@@ -4,6 +4,10 @@ Masked language models (methods.md#canaries): the loss of a completion is minus 
 words is masked in turn and read from all others (Salazar, Liang, Nguyen & Kirchhoff 2020, "Masked language model
 scoring"; as evidence of membership Mireshghallah, Goyal, Uniyal, Berg-Kirkpatrick & Shokri 2022). Probabilities are
 among the candidates, for the attacker knows that no other word stands there.
+
+The relaxed attack (methods.md#canary-extraction): unknown tokens are mixtures of candidates, changed by gradient
+descent (Parikh, Dupuy & Gupta 2022, "Canary extraction in natural language understanding models", equations 1 to 3,
+appendix B).
 """
 
 from __future__ import annotations
@@ -17,16 +21,15 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.inversion import Inversion, completion_scorer, invert, softmax
-from audit.attacks.canaries.outcomes import Outcome
+from audit.attacks.canaries.measures import Outcome
 from audit.attacks.canaries.search import Effort, Scorer, score_finite, search, secret_of
-from audit.attacks.interface import ask_all
+from audit.attacks.interface import ask, ask_all
 from audit.corpus.canaries.pages import page_of, positions_of
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CandidateLogits, Target, TokenTarget
+from audit.targets.interface import CandidateLogits, CompletionLoss, RelaxedLoss, Target, TokenTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,109 @@ OPEN = -1
 """Candidate number of a place that is not filled yet."""
 AT_ONCE = 512
 """Pages that an attempt asks for at once: each has its own tokens, and many attempts are in flight."""
+
+
+BETAS = (0.9, 0.999)
+ADAM_EPSILON = 1e-8
+"""Of Adam (Kingma & Ba 2015); the paper names no others."""
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """Settings of the relaxed attack; those of the paper (appendix B) where it gives them.
+
+    Attributes:
+        n_epochs: steps of Adam.
+        learning_rate: of the first step.
+        decay: what the learning rate is multiplied with after each step.
+        temperature: of the softmax, at the first step (equation 1).
+        temperature_decay: what it is multiplied with after each step.
+        n_restarts: starting points; the lowest loss of a discrete completion wins (METHODS).
+        spread: standard deviation of the logits at the start (METHODS: large ones are saturated and find nothing).
+        mix_characters: see `RelaxedLoss.mix_characters`.
+    """
+
+    n_epochs: int = 250
+    learning_rate: float = 6.5e-3
+    decay: float = 0.995
+    temperature: float = 0.1
+    temperature_decay: float = 0.997
+    n_restarts: int = 4
+    spread: float = 0.01
+    mix_characters: bool = True
+
+
+def invert(
+    target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints, settings: Inversion, rng: Rng
+) -> Generator[Request, Any, tuple[Ints, Floats]]:
+    """Find the tokens that lower the training loss of a page most, by descent on mixtures of candidates.
+
+    All restarts go side by side: at each step one `RelaxedLoss` for each, asked together. At the end the likeliest
+    candidates of each restart are put in place, and the loss of that discrete completion decides.
+
+    Args:
+        target: answers `RelaxedLoss` and `CompletionLoss`.
+        page: as the target reads it, with its labels; what stands at `positions` does not matter.
+        positions: of the unknown tokens.
+        candidates: (n_candidates,) distinct token ids.
+        settings: of the attack.
+        rng: of the starting points.
+
+    Returns:
+        Candidate numbers, (n_restarts, n_positions), and their losses, (n_restarts,) nats: infinite where the model
+        gives no finite one.
+    """
+    shape = (settings.n_restarts, len(positions), len(candidates))
+    logits = rng.normal(0.0, settings.spread, shape)
+    adam = _Adam(shape)
+    for step in range(settings.n_epochs):
+        temperature = settings.temperature * settings.temperature_decay**step
+        weights = softmax(logits / temperature)
+        queries = [
+            RelaxedLoss(page, positions, candidates, mixed, mix_characters=settings.mix_characters) for mixed in weights
+        ]
+        relaxed = yield from ask_all(target, queries)
+        gradient = np.stack([answer.gradient for answer in relaxed])
+        finite = np.isfinite(gradient).all(axis=(1, 2)) & np.isfinite([answer.loss for answer in relaxed])
+        gradient = np.where(finite[:, None, None], gradient, 0.0)
+        # Through the softmax, from the weights to the logits.
+        downhill = weights * (gradient - (weights * gradient).sum(axis=-1, keepdims=True)) / temperature
+        logits -= settings.learning_rate * settings.decay**step * adam.direction(downhill)
+    numbers = logits.argmax(axis=2).astype(np.int64)
+    losses = yield from score_finite(completion_scorer(target, page, positions, candidates), numbers)
+    return numbers, losses
+
+
+def completion_scorer(target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints) -> Scorer:
+    """Score completions by the training loss of the page that they stand on; arguments are those of `invert`."""
+
+    def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
+        return (yield from ask(target, CompletionLoss(page, positions, candidates[numbers])))
+
+    return losses
+
+
+def softmax(values: Floats) -> Floats:
+    """Turn rows of the last axis into distributions."""
+    powers = np.exp(values - values.max(axis=-1, keepdims=True))
+    weights: Floats = powers / powers.sum(axis=-1, keepdims=True)
+    return weights
+
+
+class _Adam:
+    """Adam for several restarts side by side."""
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self._mean, self._square, self._steps = np.zeros(shape), np.zeros(shape), 0
+
+    def direction(self, gradient: Floats) -> Floats:
+        """Return what to subtract for a learning rate of 1."""
+        self._steps += 1
+        self._mean = BETAS[0] * self._mean + (1 - BETAS[0]) * gradient
+        self._square = BETAS[1] * self._square + (1 - BETAS[1]) * gradient**2
+        mean, square = self._mean / (1 - BETAS[0] ** self._steps), self._square / (1 - BETAS[1] ** self._steps)
+        direction: Floats = mean / (np.sqrt(square) + ADAM_EPSILON)
+        return direction
 
 
 @dataclass(frozen=True)
@@ -153,7 +259,7 @@ def ask_page(
 
 
 def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
-    """Words of the prefix that are unknown tokens to the model: it cannot tell this canary from another."""
+    """Count words of the prefix that are unknown tokens to the model: it cannot tell this canary from another."""
     document = page_of(corpus, canary, canary.completion)
     completion = positions_of(canary, document)
     page = target.encode(document, around=completion)
@@ -164,7 +270,7 @@ def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
 
 
 def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
-    """The canary's page, or a key of `REASONS`: why it cannot be asked for.
+    """Read the canary's page, or return a key of `REASONS`: why it cannot be asked for.
 
     A candidate that is not one token wherever it stands ("split"), that the vocabulary lacks ("unknown"), or with which
     the model cannot read the page ("unread") is left out; two candidates with the same token are one.
@@ -196,7 +302,7 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
 
 
 def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | None:
-    """The page with this word in every unknown place, and where its tokens are; None when it cannot be read.
+    """Read the page with this word in every unknown place, and where its tokens are; None when it cannot be read.
 
     A masked language model reads every page; others need a training loss on it.
     """
@@ -209,7 +315,7 @@ def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> 
 
 
 def _refusal(page: Encoding, positions: tuple[int, ...], n_places: int) -> str | None:
-    """Why the word that stands at `positions` is no candidate; None when it is."""
+    """Return why the word that stands at `positions` is no candidate; None when it is."""
     tokens = set(page.ids[list(positions)].tolist())
     if len(positions) != n_places or len(tokens) != 1:
         return "split"
@@ -217,14 +323,14 @@ def _refusal(page: Encoding, positions: tuple[int, ...], n_places: int) -> str |
 
 
 def _distinct(ids: dict[str, int], completion: Sequence[str]) -> tuple[str, ...]:
-    """One word for each token, in the pattern's order; that of the completion where several have the same."""
+    """Choose one word for each token, in the pattern's order; that of the completion where several have the same."""
     chosen = {token: word for word, token in reversed(ids.items())}
     chosen |= {ids[word]: word for word in completion}
     return tuple(word for word, token in ids.items() if chosen[token] == word)
 
 
 def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:
-    """The probability of each candidate at one place of each of several completions: (n_rows, n_candidates).
+    """Ask for the probability of each candidate at one place of each of several completions: (n_rows, n_candidates).
 
     Args:
         target: answers `CandidateLogits`.
@@ -241,6 +347,6 @@ def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> G
 
 
 def _page(secret: Readable, numbers: Ints) -> Encoding:
-    """The page with these candidates in the unknown places, and masks where none is."""
+    """Put these candidates in the unknown places of the page, and masks where none is."""
     tokens = np.where(numbers == OPEN, secret.page.mask_id, secret.ids[numbers])
     return secret.page.with_tokens(secret.positions, tokens.tolist())

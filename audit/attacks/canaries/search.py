@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.canaries.outcomes import Outcome, Ranked
+from audit.attacks.canaries.measures import Outcome, Ranked
 from audit.attacks.interface import ask_all
 from audit.corpus.canaries.pages import question_of, sheet_of
 from audit.corpus.canaries.schema import PATTERNS, Canary
