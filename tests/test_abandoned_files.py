@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.corpus.publishing import draft_of
+from audit.corpus.manifest import draft_of
 from audit.errors import EngineError
 from audit.files import mark_underway, remove_abandoned, write_atomically
 from audit.references.recipes import made_once
@@ -20,7 +20,7 @@ from audit.references.recipes import made_once
 FILLS = """
 import sys, time
 from pathlib import Path
-from audit.corpus.publishing import draft_of
+from audit.corpus.manifest import draft_of
 from audit.references.recipes import made_once
 place = Path(sys.argv[1])
 def fill(folder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from itertools import dropwhile, takewhile
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,10 +35,8 @@ EMPTY_SHEET = """
 """
 """The table as comments, for the end of a new manifest."""
 _sheet_type = TypeAdapter(AuditSheet)
-_BEGINS = re.compile(r"\s*(#?)\s*\[\s*audit\s*\]\s*(#.*)?")
-_TABLE = re.compile(r"\s*\[")
-_COMMENT = re.compile(r"\s*#")
-_IDLE = re.compile(r"\s*(#.*)?")
+_SHEET = re.compile(r"\s*^[ \t]*#?[ \t]*\[[ \t]*audit[ \t]*\].*?(?=(?:^[ \t]*(?:#.*)?\n)*^[ \t]*\[|\Z)", re.M | re.S)
+"""The table with the blank lines above it, up to the next table."""
 
 
 def sheet_of(table: object, problems: Problems, place: str = "") -> AuditSheet:
@@ -62,18 +59,13 @@ def sheet_of(table: object, problems: Problems, place: str = "") -> AuditSheet:
 def without_sheet(content: bytes, table: Mapping[str, Any]) -> bytes:
     """Return a manifest's bytes without its table [audit], or the same in comments: the sheet is no part of the data.
 
-    What stays is held against the parsed manifest, so that nothing else can be hidden this way.
+    The rest is compared with the parsed manifest, so that nothing else can be hidden this way.
 
     Args:
         content: valid TOML in UTF-8.
         table: what it says.
     """
-    lines = content.decode("utf-8").splitlines(keepends=True)
-    begins = next((number for number, line in enumerate(lines) if _BEGINS.fullmatch(line.rstrip("\r\n"))), None)
-    if begins is None:
-        return content
-    above = [*dropwhile(lambda line: not line.strip(), reversed(lines[:begins]))][::-1]
-    rest = "".join((*above, *_after(lines[begins:])))
+    rest = _SHEET.sub("\n", content.decode("utf-8"), count=1)
     try:
         same = tomllib.loads(rest) == {key: value for key, value in table.items() if key != KEY}
     except tomllib.TOMLDecodeError:
@@ -81,25 +73,12 @@ def without_sheet(content: bytes, table: Mapping[str, Any]) -> bytes:
     return rest.encode() if same else content
 
 
-def _after(lines: list[str]) -> list[str]:
-    """The lines behind a sheet that begins with the first one; those that lead to another table are its own."""
-    begun = _BEGINS.fullmatch(lines[0].rstrip("\r\n"))
-    commented = begun is not None and begun[1]
-    belongs = _COMMENT.match if commented else lambda line: not _TABLE.match(line)
-    own = [*takewhile(belongs, lines[1:])]
-    if len(own) + 1 == len(lines):
-        return []
-    led = 0 if commented else len([*takewhile(lambda line: _IDLE.fullmatch(line.rstrip("\r\n")), reversed(own))])
-    return lines[1 + len(own) - led :]
-
-
 def _text_problems(sheet: AuditSheet) -> Iterator[str]:
     if len(sheet.data_categories) > MOST_CATEGORIES:
         yield f"data_categories: more than {MOST_CATEGORIES}"
     for key, value in vars(sheet).items():
         for text in value if isinstance(value, tuple) else () if value is None else (value,):
-            problem = text_problem(text)
-            if problem is None and holds_unseen(text):
-                problem = "holds a character that cannot be seen, or that turns the direction of text"
-            if problem is not None or len(text) > LONGEST:
-                yield f"{key}: {problem or f'longer than {LONGEST} characters'}"
+            if problem := text_problem(text, LONGEST):
+                yield f"{key}: {problem}"
+            elif holds_unseen(text):
+                yield f"{key}: holds a character that cannot be seen, or that turns the direction of text"

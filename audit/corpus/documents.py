@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
@@ -154,7 +154,7 @@ class Membership:
     """
 
     assigned: Assignment
-    drawn: str | None = None
+    drawn: Annotated[str, AfterValidator(lambda text: str(dt.date.fromisoformat(text)))] | None = None
     drawn_by: Drawer | None = None
 
     @classmethod

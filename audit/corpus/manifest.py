@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
-import errno
 import hashlib
 import json
-import re
+import shutil
 from collections.abc import Iterator, Sequence
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,27 +18,25 @@ from pydantic.fields import FieldInfo
 from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
-from audit.corpus.documents import Corpus, Document, Manifest, Membership, ReferencePaths, Task
+from audit.corpus.documents import Corpus, Document, Manifest, Task
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.problems import Problems, inside, printable, reason_refused
-from audit.corpus.stored import LARGE, DocumentFile
 from audit.corpus.validation import (
-    UnknownMembers,
     form_problems,
     image_problems,
     label_problems,
+    markup_problem,
     problems_of,
     text_problem,
+    unknown_to_all,
 )
-from audit.errors import EngineError, ManifestError
-from audit.files import read_file, read_toml, write_atomically
+from audit.errors import EngineError, ManifestError, UsageError
+from audit.files import mark_underway, read_file, read_toml, remove_abandoned, write_atomically
 from audit.progress import steps
 
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
 QUESTION = "{question}"
-_LONGEST_LINE = 64 << 20
-"""Bytes of a document in the documents file : a densely written page has under one million."""
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 
 _manifest_type = TypeAdapter(Manifest)
@@ -167,26 +163,20 @@ def _default(field: dataclasses.Field[Any]) -> object:
 
 
 def _manifest_bytes(root: Path, named: Path) -> bytes:
-    reason = reason_refused(root, FILE_NAME) or _reason_no_file(root / FILE_NAME)
-    there = (root / FILE_NAME).exists()
-    if reason is not None:
-        model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
-        hint = (
-            "this looks like a checkpoint: in docaudit scan MODEL_DIR comes before DATA_DIR, in references after it"
-            if model
-            else ""
-        )
-        raise ManifestError(
-            f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}",
-            hint or "write one with docaudit init, or make a data set of a format that you have with: docaudit import",
-        )
+    reason = reason_refused(root, FILE_NAME) or _no_file(root / FILE_NAME)
     try:
-        return read_file(root / FILE_NAME)
+        if reason is None:
+            return read_file(root / FILE_NAME)
     except OSError as error:
-        raise ManifestError(f"{FILE_NAME}: cannot be read: {error.strerror}") from None
+        reason = f"cannot be read: {error.strerror}"
+    hint = "write one with docaudit init, or make a data set of a format that you have with: docaudit import"
+    if any((root / name).is_file() for name in ("config.json", "adapter_config.json")):
+        hint = "this looks like a checkpoint: in docaudit scan MODEL_DIR comes before DATA_DIR, in references after it"
+    there = (root / FILE_NAME).exists()
+    raise ManifestError(f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}", hint)
 
 
-def _reason_no_file(path: Path) -> str | None:
+def _no_file(path: Path) -> str | None:
     if path.is_file():
         return None
     return "not a regular file" if path.exists() else f"{path.name} is missing in {path.parent}"
@@ -212,117 +202,84 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
     except ValidationError as error:
         problems.add(FILE_NAME, form_problems(error))
         return None
-    problem = text_problem(manifest.name)
-    problems.add(FILE_NAME, [] if problem is None else [f"name: {problem}"])
     problems.add(FILE_NAME, label_problems(manifest.task))
-    problems.add(FILE_NAME, _draw_problems(manifest.membership))
-    problems.add(FILE_NAME, _prompt_problems(manifest.recipe.prompt, manifest.task))
-    problems.add(FILE_NAME, _wording_problems("system", manifest.recipe.system))
+    problems.add(FILE_NAME, _setting_problems(manifest))
     for key, path in _named_paths(manifest):
-        reason = reason_refused(root, path)
-        problems.add(FILE_NAME, [] if reason is None else [f"{key}: {reason}"])
+        if reason := reason_refused(root, path):
+            problems.add(FILE_NAME, [f"{key}: {reason}"])
     return manifest
 
 
-def _draw_problems(membership: Membership) -> Iterator[str]:
-    """A draw has a day, and a command that made it."""
+def _setting_problems(manifest: Manifest) -> Iterator[str]:
+    """List what is wrong with the name, the draw, and what a model is asked with."""
+    membership, task, prompt = manifest.membership, manifest.task, manifest.recipe.prompt
+    if problem := text_problem(manifest.name):
+        yield f"name: {problem}"
     if (membership.drawn is None) != (membership.drawn_by is None):
         yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
-    if membership.drawn is not None and not _is_day(membership.drawn):
-        yield "membership.drawn: is no day, which is written YYYY-MM-DD"
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return str(dt.date.fromisoformat(text)) == text
-    except ValueError:
-        return False
-
-
-def _prompt_problems(prompt: str | None, task: Task) -> Iterator[str]:
-    """The question occurs once in the prompt, for parsing never."""
-    if prompt is None:
-        return
-    times = prompt.count(QUESTION)
-    if task.kind == "parsing" and times:
-        yield f'recipe.prompt: holds "{QUESTION}", and a parsing model is asked no question'
-    elif task.kind != "parsing" and times != 1:
-        yield f'recipe.prompt: holds "{QUESTION}" {times} times; the question goes where it stands, once'
-    yield from _wording_problems("prompt", prompt)
-
-
-def _wording_problems(name: str, text: str | None) -> Iterator[str]:
-    """Line ends and tabs may be part of what a model is asked with."""
-    problem = None if text is None else text_problem(re.sub(r"[\n\t]", " ", text))
-    if problem is not None:
-        yield f"recipe.{name}: {problem}"
+    if prompt is not None and prompt.count(QUESTION) != (task.kind != "parsing"):
+        asked = "a parsing model is asked no question" if task.kind == "parsing" else "a question stands there once"
+        yield f'recipe.prompt: holds "{QUESTION}" {prompt.count(QUESTION)} times; {asked}'
+    for name, text in (("prompt", prompt), ("system", manifest.recipe.system)):
+        if text is not None and (problem := markup_problem(text)):
+            yield f"recipe.{name}: {problem}"
 
 
 def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Every path of the manifest itself, with its key: references and canaries."""
-    references = manifest.references
-    for field in dataclasses.fields(ReferencePaths):
-        value = getattr(references, field.name)
+    """List every path of the manifest itself, with its key: references and canaries."""
+    for name, value in vars(manifest.references).items():
         paths = value if isinstance(value, tuple) else () if value is None else (value,)
-        yield from ((f"references.{field.name}", path) for path in paths)
+        yield from ((f"references.{name}", path) for path in paths)
     if manifest.canaries is not None:
         yield "canaries.file", manifest.canaries.file
 
 
-def _documents(
-    root: Path, file_name: str, task: Task | None, problems: Problems, digests: list[bytes]
-) -> list[Document]:
-    """The documents that could be read. Appends to `digests` the documents file's sha256 and each image's."""
-    reason = reason_refused(root, file_name) or _reason_no_file(root / file_name)
-    if reason is not None:
-        problems.add(FILE_NAME, [f"documents: {reason}"])
-        return []
-    images: list[bytes] = []
-    seen: dict[str, int] = {}
-    documents: list[Document] = []
-    unnamed = UnknownMembers(task)
-    whole = hashlib.sha256()
+def _content(root: Path, key: str, name: str, problems: Problems) -> bytes | None:
+    """Read a file that the manifest names; None where it cannot be read, which is added to the problems."""
+    reason = reason_refused(root, name) or _no_file(root / name)
     try:
-        with (root / file_name).open("rb") as stream:
-            count = 0
-            while line := stream.readline(_LONGEST_LINE):
-                if len(line) == _LONGEST_LINE:
-                    raise OSError(errno.EFBIG, f"a line of {_LONGEST_LINE >> 20} MiB or more")
-                count += 1
-            stored = DocumentFile(root / file_name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
-            stream.seek(0)
-            start = 0
-            for number, line in enumerate(steps("checking documents", stream, count), start=1):
-                whole.update(line)
-                start += len(line)
-                prefix = f"{file_name}:{number}"
-                if not line.strip():
-                    continue
-                try:
-                    document = _parse(line, task)
-                except ValidationError as error:
-                    problems.add(prefix, form_problems(error))
-                    continue
-                first = seen.setdefault(document.id, number)
-                problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
-                problems.add(prefix, problems_of(document, task))
-                faults, header = image_problems(root, document)
-                problems.add(prefix, faults)
-                images += [bytes.fromhex(header.sha256)] if header else []
-                unnamed.look_at(prefix, document)
-                documents.append(stored.document(document, start - len(line), line) if stored else document)
+        if reason is None:
+            return read_file(root / name)
     except OSError as error:
-        problems.add(FILE_NAME, [f"documents: {file_name} cannot be read: {error.strerror}"])
+        reason = f"{name} cannot be read: {error.strerror}"
+    problems.add(FILE_NAME, [f"{key}: {reason}"])
+    return None
+
+
+def _documents(root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes]) -> list[Document]:
+    """Read the documents; appends to `digests` the documents file's sha256 and each image's."""
+    content = _content(root, "documents", name, problems)
+    if content is None:
         return []
-    digests += [whole.digest(), *images]
-    for prefix, found in unnamed.found.items():
-        problems.add(prefix, found)
-    problems.add(f"{file_name}:", _member_problems(documents, task))
+    digests.append(hashlib.sha256(content).digest())
+    lines = content.split(b"\n")
+    numbers: dict[str, int] = {}
+    documents: list[Document] = []
+    for number, line in enumerate(steps("checking documents", lines, len(lines)), start=1):
+        prefix = f"{name}:{number}"
+        if not line.strip():
+            continue
+        try:
+            document = _parse(line, task)
+        except ValidationError as error:
+            problems.add(prefix, form_problems(error))
+            continue
+        first = numbers.setdefault(document.id, number)
+        problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
+        problems.add(prefix, problems_of(document, task))
+        faults, header = image_problems(root, document)
+        problems.add(prefix, faults)
+        digests += [bytes.fromhex(header.sha256)] if header else []
+        documents.append(document)
+    if task is not None:
+        for key, unknown in unknown_to_all(documents, task).items():
+            problems.add(f"{name}:{numbers[key]}", unknown)
+    problems.add(f"{name}:", _member_problems(documents, task))
     return documents
 
 
 def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterator[str]:
-    """What a task needs of the documents that its model was trained on."""
+    """List what a task lacks of the documents that its model was trained on."""
     members = [document for document in documents if document.split == "member"]
     if not members:
         yield "no document of split member that could be read"
@@ -336,18 +293,11 @@ def _canaries(corpus: Corpus, name: str, problems: Problems, digests: list[bytes
     """Hold the canary file against the documents; appends its sha256 to `digests`."""
     if reason_refused(corpus.root, name) is not None:
         return  # a problem of the manifest, which has it already
-    reason = _reason_no_file(corpus.root / name)
-    if reason is not None:
-        problems.add(FILE_NAME, [f"canaries.file: {reason}"])
-        return
-    try:
-        content = read_file(corpus.root / name)
+    content = _content(corpus.root, "canaries.file", name, problems)
+    if content is not None:
         digests.append(hashlib.sha256(content).digest())
-        problems.add(name, set_problems(parse_canaries(content), corpus))
-    except OSError as error:
-        problems.add(FILE_NAME, [f"canaries.file: {name} cannot be read: {error.strerror}"])
-    except ManifestError as error:
-        problems.add(name, error.problems)
+        with problems.catch(name):
+            problems.add(name, set_problems(parse_canaries(content), corpus))
 
 
 def _parse(line: bytes, task: Task | None) -> Document:
@@ -355,3 +305,57 @@ def _parse(line: bytes, task: Task | None) -> Document:
     if task is None or task.kind != "parsing" or document.output is None or document.questions:
         return document
     return cast("Document", dataclasses.replace(cast("Any", document), questions=fields_of_output(document.output)))
+
+
+def check_destination(dst: Path) -> None:
+    """Refuse a destination that holds anything: what is written never mixes with what was there.
+
+    Raises:
+        UsageError: `dst` is a file, or a folder that is not empty.
+    """
+    if dst.is_symlink() or (dst.exists() and not dst.is_dir()):
+        raise UsageError(f"{dst} is not a folder", "name a new folder")
+    if dst.is_dir() and any(dst.iterdir()):
+        raise UsageError(f"{dst} is not empty", "name a new folder")
+
+
+@contextmanager
+def draft_of(dst: Path, purpose: str) -> Iterator[Path]:
+    """Give a new folder beside `dst`, renamed to `dst` when the block ends without an error, else removed.
+
+    What a killed process left of one goes before.
+
+    Args:
+        dst: does not exist, or is an empty folder.
+        purpose: one word in the draft's name, so that what a killed run left can be recognised.
+
+    Raises:
+        EngineError: another command is writing the draft, or something cannot be written.
+    """
+    dst = dst.resolve()  # "." has no name to put a neighbour beside
+    draft = dst.with_name(f".{dst.name}.{purpose}.tmp")
+    remove_abandoned([draft])
+    try:
+        draft.mkdir(parents=True)
+    except FileExistsError:
+        raise EngineError(
+            f"{draft}: another command is writing it", "wait for it; remove it if there is none"
+        ) from None
+    except OSError as error:
+        raise EngineError(f"{draft} cannot be made: {error.strerror}", "choose another place") from error
+    try:
+        with mark_underway(draft):
+            yield draft
+            draft.replace(dst)
+    except OSError as error:
+        raise EngineError(f"{dst}: the data set cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def copy_image(image: Path, draft: Path, relative: str) -> None:
+    """Copy a page image to its path within a draft, unless it is there."""
+    copy = draft / relative
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(image, copy)

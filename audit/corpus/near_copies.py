@@ -19,10 +19,13 @@ recognised by its text only.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from PIL.Image import Image, Resampling
@@ -32,8 +35,9 @@ from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import open_image
-from audit.errors import ManifestError
+from audit.corpus.problems import Problems
 from audit.progress import steps
+from audit.stats.intervals import join_groups
 
 SHINGLE = 5
 """Words of a run."""
@@ -80,71 +84,49 @@ def _digest(text: str, size: int) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=size).digest()
 
 
-def equal_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
-    """Pairs whose words are the same but for case, width and spacing."""
-    by_text: dict[bytes, list[str]] = {}
+def _equal_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
+    """List pairs whose words are the same but for case, width and spacing."""
+    by_text: dict[bytes, list[str]] = defaultdict(list)
     for document in originals:
         if document.id in texts:
-            by_text.setdefault(texts[document.id].whole, []).append(document.id)
+            by_text[texts[document.id].whole].append(document.id)
     read = [copy.id for copy in copies if copy.id in texts]
     return {(copy, name) for copy in read for name in by_text.get(texts[copy].whole, ())}
 
 
-def alike_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
-    """Pairs of longer texts that share their runs of words and their numbers."""
-    sides = [[one for one in side if one.id in texts and len(texts[one.id].runs)] for side in (copies, originals)]
-    if not all(sides):
+def _alike_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
+    """List pairs of longer texts that share their runs of words and their numbers."""
+    one, two = (
+        [page for page in side if page.id in texts and len(texts[page.id].runs)] for side in (copies, originals)
+    )
+    if not (one and two):
         return set()
-    return {
-        (sides[0][row].id, sides[1][column].id)
-        for row, column in alike_sets(*([texts[document.id].runs for document in side] for side in sides))
-        if same_numbers(sides[0][row], sides[1][column])
-    }
+    alike = alike_sets(*([texts[document.id].runs for document in side] for side in (one, two)))
+    return {(one[row].id, two[column].id) for row, column in alike if same_numbers(one[row], two[column])}
 
 
 def alike_sets(one: Sequence[Ints], two: Sequence[Ints]) -> Iterator[tuple[int, int]]:
-    """Places of two sets whose Jaccard similarity is `MIN_ALIKE` or more.
+    """List the places of two sets whose Jaccard similarity is `MIN_ALIKE` or more.
 
     Two such sets share one of the rarest members of each: of so many that fewer others are left than must be shared.
     Only sets that do are compared, so that what stands on every page costs nothing.
     """
-    left, right = _incidence(one, two)
-    sizes = [np.diff(side.indptr) for side in (left, right)]
-    frequent = np.bincount(np.concatenate([left.indices, right.indices]))
-    rare = [_rarest(side, frequent) for side in (left, right)]
-    for start in range(0, len(one), _ROWS):
-        near = (rare[0][start : start + _ROWS] @ rare[1].T).tocoo()
-        for some in range(0, near.nnz, _ROWS * _ROWS):
-            rows, columns = (places[some : some + _ROWS * _ROWS] for places in (near.row + start, near.col))
-            shared = np.asarray(left[rows].multiply(right[columns]).sum(axis=1)).ravel()
-            alike = shared >= MIN_ALIKE * (sizes[0][rows] + sizes[1][columns] - shared)
-            yield from zip(rows[alike].tolist(), columns[alike].tolist(), strict=True)
+    members, counts = np.unique(np.concatenate([*one, *two]), return_counts=True)
 
+    def rarest(runs: Ints) -> list[int]:
+        order = np.lexsort((runs, counts[np.searchsorted(members, runs)]))
+        rare: list[int] = runs[order[: len(runs) - math.ceil(MIN_ALIKE * len(runs)) + 1]].tolist()
+        return rare
 
-def _incidence(*sides: Sequence[Ints]) -> list[Any]:
-    """Sets as rows of sparse matrices of 0 and 1, a column for each of their members."""
-    from scipy.sparse import csr_matrix
-
-    members, columns = np.unique(np.concatenate([runs for side in sides for runs in side]), return_inverse=True)
-    found, begin = [], 0
-    for side in sides:
-        starts = np.concatenate([[0], np.cumsum([len(runs) for runs in side])])
-        own = columns[begin : begin + starts[-1]].astype(np.int32)
-        found.append(csr_matrix((np.ones(len(own), np.int32), own, starts), (len(side), len(members))))
-        begin += starts[-1]
-    return found
-
-
-def _rarest(side: Any, frequent: Ints) -> Any:
-    """The matrix with those members of each row only that stand in the fewest rows, see `alike_sets`."""
-    from scipy.sparse import csr_matrix
-
-    sizes = np.diff(side.indptr)
-    rows = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((side.indices, frequent[side.indices], rows))
-    places = np.arange(len(order)) - np.repeat(side.indptr[:-1], sizes)
-    kept = order[places <= np.repeat(sizes - np.ceil(MIN_ALIKE * sizes), sizes)]
-    return csr_matrix((np.ones(len(kept), np.int32), (rows[kept], side.indices[kept])), side.shape)
+    holders: dict[int, list[int]] = defaultdict(list)
+    for column, runs in enumerate(two):
+        for run in rarest(runs):
+            holders[run].append(column)
+    for row, runs in enumerate(one):
+        for column in sorted({column for run in rarest(runs) for column in holders.get(run, ())}):
+            shared = np.intersect1d(runs, two[column], assume_unique=True).size
+            if shared >= MIN_ALIKE * (len(runs) + len(two[column]) - shared):
+                yield row, column
 
 
 def same_numbers(one: Document, two: Document) -> bool:
@@ -249,18 +231,11 @@ def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str
     """
     texts = read_texts(documents)
     hashes = _hashes(corpus, [document for document in documents if document.id not in texts])
-    first = {document.id: document.id for document in documents}
-
-    def root(name: str) -> str:
-        while first[name] != name:
-            name = first[name]
-        return name
-
-    place = {name: index for index, name in enumerate(first)}
-    for pair in _pairs(corpus, documents, documents, hashes, texts):
-        earlier, later = sorted((root(name) for name in pair), key=place.__getitem__)
-        first[later] = earlier
-    return {name: root(name) for name in first}
+    pairs = _pairs(corpus, documents, documents, hashes, texts)
+    groups = join_groups([*((document.id,) for document in documents), *sorted(pairs)])
+    place = {document.id: index for index, document in enumerate(documents)}
+    first = {name: min(group, key=place.__getitem__) for group in groups for name in group}
+    return {name: first[name] for name in place}
 
 
 def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
@@ -282,19 +257,16 @@ def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]
 
 def _hashes(corpus: Corpus, documents: Sequence[Document]) -> dict[str, Bits]:
     """The hash of each document's page, where it has an image; one that several documents share is decoded once."""
-    damaged: list[str] = []
+    problems = Problems()
     hashes: dict[str, Bits] = {}
     by_image: dict[str, Bits] = {}
     for document in steps("comparing pages", documents, len(documents)):
-        if document.image is not None:
-            try:
+        with problems.catch():
+            if document.image is not None:
                 if document.image not in by_image:
                     by_image[document.image] = _hash(open_image(corpus, document))
                 hashes[document.id] = by_image[document.image]
-            except ManifestError as error:
-                damaged += error.problems
-    if damaged:
-        raise ManifestError(damaged, "mend these images, or take them out of the data set")
+    problems.raise_if_any("mend these images, or take them out of the data set")
     return hashes
 
 
@@ -305,8 +277,8 @@ def _pairs(
     hashes: Mapping[str, Bits],
     texts: Mapping[str, Text],
 ) -> set[Pair]:
-    found = equal_texts(copies, originals, texts) | _alike_pictures(corpus, copies, originals, hashes)
-    return found if corpus.manifest.task.kind == "intent-slots" else found | alike_texts(copies, originals, texts)
+    found = _equal_texts(copies, originals, texts) | _alike_pictures(corpus, copies, originals, hashes)
+    return found if corpus.manifest.task.kind == "intent-slots" else found | _alike_texts(copies, originals, texts)
 
 
 def _judged(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
@@ -359,14 +331,7 @@ def _alike_pictures(
     sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]
     if not all(sides):
         return set()
-    rasters: dict[str, Floats | None] = {}
-
-    def raster(document: Document) -> Floats | None:
-        assert document.image is not None
-        if document.image not in rasters:
-            rasters[document.image] = _raster(open_image(corpus, document))
-        return rasters[document.image]
-
+    raster = cache(lambda document: _raster(open_image(corpus, document)))
     found = set()
     for row, column in _near(*(np.array([hashes[document.id] for document in side]) for side in sides)):
         copy, original = sides[0][row], sides[1][column]

@@ -8,17 +8,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from audit.corpus.documents import Document, Entity, Question, Task
-from audit.corpus.folding import fold
+from audit.corpus.documents import Document, Task
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
-from audit.corpus.problems import inside, reason_refused
+from audit.corpus.problems import reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError
 
@@ -32,20 +31,30 @@ _PLAIN = {
 }
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _BETWEEN_LINES = re.compile("[\t\r\n]")
-"""What markup may hold, and a word or an answer may not."""
+"""Characters that markup may hold, and a word or an answer may not."""
+_TEXTS = {"words": ("text",), "entities": ("id", "label"), "questions": ("id", "question", "answers", "paraphrases")}
+"""The texts of a document's parts."""
+_NEEDED = {"document-classification": ("label",), "intent-slots": ("intent", "tags")}
+"""The fields that a document has, by the kind of its task."""
 
 
-def text_problem(text: str) -> str | None:
-    """Why a text of the data set is refused, or None."""
+def text_problem(text: str, longest: int | None = None) -> str | None:
+    """Explain why a text of the data set is refused; None when it is not.
+
+    Args:
+        text: as it stands there.
+        longest: characters that it may have.
+    """
     if not text.strip():
         return "empty"
     if _CONTROL.search(text):
         return "holds a control character or half a surrogate pair"
-    return None
+    return f"longer than {longest:,} characters" if longest is not None and len(text) > longest else None
 
 
-def _in_one_line(markup: str) -> str:
-    return _BETWEEN_LINES.sub(" ", markup)
+def markup_problem(markup: str) -> str | None:
+    """Explain why a text of several lines is refused; None when it is not."""
+    return text_problem(_BETWEEN_LINES.sub(" ", markup))
 
 
 def is_bio(tag: str) -> bool:
@@ -61,11 +70,9 @@ def label_problems(task: Task) -> Iterator[str]:
     if task.kind == "token-classification" and task.labels:
         yield from (f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside))
     if task.kind == "spade-extraction" and task.labels:
-        yield from (
-            f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
-            for label in task.labels
-            if label[:2] in ("B-", "I-")
-        )
+        for label in task.labels:
+            if label[:2] in ("B-", "I-"):
+                yield f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
         if "O" not in task.labels:
             yield "task.labels: no label is O, the class of words that begin no entity"
     if task.kind == "spade-linking" and task.labels:
@@ -84,35 +91,22 @@ def form_problems(error: ValidationError) -> Iterator[str]:
 
 def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     """List the problems of a document but for its image's, as `path: problem`; no task: the manifest is broken."""
-    yield from _texts(document)
-    yield from _words(document)
-    yield from _boxes(document)
-    yield from _paragraphs(document)
-    yield from _repeated("entities", [entity.id for entity in document.entities])
-    yield from _repeated("questions", [question.id for question in document.questions])
+    yield from _text_problems(document)
+    yield from _box_problems(document)
+    starts = document.paragraphs
+    if starts and (starts[0] != 0 or starts[-1] >= len(document.words) or any(a >= b for a, b in pairwise(starts))):
+        yield f"paragraphs: give increasing indices of the {len(document.words)} words, the first 0"
+    if document.tags is not None and len(document.tags) != len(document.words):
+        yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
+    for name, parts in (("entities", document.entities), ("questions", document.questions)):
+        for key, count in Counter(part.id for part in parts).items():
+            if count > 1:
+                yield f"{name}: id {key} occurs {count} times"
     for number, entity in enumerate(document.entities):
-        yield from _entity(entity, f"entities[{number}]", len(document.words))
-    yield from _references(document)
-    for number, question in enumerate(document.questions):
-        yield from _question(question, f"questions[{number}]", document)
+        yield from _index_problems(entity.words, f"entities[{number}].words", len(document.words))
+    yield from _reference_problems(document)
     if task is not None:
-        yield from _problems_for(document, task)
-
-
-def _problems_for(document: Document, task: Task) -> Iterator[str]:
-    """List what keeps the document from serving its data set's task."""
-    if task.kind in ("token-classification", "spade-extraction", "spade-linking"):
-        yield from words_in_two_entities(document)
-    if task.kind == "spade-linking":
-        yield from links_to_itself(document)
-    if task.asks and document.questions and not document.words and document.image is None:
-        yield "questions: asked on a page with neither words nor image"
-    if task.kind == "parsing" and (document.output is None or text_problem(_in_one_line(document.output)) is None):
-        yield from output_problems(document)
-    if task.kind == "document-classification":
-        yield from _classified(document)
-    if task.kind == "intent-slots":
-        yield from _tagged(document)
+        yield from _task_problems(document, task)
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
@@ -123,67 +117,47 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
     if reason is not None:
         return [f"image: {reason}"], None
     try:
-        header = read_header(inside(root, document.image))
+        header = read_header(root / document.image)
     except ManifestError as error:
         return [f"image: {problem}" for problem in error.problems], None
     actual = (header.width, header.height)
     # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both have the same.
-    settled = document.size == actual != header.turned_size
-    if header.orientation != 1 and not settled:
+    if header.orientation != 1 and not document.size == actual != header.turned_size:
         return [f"image: {orientation_problem(header)}"], header
     if document.size is None or actual == document.size:
         return [], header
-    hint = " (is it of the page before it was turned?)" if actual[::-1] == document.size else ""
-    width, height = document.size
-    return [f"size: {width} x {height}, but the image has {actual[0]} x {actual[1]}{hint}"], header
+    return [f"size: {document.size[0]} x {document.size[1]}, but the image has {actual[0]} x {actual[1]}"], header
 
 
 def orientation_problem(header: ImageFile) -> str:
-    """Why an image with an EXIF orientation other than 1 is refused, and what to do."""
+    """Explain why an image with an EXIF orientation other than 1 is refused, and what to do."""
     return (
         f"EXIF orientation {header.orientation} turns the page for some readers and not for others: "
         "save it upright, without that tag"
     )
 
 
-def _texts(document: Document) -> Iterator[str]:
-    named: list[tuple[str, str | None]] = [
-        ("id", document.id),
-        ("provider", document.provider),
-        ("intent", document.intent),
-        ("label", document.label),
-        ("output", None if document.output is None else _in_one_line(document.output)),
-    ]
-    for number, entity in enumerate(document.entities):
-        named += [(f"entities[{number}].id", entity.id), (f"entities[{number}].label", entity.label)]
-    for number, question in enumerate(document.questions):
-        named += [(f"questions[{number}].id", question.id), (f"questions[{number}].question", question.question)]
-        named += [(f"questions[{number}].answers[{index}]", text) for index, text in enumerate(question.answers)]
-        named += [
-            (f"questions[{number}].paraphrases[{index}]", text) for index, text in enumerate(question.paraphrases)
-        ]
+def _text_problems(document: Document) -> Iterator[str]:
+    named = [(name, getattr(document, name)) for name in ("id", "provider", "intent", "label")]
+    named += [("output", None if document.output is None else _BETWEEN_LINES.sub(" ", document.output))]
     named += [(f"tags[{number}]", tag) for number, tag in enumerate(document.tags or ())]
     for path, text in named:
-        problem = None if text is None else text_problem(text)
-        if problem is not None:
+        if text is not None and (problem := text_problem(text)):
             yield f"{path}: {problem}"
+    for name, keys in _TEXTS.items():
+        longest = MAX_CHARACTERS if name == "questions" else None
+        for number, part in enumerate(getattr(document, name)):
+            for key in keys:
+                value = getattr(part, key)
+                for index, text in enumerate(value if isinstance(value, tuple) else (value,)):
+                    if problem := text_problem(text, longest):
+                        yield f"{name}[{number}].{key}{f'[{index}]' if isinstance(value, tuple) else ''}: {problem}"
 
 
-def _words(document: Document) -> Iterator[str]:
-    for number, word in enumerate(document.words):
-        problem = text_problem(word.text)
-        if problem is not None:
-            yield f"words[{number}].text: {problem}"
-    if document.tags is not None and len(document.tags) != len(document.words):
-        yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
-
-
-def _boxes(document: Document) -> Iterator[str]:
+def _box_problems(document: Document) -> Iterator[str]:
     size = document.size
-    if size is not None and min(size) < 1:
-        yield "size: width and height must be at least 1"
-    if size is not None and max(size) > MAX_SIDE:
-        yield f"size: width and height may be {MAX_SIDE} at most"
+    if size is not None and not (min(size) >= 1 and max(size) <= MAX_SIDE):
+        yield f"size: width and height must be 1 to {MAX_SIDE}"
         return
     without = sum(word.box is None for word in document.words)
     if without == len(document.words):
@@ -203,71 +177,47 @@ def _boxes(document: Document) -> Iterator[str]:
             yield f"words[{number}].box: outside the page"
 
 
-def _paragraphs(document: Document) -> Iterator[str]:
-    """Paragraphs cover all words, each once, so that what is read by paragraph loses none."""
-    if not document.paragraphs:
-        return
-    if document.paragraphs[0] != 0:
-        yield "paragraphs: the first must begin at word 0"
-    if any(later <= earlier for earlier, later in pairwise(document.paragraphs)):
-        yield "paragraphs: the indices must increase"
-    if document.paragraphs[-1] >= len(document.words):
-        yield f"paragraphs: index {document.paragraphs[-1]} of {len(document.words)} words"
-
-
-def _repeated(path: str, ids: Iterable[str]) -> Iterator[str]:
-    for name, count in Counter(ids).items():
-        if count > 1:
-            yield f"{path}: id {name} occurs {count} times"
-
-
-def _entity(entity: Entity, path: str, n_words: int) -> Iterator[str]:
-    if not entity.words:
-        yield f"{path}.words: empty"
-    for index in entity.words:
+def _index_problems(indices: Sequence[int], path: str, n_words: int) -> Iterator[str]:
+    if not indices:
+        yield f"{path}: empty"
+    for index, count in Counter(indices).items():
         if not 0 <= index < n_words:
-            yield f"{path}.words: index {index} of {n_words} words"
-    repeated = sorted(index for index, count in Counter(entity.words).items() if count > 1)
-    if repeated:
-        yield f"{path}.words: index {repeated[0]} is repeated"
+            yield f"{path}: index {index} of {n_words} words"
+        elif count > 1:
+            yield f"{path}: index {index} is repeated"
 
 
-def _references(document: Document) -> Iterator[str]:
+def _reference_problems(document: Document) -> Iterator[str]:
     known = {entity.id for entity in document.entities}
     for number, link in enumerate(document.links):
-        for name in link:
-            if name not in known:
-                yield f"links[{number}]: no entity {name}"
+        yield from (f"links[{number}]: no entity {name}" for name in link if name not in known)
     for number, question in enumerate(document.questions):
+        if not question.answers:
+            yield f"questions[{number}].answers: none; give at least one, or leave the question out"
         if question.entity is not None and question.entity not in known:
             yield f"questions[{number}].entity: no entity {question.entity}"
 
 
-def _question(question: Question, path: str, document: Document) -> Iterator[str]:
-    """What is wrong with a question beyond empty texts and unknown entities; its page need not hold an answer."""
-    if not question.answers:
-        yield f"{path}.answers: none; give at least one, or leave the question out"
-    named = [
-        (f"{path}.question", question.question),
-        *((f"{path}.answers[{number}]", text) for number, text in enumerate(question.answers)),
-        *((f"{path}.paraphrases[{number}]", text) for number, text in enumerate(question.paraphrases)),
-    ]
-    for where, text in named:
-        if len(text) > MAX_CHARACTERS:
-            yield f"{where}: {len(text)} characters, and {MAX_CHARACTERS} are the most"
-    # Same words, same question: a context of other words would then measure nothing else.
-    seen = {fold(question.question): "the question"}
-    for number, text in enumerate(question.paraphrases):
-        earlier = seen.setdefault(fold(text), f"paraphrases[{number}]")
-        if text.strip() and earlier != f"paraphrases[{number}]":
-            yield f"{path}.paraphrases[{number}]: the same words as {earlier}"
-    owner = next((entity for entity in document.entities if entity.id == question.entity), None)
-    if owner is not None and question.category not in (None, owner.category):
-        yield f"{path}.category: {question.category}, but entity {owner.id} is {owner.category}"
+def _task_problems(document: Document, task: Task) -> Iterator[str]:
+    """List what keeps the document from serving its data set's task."""
+    if task.kind in ("token-classification", "spade-extraction", "spade-linking"):
+        yield from words_in_two_entities(document)
+    if task.kind == "spade-linking":
+        yield from links_to_itself(document)
+    if task.asks and document.questions and not document.words and document.image is None:
+        yield "questions: asked on a page with neither words nor image"
+    if task.kind == "parsing" and (document.output is None or markup_problem(document.output) is None):
+        yield from output_problems(document)
+    for name in _NEEDED.get(task.kind, ()):
+        if getattr(document, name) is None:
+            yield f"{name}: missing, and task.kind is {task.kind}"
+    if task.kind == "intent-slots":
+        tags = enumerate(document.tags or ())
+        yield from (f"tags[{number}]: none of O, B-..., I-..." for number, tag in tags if not is_bio(tag))
 
 
 def words_in_two_entities(document: Document) -> Iterator[str]:
-    """Entities that share a word: neither a tag nor a predecessor can say so."""
+    """List entities that share a word: neither a tag nor a predecessor can say so."""
     owner: dict[int, str] = {}
     for number, entity in enumerate(document.entities):
         shared = sorted(index for index in entity.words if owner.setdefault(index, entity.id) != entity.id)
@@ -279,79 +229,43 @@ def words_in_two_entities(document: Document) -> Iterator[str]:
 
 
 def links_to_itself(document: Document) -> Iterator[str]:
-    """Entities that are linked to themselves: no SPADE head can say so."""
+    """List entities that are linked to themselves: no SPADE head can say so."""
     for number, (parent, child) in enumerate(document.links):
         if parent == child:
             yield f"links[{number}]: entity {child} cannot be its own parent"
 
 
-def _classified(document: Document) -> Iterator[str]:
-    """A page needs its class."""
-    if document.label is None:
-        yield "label: missing, and task.kind is document-classification"
-
-
-def _tagged(document: Document) -> Iterator[str]:
-    """An utterance needs an intent and BIO tags."""
-    if document.intent is None:
-        yield "intent: missing, and task.kind is intent-slots"
-    if document.tags is None:
-        yield "tags: missing, and task.kind is intent-slots"
-        return
-    for number, tag in enumerate(document.tags):
-        if not is_bio(tag):
-            yield f"tags[{number}]: none of O, B-..., I-..."
-
-
-def unknown_names(document: Document, task: Task | None) -> list[str]:
+def unknown_names(document: Document, task: Task) -> list[str]:
     """List the labels and tags of a document that the manifest does not name, as `path: problem`.
 
     Such a document is left out of an audit of a model that lacks them too; it is no problem where others are left.
     """
-    if task is None:
-        return []
-    if task.kind in ("token-classification", "spade-extraction"):
-        return [*_needed_labels(document, task)]
-    if task.kind == "document-classification" and document.label is not None and document.label not in task.labels:
-        return [f"label: {document.label} is not among task.labels of the manifest"] if task.labels else []
-    if task.kind != "intent-slots" or not task.labels:
-        return []
+    labels, needed = frozenset(task.labels), dict[str, tuple[str, ...]]()
+    if task.kind == "document-classification" and document.label is not None:
+        needed["label"] = (document.label,)
+    elif task.kind == "intent-slots":
+        needed |= {f"tags[{number}]": (tag,) for number, tag in enumerate(document.tags or ()) if is_bio(tag)}
+    elif task.kind == "spade-extraction":
+        needed |= {f"entities[{number}].label": (entity.label,) for number, entity in enumerate(document.entities)}
+    elif task.kind == "token-classification" and labels and not any(scheme_problems(task.labels, task.outside)):
+        scheme = scheme_of(task.labels, task.outside)
+        for number, entity in enumerate(document.entities):
+            needed[f"entities[{number}].label"] = scheme.tags_of(entity.label, len(entity.words))
+    missing = {path: [name for name in dict.fromkeys(names) if name not in labels] for path, names in needed.items()}
     return [
-        f"tags[{number}]: {tag} is not among task.labels of the manifest"
-        for number, tag in enumerate(document.tags or ())
-        if is_bio(tag) and tag not in task.labels
+        f"{path}: {' and '.join(names)} not among task.labels of the manifest"
+        for path, names in missing.items()
+        if names and labels
     ]
 
 
-def _needed_labels(document: Document, task: Task) -> Iterator[str]:
-    """Each entity's label needs its tags or its class (SPADE extraction), where the manifest names them."""
-    labels = frozenset(task.labels)
-    if not labels or (task.kind == "token-classification" and [*scheme_problems(task.labels, task.outside)]):
-        return
-    for number, entity in enumerate(document.entities):
-        needed: tuple[str, ...] = (entity.label,)
-        if task.kind == "token-classification":
-            needed = scheme_of(task.labels, task.outside).tags_of(entity.label, len(entity.words))
-        missing = [label for label in dict.fromkeys(needed) if label not in labels]
-        if missing:
-            yield (f"entities[{number}].label: {' and '.join(missing)} not among task.labels of the manifest")
-
-
-class UnknownMembers:
-    """By place, labels of members that the manifest does not name, where every annotated member has some."""
-
-    def __init__(self, task: Task | None) -> None:
-        self.found: dict[str, list[str]] = {}
-        self._task = task
-        self._known = False
-
-    def look_at(self, prefix: str, document: Document) -> None:
-        """Look at one more document."""
-        if self._known or document.split != "member" or not (document.entities or document.tags):
-            return
-        names = unknown_names(document, self._task)
-        self._known = not names
-        if self._known:
-            self.found.clear()
-        else:
-            self.found[prefix] = names
+def unknown_to_all(documents: Iterable[Document], task: Task) -> dict[str, list[str]]:
+    """List `unknown_names` by document where every annotated member has some; else nothing."""
+    problems: dict[str, list[str]] = {}
+    for document in documents:
+        if document.split == "member" and (document.entities or document.tags):
+            names = unknown_names(document, task)
+            if not names:
+                return {}
+            problems[document.id] = names
+    return problems

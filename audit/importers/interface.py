@@ -13,7 +13,7 @@ from typing import ClassVar
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Assignment, Document, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
-from audit.corpus.publishing import check_destination, copy_image, draft_of
+from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
 from audit.importers.assemble import TASKS, Assembly, choose_task
 from audit.importers.divide import (

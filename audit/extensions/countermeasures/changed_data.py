@@ -23,10 +23,9 @@ from PIL.Image import Image
 from audit import __version__
 from audit.corpus.documents import Corpus, Document, ReferencePaths
 from audit.corpus.images import image_path, page_view
-from audit.corpus.manifest import load, write
+from audit.corpus.manifest import copy_image, load, write
 from audit.corpus.near_copies import copies_among
 from audit.corpus.problems import inside
-from audit.corpus.publishing import copy_image
 from audit.corpus.removal import remove
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError
