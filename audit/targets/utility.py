@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import Any, cast
 
 import numpy as np
@@ -39,8 +39,6 @@ _AT_ONCE = 64
 """Questions asked together, so that few pages are open at a time."""
 
 Entities = Set[Any]
-Finder = Callable[[TokenTarget, Sequence[Encoding]], list[tuple[Entities, Entities]]]
-"""For each page, what is true of it and what the target found there; two finds are the same when they are equal."""
 Named = list[tuple[str, Encoding]]
 """Pages with the names of their documents."""
 Measured = tuple[Measurement, Ratios | None]
@@ -175,8 +173,9 @@ def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> 
     Entities are the same with the same label and words, links with the same child and parent; null: naming the
     commonest on each page.
     """
-    name, unit, find = _finder(target)
-    sets = find(target, [page for _, page in named]) if named else []
+    links_only = BestLinks in target.answers and TagProbabilities not in target.answers
+    name, unit = ("link_f1", "links") if links_only else ("entity_f1", "entities")
+    sets = _find(target, [page for _, page in named]) if named else []
     counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float).reshape(-1, 3)
     ratios = Ratios([own for own, _ in named], 2 * counts[:, 0], counts[:, 1] + counts[:, 2]) if named else None
     if len(named) < 2:
@@ -194,15 +193,6 @@ def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> 
     commonest = Counter(thing for true, _ in sets for thing in true)
     null = 2 * max(commonest.values()) / (n + len(sets))
     return estimate(name, interval, unit, null, "chance"), ratios
-
-
-def _finder(target: TokenTarget) -> tuple[str, str, Finder]:
-    """Give the name of a target's F1, the things that it is about, and what finds them."""
-    if BestLinks not in target.answers:
-        return "entity_f1", "entities", _tagged
-    if TagProbabilities in target.answers:
-        return "entity_f1", "entities", _extracted
-    return "link_f1", "links", _linked
 
 
 def _f1(totals: Floats) -> Floats:
@@ -238,43 +228,43 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
     return entities
 
 
-def _tagged(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """Find entities of tags, see `tagging.Scheme.spans`."""
-    spans_of = scheme_of(target.labels).spans
-    sets: list[tuple[Entities, Entities]] = []
-    for page, probabilities in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
-        assert page.labels is not None
-        read = np.flatnonzero(page.labels >= 0)
-        best = probabilities[read].argmax(axis=1)
-        true, predicted = (spans_of([target.labels[index] for index in tags]) for tags in (page.labels[read], best))
-        sets.append((true, predicted))
-    return sets
+def _find(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
+    """Ask the target for what `find_on_page` takes, of each page."""
+    no_tables: list[Floats | None] = [None] * len(pages)
+    no_links: list[Ints | None] = [None] * len(pages)
+    asked = target.answers
+    tables = target.ask([TagProbabilities(page) for page in pages]) if TagProbabilities in asked else no_tables
+    links = target.ask([BestLinks(page) for page in pages]) if BestLinks in asked else no_links
+    every = zip(pages, tables, links, strict=True)
+    return [find_on_page(page, target.labels, table, own) for page, table, own in every]
 
 
-def _extracted(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """Find entities of SPADE's classes and predecessors, see `spade_entities`."""
-    tables = target.ask([TagProbabilities(page) for page in pages])
-    links = target.ask([BestLinks(page) for page in pages])
-    sets: list[tuple[Entities, Entities]] = []
-    for page, table, best in zip(pages, tables, links, strict=True):
-        assert page.labels is not None
+def find_on_page(
+    page: Encoding, labels: Sequence[str], table: Floats | None, links: Ints | None
+) -> tuple[Entities, Entities]:
+    """Give what is true of a page and what a model finds there: entities, or (child, parent) of links.
+
+    Args:
+        page: with its labels, or its links.
+        labels: of the model.
+        table: (n_tokens, n_labels) probabilities of tags, or of SPADE's classes; None for a model that only links.
+        links: (n_tokens,) position of each token's predecessor, or parent; None for a model that links nothing.
+    """
+    if table is None:
         assert page.links is not None
-        classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
-        true = spade_entities(page.words, page.labels, page.links, target.labels)
-        sets.append((true, spade_entities(page.words, classes, best, target.labels)))
-    return sets
-
-
-def _linked(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
-    """Find (child, parent) of every link."""
-    sets: list[tuple[Entities, Entities]] = []
-    for page, best in zip(pages, target.ask([BestLinks(page) for page in pages]), strict=True):
-        assert page.links is not None
-        true, predicted = (
-            {(int(child), int(links[child])) for child in np.flatnonzero(links >= 0)} for links in (page.links, best)
+        assert links is not None
+        first, second = (
+            {(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)} for own in (page.links, links)
         )
-        sets.append((true, predicted))
-    return sets
+        return first, second
+    assert page.labels is not None
+    classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
+    if links is None:
+        read, spans_of = page.labels >= 0, scheme_of(labels).spans
+        return tuple(spans_of([labels[index] for index in own[read]]) for own in (page.labels, classes))  # type: ignore[return-value]
+    assert page.links is not None
+    true = spade_entities(page.words, page.labels, page.links, labels)
+    return true, spade_entities(page.words, classes, links, labels)
 
 
 def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:

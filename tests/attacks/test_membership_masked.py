@@ -15,7 +15,7 @@ from audit.attacks.interface import why
 from audit.attacks.masking import N_MASKS, masked_losses, masks_of
 from audit.attacks.membership import MembershipInference
 from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.queries import reference_of as provider_reference_of
+from audit.attacks.provider_membership.attack import reference_of as provider_reference_of
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Task, Word
 from audit.corpus.documents import Membership as Assignment

@@ -90,20 +90,22 @@ def diagnostics(found):
 # ---------------------------------------------------------------- AZK, M1, M2
 
 
-def test_azk_calls_the_cluster_of_higher_accuracy_members():
-    accuracy = np.array([0.9, 0.1, 0.8, 0.0, 1.0])
-    assert zero_knowledge(accuracy, np.zeros(5), 0).tolist() == [1, 0, 1, 0, 1]
+NAN = np.nan
+AZK = {
+    "the more accurate are members": ([0.9, 0.1, 0.8, 0.0, 1.0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 1]),
+    "of equal accuracy the more similar": ([0.5, 0.5, 0.5, 0.5], [0.9, 0.1, 0.8, 0.2], [1, 0, 1, 0]),
+    # On scaled features the second, which spreads a hundred times less, would part these otherwise.
+    "unscaled": ([0.0, 0.1, 0.9, 1.0], [0.0, 0.01, 0.0, 0.01], [0, 0, 1, 1]),
+    "nobody without a number": ([0.9, NAN, 0.1, 0.2], [0.9, 0.9, 0.1, NAN], [1, NAN, 0, NAN]),
+    "nobody where all are the same": ([0.1] * 7, [0.1] * 7, [0] * 7),
+    "nobody where all but roundings are the same": ([0.3, 0.1 * 3, 0.3], [0.3, 0.1 * 3, 0.3], [0, 0, 0]),
+}
 
 
-def test_at_equal_accuracy_the_more_similar_cluster_is_called():
-    accuracy = np.array([0.5, 0.5, 0.5, 0.5])
-    assert zero_knowledge(accuracy, np.array([0.9, 0.1, 0.8, 0.2]), 0).tolist() == [1, 0, 1, 0]
-
-
-def test_features_are_not_scaled():
-    """On scaled features the second, which spreads a hundred times less, would part these otherwise."""
-    accuracy, similarity = np.array([0.0, 0.1, 0.9, 1.0]), np.array([0.0, 0.01, 0.0, 0.01])
-    assert zero_knowledge(accuracy, similarity, 0).tolist() == [0, 0, 1, 1]
+@pytest.mark.parametrize(("accuracy", "similarity", "called"), AZK.values(), ids=AZK)
+def test_azk_calls_the_cluster_of_higher_accuracy_members(accuracy, similarity, called):
+    found = zero_knowledge(np.array(accuracy), np.array(similarity, float), 0)
+    assert np.array_equal(found, called, equal_nan=True)
 
 
 def test_methods_without_labels_do_not_look_at_them():
@@ -117,18 +119,6 @@ def test_methods_without_labels_do_not_look_at_them():
     assert not np.array_equal(first["apk"], second["apk"], equal_nan=True)
 
 
-@pytest.mark.parametrize("values", [np.full(7, 0.1) * 3, np.array([0.3, 0.1 * 3, 0.3])], ids=["same", "rounding"])
-def test_providers_that_are_all_the_same_are_no_members(values):
-    assert not zero_knowledge(values, values, 0).any()
-    assert not remembered(values, values)[1].any()
-
-
-def test_a_provider_without_answers_is_not_judged():
-    accuracy = np.array([0.9, np.nan, 0.1, 0.2])
-    called = zero_knowledge(accuracy, np.array([0.9, 0.9, 0.1, np.nan]), 0)
-    assert np.array_equal(called, [1, np.nan, 0, np.nan], equal_nan=True)
-
-
 def remembered(similarity, change):
     """The calls of M1 and M2."""
     columns = {"memory_similarity": np.asarray(similarity), "memory_change": np.asarray(change)}
@@ -140,23 +130,12 @@ def test_remembered_answers_and_answers_that_do_not_change_make_a_member():
     similar, unmoved = remembered([0.0, 0.2, np.nan, 0.0], [0.9, 0.1, 0.0, 1.0])
     assert np.array_equal(similar, [0, 1, np.nan, 0], equal_nan=True)
     assert unmoved.tolist() == [0, 1, 1, 0]
+    assert not remembered([0.3, 0.1 * 3, 0.3], [0.3, 0.1 * 3, 0.3])[1].any()
 
 
 def test_a_majority_is_two_of_three_that_all_judged():
     found = majority(np.array([1.0, 1, 0, np.nan]), np.array([1.0, 0, 0, 1]), np.array([0.0, 0, 1, 1]))
     assert np.array_equal(found, [1, 0, 0, np.nan], equal_nan=True)
-
-
-@settings(max_examples=20)
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20), st.randoms())
-def test_azk_does_not_depend_on_the_order_where_clusters_are_clear(points, random):
-    """Two groups far apart, in any order."""
-    rows = [(a / 10, s / 10) for a, s in points] + [(0.9 + a / 10, s / 10) for a, s in points]
-    order = list(range(len(rows)))
-    random.shuffle(order)
-    table = np.array([rows[place] for place in order])
-    called = zero_knowledge(*table.T, seed=0)
-    assert called.tolist() == [float(place >= len(points)) for place in order]
 
 
 # ---------------------------------------------------------------- APK
@@ -174,13 +153,12 @@ def test_the_training_share_is_balanced_and_leaves_some_to_judge(n_members, n_ot
     assert inside == min(max(wanted, 2), min(n_members, n_others) // 2)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_training_share_says_little_of_the_labels_around_it(seed):
-    """Seeds are those of scans. With the row as a feature, shares drawn by rank on a side gave 0.485 and 0.527."""
+def test_the_training_share_says_little_of_the_labels_around_it():
+    """With the row as a feature, shares drawn by rank on a side gave 0.485."""
     draw, rows, found = rng(11), np.arange(60.0)[:, None], []
     for _ in range(1500):
         member = draw.permutation(np.arange(60) < 30)
-        known = training_share(member, SHARE, rng(seed))
+        known = training_share(member, SHARE, rng(1))
         rest = np.setdiff1d(np.arange(60), known)
         nearest = known[np.abs(rows[rest] - rows[known].T).argmin(axis=1)]
         found.append(balanced(member[nearest].astype(float), member[rest]))
@@ -241,6 +219,7 @@ def test_a_planted_effect_is_found_by_every_method():
     for name in (*(f"balanced_accuracy.{method}" for method in METHODS), "auc", "auc.apk"):
         assert found[name].low > found[name].null, name
     assert all(found[f"auc.{name}"].low > 0.5 for name in ("loss", "memory_similarity"))
+    assert by_name(measured(planted())) == found
 
 
 def test_the_balanced_accuracy_of_azk_is_that_of_the_best_threshold():
@@ -248,11 +227,6 @@ def test_the_balanced_accuracy_of_azk_is_that_of_the_best_threshold():
     table = replace(table, features={**table.features, "similarity": np.zeros(2000)})
     called = infer(table, SILENT, n_seeds=1, share=SHARE).calls["azk"][0]
     assert balanced(called, table.member) == pytest.approx(NormalDist().cdf(1.5), abs=0.02)
-
-
-def test_the_same_table_gives_the_same_numbers():
-    first, second = (measured(planted(20, 20, effect=0.5)) for _ in range(2))
-    assert first == second
 
 
 def test_groups_hold_as_many_of_either_side():
@@ -330,23 +304,6 @@ def test_without_a_leak_the_area_of_forests_is_one_half():
     single, together = np.array(found).T
     assert single.mean() == pytest.approx(0.5, abs=4 * single.std() / 200**0.5)
     assert together.mean() < 0.5 - 4 * together.std() / 200**0.5
-
-
-def test_seeds_that_share_providers_raise_no_more_alarms():
-    """A classifier that only repeats its nearest neighbour, on which mutual judging tells most."""
-    draw = rng(6)
-    n, n_seeds, alarms = 60, 5, 0
-    for _ in range(150):
-        places, member = draw.random(n), draw.random(n) < 0.5
-        calls = np.full((n_seeds, n), np.nan)
-        for seed in range(n_seeds):
-            known = training_share(member, SHARE, draw)
-            rest = np.setdiff1d(np.arange(n), known)
-            nearest = known[np.abs(places[rest][:, None] - places[known]).argmin(axis=1)]
-            calls[seed, rest] = member[nearest]
-        alarms += measure_accuracy(calls, member, draw, (0.05,)).bounds[0][1] > 0.5
-    # The most that a share of 5 % gives in 150, but for one time in a thousand.
-    assert alarms <= 17
 
 
 def test_the_whole_pipeline_gives_one_half_when_labels_are_permuted():
@@ -507,13 +464,6 @@ def test_a_few_that_are_known_for_certain_raise_an_alarm():
     assert fired(measured(table).checks) == []
 
 
-def test_too_few_providers_out_leave_certainty_unresolved():
-    items = by_name(measured_on("full"))
-    for name in ("low_fpr_advantage", "low_fpr_advantage.loss"):
-        assert (items[name].n, items[name].needed) == (20, 72)
-    assert "low_fpr" not in diagnostics(measured_on("full"))
-
-
 def test_scores_that_are_mostly_the_same_reach_every_false_positive_rate():
     """Nothing is remembered of nine companies in ten: without a leak bounds lie around 0, as of other scores."""
     table, values = reading(), []
@@ -527,12 +477,18 @@ def test_scores_that_are_mostly_the_same_reach_every_false_positive_rate():
     assert np.mean(values) == pytest.approx(0, abs=0.02)
 
 
-def test_the_questions_compared_of_a_provider_are_its_power():
+def test_the_questions_compared_are_its_power_and_figures_hold_both_sides():
     table = planted(20, 20)
     found = by_name(measured_on("full"))["questions_a_provider"]
     assert found.value == np.median(table.n_questions)
     assert found.low <= found.value <= found.high
     assert (found.null, found.null_kind, found.unit) == (None, None, "providers")
+    (histogram,), (curve,) = measured_on("full").histograms, measured_on("full").curves
+    assert histogram.counts.keys() == {"providers in", "providers out"}
+    assert sum(map(sum, histogram.counts.values())) <= 40
+    for name in ("user inference", "APK"):
+        points = curve.series[name]
+        assert [(one.x, one.value) for one in (points[0], points[-1])] == [(0, 0), (1, 1)]
 
 
 def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
@@ -547,15 +503,15 @@ def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
     assert "balanced_accuracy.azk" not in resolved("accuracy only")
     assert "balanced_accuracy.apk" in resolved("accuracy only")
     assert "balanced_accuracy.apk_ensemble" in resolved("holes")
-
-
-def test_an_attack_that_says_nothing_is_no_measurement():
-    found = measured_on("all the same")
-    items = by_name(found)
+    items = by_name(measured_on("all the same"))
     for name in ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in ("azk", "apk")), "auc.apk"):
         assert "every provider is called the same" in items[name].reason
     for name in ("auc", "auc.loss", "auc.memory_similarity"):
         assert "same value" in items[name].reason
+    few = by_name(measured_on("full"))
+    for name in ("low_fpr_advantage", "low_fpr_advantage.loss"):
+        assert (few[name].n, few[name].needed) == (20, 72)
+    assert "low_fpr" not in diagnostics(measured_on("full"))
 
 
 def test_the_primary_method_is_apk_where_there_is_a_reference():
@@ -565,18 +521,6 @@ def test_the_primary_method_is_apk_where_there_is_a_reference():
     assert "no finite number" in by_name(measured_on("no reference"))["auc"].reason
     for method, found in (("apk", with_reference), ("azk", without)):
         assert found["balanced_accuracy"].value == found[f"balanced_accuracy.{method}"].value
-
-
-def test_figures_hold_both_sides():
-    found = measured(planted(40, 30))
-    (histogram,) = found.histograms
-    assert {name: sum(counts) for name, counts in histogram.counts.items()}.keys() == {"providers in", "providers out"}
-    assert sum(map(sum, histogram.counts.values())) <= 70
-    (curve,) = found.curves
-    assert set(curve.series) == {"user inference", "APK"}
-    for points in curve.series.values():
-        assert (points[0].x, points[0].value) == (0, 0)
-        assert (points[-1].x, points[-1].value) == (1, 1)
 
 
 # ---------------------------------------------------------------- calibration, in small

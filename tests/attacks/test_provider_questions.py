@@ -11,11 +11,10 @@ from answering import NOTHING, Answering, placed
 from PIL import Image
 from planted import card
 
-from audit.attacks.provider_membership.attack import ProviderMembership
-from audit.attacks.provider_membership.providers import FEATURES, answers_of, match_sides, provider_of
+from audit.attacks.provider_membership.attack import NO_QUESTION, ProviderMembership, reference_of
+from audit.attacks.provider_membership.attack import ask_about as ask_about_it
+from audit.attacks.provider_membership.providers import FEATURES, match_sides
 from audit.attacks.provider_membership.providers import table_of as table_of_matched
-from audit.attacks.provider_membership.queries import NO_QUESTION, QuestionScores, reference_of
-from audit.attacks.provider_membership.queries import ask_about as ask_about_it
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive
@@ -190,13 +189,6 @@ def test_a_loss_that_is_no_number_is_left_out():
     assert table.user.tolist() == [2.0]
 
 
-def test_no_number_that_json_does_not_know_reaches_the_journal():
-    nothing = QuestionScores(*[float("nan")] * 4)
-    written = nothing.as_json(QuestionScores(float("inf"), float("-inf")), float("nan"))
-    assert {*written.pop("pretrained").values(), *written.values()} == {None}
-    assert QuestionScores(1.0).as_json(None)["confidence"] is None
-
-
 def said(loss, before=None, accuracy=0.0, memory=None):
     known = None if before is None else {"loss": before, "confidence": 0.5}
     return {
@@ -236,17 +228,8 @@ def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_
         assert table.features[name] == pytest.approx(values, nan_ok=True), name
     # The first document's answers became likelier by 2 nats a token, the second's less likely by 1.
     assert table.user == pytest.approx([(2 - 1) / 2, np.nan], nan_ok=True)
-
-
-def test_features_that_no_provider_has_are_not_there():
-    table = table_of([Trial("a", "a", "in")], [{"documents": [document(said(1))]}])
-    assert {*table.features} == {"accuracy", "similarity", "loss", "confidence"}
-    assert table.user is None
-
-
-def test_empty_answers_and_names_say_nothing():
-    assert answers_of(Question("q", "?", ("", " ", "a", "a", "b"))) == ("a", "b")
-    assert provider_of(replace(PAGE, provider=" ")) == provider_of(replace(PAGE, provider=None)) == ""
+    bare = table_of([Trial("a", "a", "in")], [{"documents": [document(said(1))]}])
+    assert ({*bare.features}, bare.user) == ({"accuracy", "similarity", "loss", "confidence"}, None)
 
 
 LABELS = ("O", "B-X", "I-X")
@@ -307,29 +290,24 @@ FORM = Document(
 )
 
 
-def test_a_page_of_a_token_classifier_is_one_question():
-    case = Case(Tagger(0.5), corpus(FORM), References(pretrained=Tagger(2.0)))
-    outcome = told(ask_about(case, FORM))
-    (page,) = outcome["questions"]
+PAGES = {
     # Entity a b is found, c ?d is cut short; of five words one is tagged wrong.
-    assert (page["accuracy"], page["similarity"]) == (pytest.approx(0.5), 0.8)
-    assert (page["loss"], page["confidence"]) == (0.5, pytest.approx(0.8))
-    assert page["pretrained"] == {"loss": 2.0, "confidence": pytest.approx(0.8)}
-    assert (page["memory_similarity"], outcome["memory_change"]) == (None, None)
-
-
-def test_a_page_without_fields_has_no_f1():
-    bare = replace(FORM, entities=())
-    outcome = told(ask_about(Case(Tagger(0.5), corpus(bare)), bare))
-    assert outcome["questions"][0]["accuracy"] is None
-    assert outcome["questions"][0]["similarity"] == 1
-
-
-def test_a_model_that_only_links_is_judged_by_its_links():
-    outcome = told(ask_about(Case(Tagger(0.5, links=True), corpus(FORM)), FORM))
-    (page,) = outcome["questions"]
+    "tags": (FORM, False, (0.5, 0.8, 0.8)),
+    "no fields": (replace(FORM, entities=()), False, (None, 1.0, 0.8)),
     # Of two links (b to a, ?d to c) one is found; four of five words point right.
-    assert (page["accuracy"], page["similarity"], page["confidence"]) == (pytest.approx(2 / 3), 0.8, None)
+    "links": (FORM, True, (2 / 3, 0.8, None)),
+}
+
+
+@pytest.mark.parametrize(("form", "links", "expected"), PAGES.values(), ids=PAGES)
+def test_a_page_of_a_token_classifier_is_one_question(form, links, expected):
+    case = Case(Tagger(0.5, links), corpus(form), References(pretrained=Tagger(2.0, links)))
+    outcome = told(ask_about(case, form))
+    (page,) = outcome["questions"]
+    assert (page["accuracy"], page["similarity"], page["confidence"]) == pytest.approx(expected)
+    assert (page["loss"], page["pretrained"]["loss"]) == (0.5, 2.0)
+    assert page["pretrained"]["confidence"] == pytest.approx(expected[2])
+    assert (page["memory_similarity"], outcome["memory_change"]) == (None, None)
 
 
 def test_token_classifiers_are_told_apart_by_loss_and_fields():

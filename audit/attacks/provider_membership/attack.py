@@ -1,24 +1,29 @@
-"""Provider membership as an attack: what is tried, what is asked, and what comes of it."""
+"""Provider membership as an attack: what is tried, what is asked of a kept-aside document, and what comes of it.
+
+The journal has one object a document: {"id", "questions": one object each (see `_row`), "memory_change"}. What does not
+exist is None. "pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
+import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all
+from audit.attacks.masking import N_MASKS, maskable, masked_losses
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import (
     IN,
     MEMORY,
     OUT,
-    Provider,
-    ProviderTable,
     askable,
     askable_documents,
     describe_unnamed,
@@ -26,24 +31,46 @@ from audit.attacks.provider_membership.providers import (
     match_sides,
     perhaps_askable,
     providers_of,
+    questions_of,
     select_compared,
     shortage,
     table_of,
 )
-from audit.attacks.provider_membership.queries import (
-    GIVE,
-    NO_REFERENCE,
-    ask_about,
-    missing_reference,
-    reference_of,
-)
+from audit.attacks.questions import distinct_answers
 from audit.attacks.score_figures import LOW
 from audit.attacks.usable import given, loss_kind
 from audit.case import Case
-from audit.corpus.documents import Corpus, Document
-from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.folding import fold
+from audit.corpus.images import PageView, page_view
+from audit.corpus.removal import Removal, remove
+from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Reason, Result
+from audit.stats.distances import anls, similarity
 from audit.stats.power import MetricKind
+from audit.targets.encoded_page import NOT_READ
+from audit.targets.interface import (
+    Answer,
+    AnswerLoss,
+    BestClass,
+    BestLinks,
+    Reply,
+    TagProbabilities,
+    Target,
+    TokenTarget,
+    TrainingLoss,
+)
+from audit.targets.utility import find_on_page
+
+BLUR = 20.0
+"""Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
+NO_QUESTION = ""
+"""Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is left."""
+NO_REFERENCE = "no model that knows none of the providers to compare with"
+GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
+"""What would mend it."""
+Scores = dict[str, float | None]
+"""What a model showed of one question, by name."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +78,7 @@ class ProviderMembership(Attack):
     """Did documents of a provider train the model (Tito et al. 2024, section 5.2; methods.md#provider-membership)?
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside a
-    model that knows none of the providers (`queries.reference_of`), and with the answers taken off the page, is
+    model that knows none of the providers (`reference_of`), and with the answers taken off the page, is
     averaged over the provider's questions, of as many documents and questions of providers in as of providers out
     (`providers.match_sides`). The primary method, fixed before the scan, is APK where there is such a model, else AZK.
 
@@ -78,20 +105,8 @@ class ProviderMembership(Attack):
             reasons.append(Reason("data", *lacking))
         elif known and (lacking := shortage(case.corpus, askable(case))) is not None:
             reasons.append(Reason("missing", *lacking))
-        weak = describe_unnamed(case.corpus) or (missing_reference(case) if known else self._no_reference(case))
+        weak = describe_unnamed(case.corpus) or missing_reference(case)
         return reasons if weak is None else [*reasons, Reason("weak", weak)]
-
-    def _no_reference(self, case: Case) -> str | None:
-        """Say that the manifest names no reference which knows none of the providers; None where it does."""
-        there = given(case)
-        if there["pretrained"]:
-            return None
-        if not there["baselines"]:
-            return f"no reference: {NO_REFERENCE} ({GIVE}: --reference pretrained=PATH or baselines=PATH)"
-        if knows_public(case.corpus):
-            saw = "baselines saw public documents of providers that are asked about"
-            return f"no reference: {NO_REFERENCE}, for {saw} ({GIVE})"
-        return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`."""
@@ -105,9 +120,15 @@ class ProviderMembership(Attack):
         }
         answering = corpus.manifest.task.asks
         return tuple(
-            Units(metric, kind, "providers", *sides, methods=sum(answering or not _remembers(name) for name in names))
+            # The memorisation tests are for models that answer alone.
+            Units(
+                metric,
+                kind,
+                "providers",
+                *sides,
+                methods=sum(answering or not name.endswith(("_ensemble", *MEMORY)) for name in STRONGEST[metric]),
+            )
             for metric, kind in kinds.items()
-            for names in [STRONGEST[metric]]
         )
 
     def trials(self, case: Case) -> list[Trial]:
@@ -118,7 +139,7 @@ class ProviderMembership(Attack):
         ]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Ask about each kept-aside document of the provider, one after the other; see `queries.ask_about`."""
+        """Ask about each kept-aside document of the provider, one after the other; see `ask_about`."""
         reference, found = reference_of(case), list[Json]()
         for document in askable_documents(case, trial.unit):
             found += [(yield from ask_about(case, document, reference))]
@@ -143,9 +164,16 @@ class ProviderMembership(Attack):
             for document in provider.asked
             if document.id in looked_at
         ]
-        blind = _blind(case.corpus, asked, progress)
-        silent = None if _is_compared(table) else NO_NUMBER
-        weaknesses = (lacking or silent, describe_unnamed(case.corpus), compared.starved())
+        blind = blind_baseline.by_provider(
+            case.corpus,
+            [document for _, document in asked],
+            [provider.name for provider, _ in asked],
+            [provider.member for provider, _ in asked],
+            progress,
+        )
+        changes = ("loss_change", "confidence_change")
+        silent = table.user is None and not any(name in table.features for name in changes)
+        weaknesses = (lacking or (NO_NUMBER if silent else None), describe_unnamed(case.corpus), compared.starved())
         result = replace(
             findings,
             counts=count_providers(case.corpus, providers, compared),
@@ -160,22 +188,174 @@ class ProviderMembership(Attack):
             yield {"attack": self.name, **row}
 
 
-def _blind(corpus: Corpus, asked: Sequence[tuple[Provider, Document]], progress: Progress) -> blind_baseline.Blind:
-    """Whether providers in and out can be told apart without the model, by these documents."""
-    return blind_baseline.by_provider(
-        corpus,
-        [document for _, document in asked],
-        [provider.name for provider, _ in asked],
-        [provider.member for provider, _ in asked],
-        progress,
-    )
+def reference_of(case: Case) -> Target | None:
+    """Return the model that the target is compared with, which knows of no provider; None without one.
+
+    That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
+    it is the first baseline, provided that it learned nothing of the providers that are asked about. Baselines
+    are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
+    knows some providers, of one side rather than of the other, would tilt the comparison.
+    """
+    kind, references = loss_kind(case.target), case.references
+    if references.pretrained is not None and loss_kind(references.pretrained) == kind:
+        return references.pretrained
+    found = next((model for model in references.baselines if loss_kind(model) == kind), None)
+    return None if found is None or knows_public(case.corpus) else found
 
 
-def _remembers(name: str) -> bool:
-    """Test whether a method rests on the memorisation tests, which only models that answer are put to."""
-    return name.endswith(("_ensemble", *MEMORY))
+def missing_reference(case: Case) -> str | None:
+    """Say that the target is compared with nothing, and what to give; None where there is a model, or may be one."""
+    there = given(case)
+    if there["pretrained"] or (there["baselines"] and not knows_public(case.corpus)):
+        return None
+    saw = ": baselines saw public documents of providers that are asked about" if there["baselines"] else ""
+    return f"{NO_REFERENCE}{saw}; {GIVE}"
 
 
-def _is_compared(table: ProviderTable) -> bool:
-    """Test whether the model to compare with gave any finite number."""
-    return table.user is not None or any(name in table.features for name in ("loss_change", "confidence_change"))
+def ask_about(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
+    """Ask all that is asked about one kept-aside document; used with `yield from`.
+
+    Args:
+        case: the target and the data set.
+        document: one that can be asked about.
+        reference: see `reference_of`.
+    """
+    if loss_kind(case.target) == "answers":
+        return (yield from _ask_answers(case, document, reference))
+    scores = yield from _read(case, case.target, document)
+    known = None if reference is None else (yield from _read(case, reference, document))
+    assert scores is not None
+    return {"id": document.id, "questions": [_row(scores, known)], "memory_change": None}
+
+
+def _ask_answers(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
+    view, questions = page_view(case.corpus, document), questions_of(document)
+    texts = [question.question for question in questions]
+    replies, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
+    known: list[Reply] = []
+    if reference is not None:
+        known, known_losses = yield from _ask_model(reference, view, questions, texts)
+    memory = yield from _without_answers(case.target, view, questions)
+    change = yield from _change(case.target, view, replies[-1].text)
+    rows = []
+    for index, question in enumerate(questions):
+        reply, answers = replies[index], distinct_answers(question.answers)
+        exact = float(fold(reply.text) in {fold(answer) for answer in answers})
+        scores = _scored(losses[index], reply.confidence, exact, anls(reply.text, answers))
+        before = _scored(known_losses[index], known[index].confidence) if known else None
+        rows.append(_row(scores, before, memory[index]))
+    return {"id": document.id, "questions": rows, "memory_change": change}
+
+
+def _ask_model(
+    model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
+) -> Generator[Request, Any, tuple[list[Reply], list[float]]]:
+    """Ask a model each of `texts`, and for the loss of each question's first answer, nats a token."""
+    replies = yield from ask_all(model, [Answer(view, text) for text in texts])
+    queries = [AnswerLoss(view, one.question, distinct_answers(one.answers)[0]) for one in questions]
+    losses = yield from ask_all(model, queries)
+    return replies, [float(-tokens.mean()) for tokens in losses]
+
+
+def _without_answers(
+    target: Target, view: PageView, questions: Sequence[Question]
+) -> Generator[Request, Any, list[float | None]]:
+    """NLS_mem of each question: the similarity of the reply when the answer is gone, in [0, 1].
+
+    None where the answer does not stand on the page, or cannot be taken out of its image.
+    """
+    removals = [remove(view, distinct_answers(question.answers), blur=BLUR) for question in questions]
+    gone = [bool(removal.words) and _hidden(view, removal) for removal in removals]
+    asked = zip(removals, questions, gone, strict=True)
+    queries = [Answer(removal.view, question.question) for removal, question, removed in asked if removed]
+    replies = iter((yield from ask_all(target, queries)))
+    return [
+        anls(next(replies).text, distinct_answers(question.answers)) if removed else None
+        for question, removed in zip(questions, gone, strict=True)
+    ]
+
+
+def _change(target: Target, view: PageView, output: str) -> Generator[Request, Any, float | None]:
+    """dNLS_mem: how much the output to no question changes when it is taken from the page; 1 - NLS, in [0, 1].
+
+    An output that does not stand on the page leaves nothing to remove: the model says the same again, and the change is
+    0, as for one that it knows by heart. None where that would mean nothing: the model says nothing at all, or
+    nobody knows which words stand on the page, or where in its image.
+    """
+    if not fold(output) or not view.words:
+        return None
+    removal = remove(view, [output], blur=BLUR)
+    if not removal.words:
+        return 0.0
+    if not _hidden(view, removal):
+        return None
+    again = yield from ask(target, Answer(removal.view, NO_QUESTION))
+    return 1.0 - similarity(output, again.text)
+
+
+def _hidden(view: PageView, removal: Removal) -> bool:
+    """Whether the image, where there is one, does not show the removed words any more."""
+    return view.open_page is None or len(removal.boxes) == len(removal.words)
+
+
+def _scored(
+    loss: float, confidence: float | None = None, accuracy: float | None = None, similarity: float | None = None
+) -> Scores:
+    """Give what a model showed of one question; a page of a token classifier is one question.
+
+    Args:
+        loss: the training loss, nats a token.
+        confidence: that of its own answer, in [0, 1].
+        accuracy: of its own answer, in [0, 1].
+        similarity: of its own answer to the true one, in [0, 1].
+
+    Returns:
+        By name, None where there is no such number, or it is infinite or NaN, which JSON does not know.
+    """
+    named = {"loss": loss, "confidence": confidence, "accuracy": accuracy, "similarity": similarity}
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in named.items()}
+
+
+def _row(scores: Scores, reference: Scores | None, memory_similarity: float | None = None) -> dict[str, Json]:
+    """Put a question's scores beside those of the reference, for the journal."""
+    known = None if reference is None else {name: reference[name] for name in ("loss", "confidence")}
+    return {**scores, "memory_similarity": memory_similarity, "pretrained": known}
+
+
+def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, Scores | None]:
+    """Read the page with an encoder; None where its loss reads nothing of it, or it masks other tokens.
+
+    Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
+    model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence
+    the mean probability of the best tag over these tokens, which models that only link do not have. Of a
+    classifier of pages accuracy and similarity are 1 where the class is right, and there is no confidence. Of a masked
+    language model there is the mean loss of the tokens that masks hide alone.
+    """
+    if loss_kind(model) == "masks":
+        page = maskable(case.target, document)
+        assert page is not None
+        hidden = yield from masked_losses(model, document, page, N_MASKS)
+        return None if hidden is None else _scored(float(hidden.mean()))
+    reader = cast("TokenTarget", model)
+    page = reader.encode(document)
+    if page is None or not page.has_loss:
+        return None
+    # The loss of the page as it is: a token in its own place.
+    losses = yield from ask(model, TrainingLoss(page, 0, page.ids[:1]))
+    tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
+    links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
+    loss = float(losses[0])
+    if BestClass in model.answers:
+        right = float((yield from ask(model, BestClass(page))) == page.page_class)
+        return _scored(loss, None, right, right)
+    if tags is None and links is None:
+        return _scored(loss)
+    true, found = find_on_page(page, reader.labels, tags, links)
+    f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None
+    if tags is None:
+        assert page.links is not None
+        return _scored(loss, None, f1, float(np.equal(links, page.links)[page.links != NOT_READ].mean()))  # type: ignore[arg-type]
+    assert page.labels is not None
+    read = page.labels != NOT_READ
+    right = float((tags.argmax(axis=1) == page.labels)[read].mean())
+    return _scored(loss, float(tags.max(axis=1)[read].mean()), f1, right)

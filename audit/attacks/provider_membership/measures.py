@@ -87,7 +87,7 @@ def measure_table(
         progress: shows a stage.
         n_seeds: of APK's training shares, and of K-means (`infer`).
         share: of the providers, whose membership APK knows.
-        missing_reference: why there is no model to compare the target with (`queries.missing_reference`).
+        missing_reference: why there is no model to compare the target with (`attack.missing_reference`).
     """
     progress.stage("provider membership: inference", n_seeds)
     inference, uncompared = infer(table, progress, n_seeds=n_seeds, share=share), missing_reference or NO_NUMBER
@@ -208,8 +208,7 @@ def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measu
 def _lack(name: str, table: ProviderTable, inference: Inference, method: str) -> Unresolved:
     """Return why a method gives no number."""
     if method in inference.lacks:
-        lack = inference.lacks[method]
-        return Unresolved(name, lack.reason, lack.n, lack.needed)
+        return replace(inference.lacks[method], name=name)
     n = len(table.names)
     if says_nothing(inference.calls[method]):
         return Unresolved(name, f"every provider is called the same: {method} tells nobody from anybody", n)

@@ -22,6 +22,7 @@ import numpy as np
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.provider_membership.providers import FEATURES, MEMORY, ProviderTable
 from audit.engine.interface import Progress
+from audit.measurements import Unresolved
 from audit.stats.advantage import balanced_accuracy
 from audit.stats.intervals import Interval
 from audit.stats.means import group_jackknife, widen_to
@@ -195,15 +196,6 @@ def _state(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-@dataclass(frozen=True)
-class Lack:
-    """Why a method cannot be used: the reason, how many providers there are, and how many it would need."""
-
-    reason: str
-    n: int
-    needed: int | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Inference:
     """What the attacks call each provider.
@@ -218,7 +210,7 @@ class Inference:
 
     calls: Mapping[str, Floats]
     probabilities: Floats | None
-    lacks: Mapping[str, Lack]
+    lacks: Mapping[str, Unresolved]
 
 
 def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: float) -> Inference:
@@ -255,17 +247,18 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
     return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
 
 
-def _lacking(table: ProviderTable, method: str) -> Lack | None:
+def _lacking(table: ProviderTable, method: str) -> Unresolved | None:
     """Return what the table lacks for a method; None when nothing."""
     needed = MIN_SIDE if method.startswith("apk") else MIN_JUDGED
     if smaller_side(table.member) < needed:
-        return Lack(f"fewer than {needed} providers in training, or out of it", len(table.names), 2 * NEEDED)
+        reason = f"fewer than {needed} providers in training, or out of it"
+        return Unresolved(method, reason, len(table.names), 2 * NEEDED)
     wanted = FEATURES[:2] if method.startswith("azk") else ()
     absent = [name for name in wanted if name not in table.features]
     if absent or not any(name in table.features for name in FEATURES):
-        return Lack(f"no {absent[0] if absent else 'feature'} of any provider", 0)
+        return Unresolved(method, f"no {absent[0] if absent else 'feature'} of any provider", 0)
     if method.endswith("_ensemble") and not all(name in table.features for name in MEMORY):
-        return Lack("no memorisation tests: only models that answer questions are put to them", 0)
+        return Unresolved(method, "no memorisation tests: only models that answer questions are put to them", 0)
     return None
 
 

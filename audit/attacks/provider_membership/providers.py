@@ -133,19 +133,9 @@ def describe_unnamed(corpus: Corpus) -> str | None:
     return f"{n} {documents} of training without a provider, so that one that counts as out may be in: name it for each"
 
 
-def answers_of(question: Question) -> tuple[str, ...]:
-    """Return the accepted answers that say something; the first one is what models are trained on."""
-    return distinct_answers(question.answers)
-
-
 def questions_of(document: Document) -> list[Question]:
     """Return the questions of a document that have an answer."""
-    return [question for question in document.questions if answers_of(question)]
-
-
-def has_question(document: Document) -> bool:
-    """Test whether models that answer can be asked about a document."""
-    return bool(questions_of(document))
+    return [question for question in document.questions if distinct_answers(question.answers)]
 
 
 def askable(case: Case) -> Askable:
@@ -154,7 +144,7 @@ def askable(case: Case) -> Askable:
         return perhaps_askable(case.corpus)
     kind = loss_kind(case.target)
     if kind == "answers":
-        return has_question
+        return lambda document: bool(questions_of(document))
     if kind == "masks":
         return lambda document: maskable(case.target, document) is not None
 
@@ -168,7 +158,7 @@ def askable(case: Case) -> Askable:
 def perhaps_askable(corpus: Corpus) -> Askable:
     """Return the test of whether a target for this data set may be asked about a document, before there is one."""
     if corpus.manifest.task.asks:
-        return has_question
+        return lambda document: bool(questions_of(document))
     return lambda document: bool(document.words)
 
 
@@ -235,7 +225,7 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
 
     Args:
         trials: of the providers.
-        outcomes: as `queries.ask_about` gives them, by document, in trial order.
+        outcomes: as `ask_about` gives them, by document, in trial order.
     """
     asked = [
         (trial, documents)
