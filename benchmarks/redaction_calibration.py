@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from audit.attacks.redaction.samples import Samples
-from audit.attacks.redaction.text_leak import Predictions, lift_share_of, worst_class_of
+from audit.attacks.redaction.attack import Predictions, lift_share_of, worst_class_of
+from audit.attacks.redaction.contexts import Samples
 from audit.measurements import Estimate
 
 LIMITS = {"lift_share": 0.20, "worst_class": 0.30}

@@ -15,7 +15,7 @@ from redaction_tab_evasion import Text, readings
 from redaction_tab_learners import choose_texts
 
 from audit.arrays import Ints
-from audit.attacks.redaction.samples import samples_of
+from audit.attacks.redaction.contexts import samples_of
 from audit.corpus import manifest
 from audit.corpus.documents import Mask
 from audit.corpus.redaction import RedactedSpan

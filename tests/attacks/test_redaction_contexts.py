@@ -17,10 +17,10 @@ from audit.attacks.redaction.contexts import (
     layout,
     lengths,
     predict_blindly,
+    samples_of,
     tfidf,
     words_of,
 )
-from audit.attacks.redaction.samples import samples_of
 from audit.corpus.bars import LAYOUT
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.corpus.redaction import redacted_spans
@@ -99,6 +99,9 @@ def test_a_page_gives_its_layout_and_what_fits_under_the_bar(pages):
     assert layout(*texts.divided(0)) is None
     assert lengths(texts)[0].tolist() == [texts.spans[0].n_characters, 0, 0]
     assert len(second) == len(held)
+    rows = features_of(training, held)
+    width = tfidf(training.spans, held.spans)[0].shape[1] + len(LAYOUT) + len(CATEGORIES)
+    assert [own.shape for own in rows] == [(len(training), width), (len(held), width)]
 
 
 def test_the_width_of_a_bar_tells_what_its_context_does_not(pages):
@@ -108,11 +111,3 @@ def test_the_width_of_a_bar_tells_what_its_context_does_not(pages):
     assert redacted.count(found, "on pages") == 60
     fixed = redacted.findings(replace(pages, manifest=redacted.corpus((), "fixed", "mlm").manifest))
     assert redacted.measured(fixed, "accuracy").value < 0.8
-
-
-def test_features_of_pages_hold_text_and_layout(pages):
-    training, held = samples_of(pages, "length", 5).divided(1)
-    first, second = features_of(training, held)
-    assert first.shape[0] == len(training)
-    assert second.shape == (len(held), first.shape[1])
-    assert first.shape[1] == tfidf(training.spans, held.spans)[0].shape[1] + len(LAYOUT) + len(CATEGORIES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,27 +17,57 @@ from audit.attacks import TEXTS
 from audit.attacks.budget import FOLDS, sample
 from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.redaction import RedactionContext
-from audit.attacks.redaction.samples import groups_of, samples_of
-from audit.attacks.redaction.text_leak import gather
+from audit.attacks.redaction.attack import Predictions, gather, lift_share_of, worst_class_of
+from audit.attacks.redaction.contexts import Samples, groups_of, samples_of
+from audit.attacks.redaction.target_gain import ELSE, categories_of_tags
+from audit.attacks.redaction.target_gain import redacted as hide
 from audit.case import Case
-from audit.corpus.documents import Document, Entity, Word
-from audit.record import Result
+from audit.corpus import manifest
+from audit.corpus.documents import CATEGORIES, Document, Entity, Word
+from audit.importers.registry import FORMATS
+from audit.measurements import Unresolved
 from audit.targets.interface import NoModel
+
+ROOT = Path(__file__).parents[2]
+TAB = ROOT.parent / "shared" / "data" / "tab"
+LIMITS = {"lift_share": 0.20, "worst_class": 0.30}
+GAIN = 0.10
+SPLITS = ("member", "heldout")
 
 
 @pytest.fixture(scope="module")
 def telling():
-    """A context that tells the kind, under the mask of one length."""
-    data = redacted.texts(30, told=True)
-    return data, *redacted.run(RedactionContext(), Case(redacted.Silent(), data))
+    """A context that tells the kind, under the mask of one length, beside a model that never saw a document."""
+    data = redacted.texts(40, told=True)
+    case = Case(redacted.Tagging(), data)
+    return case, *redacted.run(RedactionContext(), case)
 
 
-@pytest.mark.parametrize("mask", ["length", "fixed", "all"])
+def test_what_the_text_gives_away_is_no_number_of_the_model(telling):
+    found = telling[-1]
+    assert redacted.measured(found, "accuracy").value > 0.98
+    names = [item.name for item in found.measurements]
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(TEXTS["redaction"].names)
+    gains = {"target_gain", "target_gain.uncommon", *(f"target_gain.{split}" for split in SPLITS)}
+    assert set(names) - set(found.about_text) == gains
+    for name in ("lift_over_length", *LIMITS):
+        measured = redacted.measured(found, name)
+        assert measured.low > 0.5
+        assert (measured.null, measured.null_kind, measured.clusters) == (0.0, "blind", 40)
+        assert measured.low <= measured.value <= measured.high <= 1
+    assert found.methods["target_gain"] == ("target_gain", "target_gain.uncommon")
+    for name in gains:
+        gain = redacted.measured(found, name)
+        assert gain.low <= 0 <= gain.high
+        assert gain.null_kind == ("blind" if name.endswith(SPLITS) else "held-out")
+
+
+@pytest.mark.parametrize("mask", ["length", "all"])
 def test_a_cue_that_tells_the_kind_is_found_under_every_mask(mask):
     found = redacted.findings(redacted.texts(30, told=True, mask=mask))
     assert redacted.measured(found, "accuracy").value > 0.98
     assert redacted.measured(found, "lift_share").low > 0.5
-    assert redacted.measured(found, "lift_over_length").low > 0.5
 
 
 def test_without_a_cue_nothing_is_told():
@@ -146,13 +178,12 @@ def test_no_budget_samples_the_folds():
 
 
 def test_outcomes_do_not_depend_on_what_runs_beside_them(telling):
-    data, trials, outcomes, _ = telling
-    case = Case(redacted.Silent(), data)
+    case, trials, outcomes, found = telling
     attack = RedactionContext()
-    for place in (4, 1):
+    for place in (4, 1, 20):
         alone = redacted.drive(redacted.Work(attack, case), [trials[place]], 1)
         assert dict(alone)[trials[place].id] == outcomes[place]
-    assert attack.measure(case, trials, outcomes, np.random.default_rng(1), redacted.SILENT) == telling[3]
+    assert attack.measure(case, trials, outcomes, np.random.default_rng(1), redacted.SILENT) == found
 
 
 def test_overlapping_values_and_values_without_a_context_are_told_too():
@@ -224,39 +255,16 @@ def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(change, reason, prov
     assert provide in what
 
 
-def test_every_measurement_is_one_that_a_policy_may_ask_for(telling):
-    found = telling[3]
-    names = [item.name for item in found.measurements]
-    assert len(set(names)) == len(names)
-    assert set(names) <= set(TEXTS["redaction"].names)
-    assert {f"target_gain.{split}" for split in ("member", "heldout")} <= set(names)
-    Result(
-        "redaction", parameters={}, measurements=found.measurements, counts=found.counts, diagnostics=found.diagnostics
-    )
-
-
-def test_what_a_plan_counts_is_documents_with_a_redacted_value():
-    data = redacted.texts(9, told=True)
-    empty = Document("none", "member", (Word("nothing"),))
-    attack = RedactionContext()
-    for documents, mask, n in (
-        (data.documents, "fixed", 9),
-        ((*data.documents, empty), "all", 9),
-        (data.documents, None, 0),
-    ):
-        units = {unit.metric: unit for unit in attack.units(redacted.corpus(documents, mask))}
-        assert (units["lift_over_length"].members, units["lift_over_length"].others) == (n, 0)
-
-
-def test_what_a_plan_counts_for_the_share_the_kind_told_best_and_the_model():
+def test_what_a_plan_counts_is_documents_by_what_each_metric_needs():
     rng = np.random.default_rng(0)
     documents = []
     for number in range(40):
         kinds = ["person"] * 9 + ["location"] * (number < 12) + ["url"] * (number < 3)
         sentences = [(["x", str(rng.integers(99))], kind, ["Xy"], ["said"]) for kind in kinds]
         documents.append(redacted.document(f"d{number}", sentences, ("member", "heldout")[number % 2]))
-    data = redacted.corpus(documents)
+    data = redacted.corpus([*documents, Document("none", "member", (Word("nothing"),))])
     units = {unit.metric: unit for unit in RedactionContext().units(data)}
+    assert (units["lift_over_length"].members, units["lift_over_length"].others) == (40, 0)
     assert (units["lift_share"].members, units["lift_share"].methods) == (12, 1)
     # Three web addresses are too few to be judged: people and places are left.
     worst = units["worst_class"]
@@ -264,3 +272,192 @@ def test_what_a_plan_counts_for_the_share_the_kind_told_best_and_the_model():
     assert (units["target_gain"].members, units["target_gain"].others, units["target_gain"].methods) == (6, 6, 2)
     assert [metric for metric, unit in units.items() if not unit.about_text] == ["target_gain"]
     assert set(units) <= {*TEXTS["redaction"].names}
+    unredacted = RedactionContext().units(redacted.corpus(documents, None))
+    assert {unit.members for unit in unredacted} == {0}
+
+
+# What policies limit of the text
+
+
+def told(classes, predicted):
+    classes, predicted = (np.asarray(column, np.int64) for column in (classes, predicted))
+    samples = Samples((), (), classes, np.arange(classes.size), np.zeros(classes.size, np.int64))
+    prior = np.full(classes.size, np.bincount(classes).argmax())
+    return Predictions(samples, predicted, length=prior, prior=prior)
+
+
+def test_kinds_of_too_few_values_are_not_judged():
+    person, url, contact = (CATEGORIES.index(name) for name in ("person", "url", "contact"))
+    found = told([person] * 60 + [contact] * 12 + [url] * 6, [person] * 60 + [contact] * 12 + [person] * 6)
+    assert worst_class_of(found).value == 1.0
+    few = told([person] * 60 + [url] * 6, [person] * 60 + [url] * 6)
+    for measure in (worst_class_of, lift_share_of):
+        gap = measure(few)
+        assert isinstance(gap, Unresolved)
+        assert (gap.n, gap.needed) == (6, 10)
+
+
+def lopsided(data, category, kept):
+    """The values of `category` marked for attack, and the first `kept` of the demographic ones."""
+    documents, found = [], 0
+    for document in data.documents:
+        entities = []
+        for entity in document.entities:
+            rare = entity.category == "demographic" and found < kept
+            found += rare
+            entities.append(replace(entity, attack=rare or entity.category == category))
+        documents.append(replace(document, entities=tuple(entities)))
+    return replace(data, documents=tuple(documents))
+
+
+def test_personal_traits_that_are_told_nearly_all_do_not_hide_behind_dates():
+    """Letters with 551 dates and 43 personal traits: 40 of the 43 are told, which hardly moves the accuracy."""
+    data = lopsided(manifest.load(ROOT / "sample_models" / "letters" / "data"), "datetime", 43)
+    found = redacted.findings(data)
+    accuracy = redacted.measured(found, "accuracy")
+    assert accuracy.value > 0.99
+    assert accuracy.high - accuracy.null <= 0.10
+    for name, limit in LIMITS.items():
+        # At this level Holm confirms the only violation among ten limits.
+        assert next(one.lower for one in redacted.measured(found, name).bounds if one.alpha == 0.005) > limit, name
+    assert redacted.count(found, "told best: demographic") == 43
+
+
+def test_shuffled_answers_give_no_alarm_and_a_leak_of_twice_the_limit_never_passes():
+    """A small version of benchmarks/redaction_calibration.py."""
+    from benchmarks import redaction_calibration as benchmark
+
+    assert benchmark.LIMITS == LIMITS
+    for name, setting in benchmark.SETTINGS.items():
+        counts = benchmark.decided(setting, 8)
+        for limit in LIMITS:
+            if "nothing told" in name:
+                assert counts[limit]["confirmed"] == 0, (name, limit)
+                assert counts[limit]["passed"] >= 6, (name, limit)
+            elif "twice" in name and not (setting.rarest_only and limit == "lift_share"):
+                assert counts[limit]["passed"] == 0, (name, limit)
+
+
+def test_the_committed_calibration_is_nominal():
+    written = json.loads((ROOT / "benchmarks" / "redaction_calibration.json").read_text())
+    for name, row in written.items():
+        assert row["audits"] == 1000
+        for limit, counts in row["decided"].items():
+            rare = row["setting"]["rarest_only"] and limit == "lift_share"
+            if row["setting"]["told"] == 0:
+                assert counts["confirmed"] == 0
+                assert counts["passed"] >= 800, (name, limit)
+            elif row["setting"]["told"] == 1:
+                assert counts["confirmed"] <= 64, (name, limit)
+            elif not rare:
+                assert counts["passed"] <= 25, (name, limit)
+
+
+# What the model adds
+
+
+@pytest.mark.parametrize("kind", [redacted.Tagging, redacted.Filling])
+@pytest.mark.parametrize("mask", ["fixed", "length"])
+def test_a_model_that_remembers_its_members_makes_it_worse_for_them_alone(kind, mask):
+    data = redacted.texts(40, told=False, seed=2, mask=mask)
+    found = redacted.findings(data, kind(known=data.of("member")))
+    member, heldout = (redacted.measured(found, f"target_gain.{split}") for split in SPLITS)
+    assert member.low > 0.3
+    assert heldout.low <= 0 <= heldout.high
+    assert member.clusters == heldout.clusters == 20
+    assert redacted.count(found, "asked of the target") == redacted.measured(found, "target_gain").n == 240
+    assert redacted.measured(found, "target_gain").bounds[-1].lower > GAIN
+    assert redacted.measured(found, "lift_share").high < 0.3  # no fault of the text
+
+
+def test_a_model_that_remembers_rare_values_does_not_hide_behind_common_ones():
+    rng = np.random.default_rng(4)
+    documents = []
+    for number in range(160):
+        kinds = ["person"] * 17 + ["location"]
+        sentences = [
+            (["Then", *rng.choice(redacted.FILLERS, 3)], kind, ["Xy"], ["said"]) for kind in rng.permutation(kinds)
+        ]
+        documents.append(redacted.document(f"d{number:03}", sentences, ("member", "heldout")[number % 2]))
+    data = redacted.corpus(documents)
+    found = redacted.findings(data, redacted.Tagging(known=data.of("member")))
+    assert redacted.measured(found, "target_gain").high <= GAIN
+    assert redacted.measured(found, "target_gain.uncommon").bounds[-1].lower > GAIN
+
+
+def test_a_model_that_knows_the_language_alone_adds_to_both_splits_and_to_no_limit():
+    data = redacted.texts(60, told=False, seed=5)
+    found = redacted.findings(data, redacted.Tagging(known=data.documents))
+    assert all(redacted.measured(found, f"target_gain.{split}").low > 0.3 for split in SPLITS)
+    gain = redacted.measured(found, "target_gain")
+    assert gain.low <= 0 <= gain.high
+
+
+class Unreading(redacted.Tagging):
+    """Cannot read any page."""
+
+    def encode(self, one, around=()):
+        return None
+
+
+def of_split(split):
+    return redacted.corpus([replace(one, split=split) for one in redacted.texts(12, told=True).documents])
+
+
+UNRESOLVED = {
+    "no such question": (of_split("member"), redacted.Silent, "neither tags nor hidden words", True),
+    "only public documents": (of_split("public"), redacted.Tagging, "no member or held-out document", False),
+    "no held-out documents": (of_split("member"), redacted.Tagging, "heldout", False),
+    "nothing that it reads": (of_split("member"), Unreading, "in one fold", False),
+}
+
+
+@pytest.mark.parametrize(("data", "kind", "reason", "inapplicable"), UNRESOLVED.values(), ids=UNRESOLVED)
+def test_what_the_model_adds_is_unresolved_with_the_reason(data, kind, reason, inapplicable):
+    found = redacted.findings(data, kind())
+    gap = redacted.measured(found, "target_gain")
+    assert isinstance(gap, Unresolved)
+    assert reason in gap.reason
+    assert gap.inapplicable == inapplicable
+    assert redacted.count(found, "not read by the target") == 72 * (kind is Unreading)
+
+
+def test_a_tag_is_of_the_category_that_its_label_mostly_has():
+    entities = [Entity("e", "Ort", category, (0,)) for category in ("location", "location", "misc")]
+    documents = [Document(f"d{n}", "member", (Word("a"),), entities=(one,)) for n, one in enumerate(entities)]
+    place = CATEGORIES.index("location")
+    found = categories_of_tags(redacted.corpus(documents), ("O", "B-Ort", "I-Ort", "Ort", "B-else"))
+    assert found == (ELSE, place, place, place, ELSE)
+
+
+def test_under_a_mask_of_one_length_no_word_of_a_value_is_left_to_count():
+    texts = ("x", "Ann", "Lee", "of", "Bonn")
+    words = tuple(Word(text, (10.0 * n, 0.0, 10.0 * n + 9, 8.0)) for n, text in enumerate(texts))
+    entities = (Entity("a", "person", "person", (1, 2)), Entity("b", "location", "location", (4,)))
+    one = Document("d", "member", words, size=(200, 20), entities=entities)
+    hidden, places = hide(one, one.entities[:1], "fixed")
+    assert [word.text for word in hidden.words] == ["x", "*", "of", "Bonn"]
+    assert places == ((1,),)
+    # Behind the word before it; five characters, half as wide as high.
+    assert hidden.words[1].box == (9.0, 0.0, 29.0, 8.0)
+    assert hidden.entities == ()
+    every, places = hide(one, one.entities, "all")
+    assert [word.text for word in every.words] == ["x", "*", "of", "*"]
+    assert places == ((1,), (3,))
+    same, places = hide(one, one.entities[:1], "length")
+    assert (same.words, places) == (one.words, ((1, 2),))
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.skipif(not TAB.is_dir(), reason="the corpora are not here")
+def test_tfidf_and_a_linear_svm_tell_three_kinds_in_four_of_tab_under_a_fixed_mask(tmp_path):
+    """The Text Anonymization Benchmark: the anchors of methods.md#redaction-context."""
+    FORMATS["tab"].convert(TAB, tmp_path / "tab", {"member": 0.5, "heldout": 0.5}, 0)
+    found = redacted.findings(manifest.load(tmp_path / "tab"))
+    accuracy = redacted.measured(found, "accuracy")
+    assert (accuracy.n, accuracy.clusters) == (7320, 127)
+    assert 0.74 <= accuracy.value <= 0.90
+    assert accuracy.null == pytest.approx(0.353, abs=0.002)
+    assert redacted.measured(found, "accuracy.length-only").value == pytest.approx(0.566, abs=0.01)
+    assert redacted.measured(found, "lift_over_length").low > 0.1

@@ -1,31 +1,53 @@
-"""Redaction-context leakage as an attack: what is tried, what is asked, and what comes of it."""
+"""Redaction-context leakage as an attack: what is tried, and what the text tells of hidden values.
+
+Beyond how common each category is (methods.md#redaction-context); what the target adds is in `target_gain`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
+from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import Attack, Evidence, Units
-from audit.attacks.redaction.contexts import features_of, fit, predict_blindly
-from audit.attacks.redaction.samples import Samples, documents_of, samples_of
-from audit.attacks.redaction.target_gain import Guess, can_guess, guess_value
-from audit.attacks.redaction.text_leak import gather, measure_redaction, number_of, units_of
+from audit.attacks.measuring import Job, Streams, run_jobs
+from audit.attacks.redaction.contexts import (
+    EXCESS,
+    NEEDED,
+    Samples,
+    documents_of,
+    features_of,
+    fit,
+    predict_blindly,
+    samples_of,
+)
+from audit.attacks.redaction.target_gain import Guess, can_guess, guess_value, measure_gain
 from audit.attacks.splits import AUDITED
 from audit.case import Case
+from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
-from audit.corpus.redaction import redacted_spans
+from audit.corpus.redaction import RedactedSpan, redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
+from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
 from audit.record import Reason, Result
+from audit.stats.intervals import proportion
+from audit.stats.lift import WorstClass, lift_share, worst_class
+from audit.stats.rates import net
+from audit.targets.utility import estimate
 
 NOT_REDACTED = "the data set does not say that values are redacted"
 STATE_IT = 'state in manifest.toml how values are hidden: [redaction] mask = "length", "fixed" or "all"'
 ADD_VALUES = "mark values of two categories at least for attack, in as many documents (or providers) as there are folds"
+LEAK = 0.90
+"""Accuracy by document above which folds leak until it is explained (methods.md#redaction-context)."""
+UNIT = "documents"
 
 
 @dataclass(frozen=True)
@@ -70,7 +92,7 @@ class RedactionContext(Attack):
         return units_of(corpus)
 
     def trials(self, case: Case) -> list[Trial]:
-        """One for each fold, and one for each document that the target is asked about."""
+        """Make one for each fold, and one for each document that the target is asked about."""
         if self._lacks(case.corpus) is not None:
             return []
         folds = [f"{_declared(case.corpus)}/{number:02}/linear-svm" for number in range(self.n_folds)]
@@ -107,13 +129,57 @@ class RedactionContext(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `text_leak` and `target_gain`."""
+        """See `Attack.measure`; what the target adds is in `target_gain`."""
         tried = list(zip(trials, outcomes, strict=True))
         samples, declared = self._samples(case.corpus), _declared(case.corpus)
-        return measure_redaction(case, samples, declared, self.n_folds, tried, rng, progress)
+        streams = Streams(rng)
+        predictions = gather(samples, tried)
+        jobs: list[Job] = [
+            partial(_accuracy, "accuracy", predictions, predictions.told),
+            partial(_accuracy, "accuracy.length-only", predictions, predictions.length),
+            partial(_lift_over_length, predictions, streams[f"lift_over_length.{declared}.linear-svm"]),
+            partial(lift_share_of, predictions),
+            partial(worst_class_of, predictions),
+        ]
+        found = run_jobs("redaction: intervals", jobs, progress)
+        said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
+        gain = measure_gain(case, samples, said, streams, progress)
+        progress.stage("redaction: page images", len(case.corpus.documents))
+        covered = count_covered(case.corpus, progress.advance)
+        leaking = float(predictions.hits(predictions.told).mean()) > LEAK
+        return Result(
+            "redaction",
+            measurements=(*found, *gain.measurements),
+            counts=(
+                Count("values", len(samples), "redacted values whose category was told"),
+                Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
+                Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
+                Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
+                *_kinds(predictions),
+                *gain.counts,
+                Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
+                Count(
+                    "text under the box",
+                    covered.painted,
+                    "of these, painted over in one colour in the image, while the data set still holds their text",
+                ),
+            ),
+            diagnostics=(
+                Diagnostic(
+                    "folds", self.n_folds, "of the cross-validation; a document, and a provider, is in one of them"
+                ),
+                Diagnostic(
+                    "leak_between_folds",
+                    float(leaking),
+                    f"1: an accuracy over {LEAK} by document; rule out first what stands on both sides of a fold",
+                ),
+            ),
+            methods={EXCESS[0]: EXCESS},
+            about_text=tuple(item.name for item in found),
+        )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
-        """Every value, what it is and what the classifier takes it for."""
+        """Yield every value with its category and the one that the classifier predicts."""
         predictions = gather(self._samples(case.corpus), list(zip(trials, outcomes, strict=True)))
         for span, category in zip(predictions.samples.spans, predictions.told, strict=True):
             yield {
@@ -132,3 +198,157 @@ class RedactionContext(Attack):
 def _declared(corpus: Corpus) -> Mask:
     assert corpus.manifest.redaction is not None  # `lacks` says so first
     return corpus.manifest.redaction.mask
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of the category of every value, in the order of the data set; all arrays are (n_values,).
+
+    Attributes:
+        samples: the values.
+        told: by the classifier, indices into `CATEGORIES`.
+        length: by who sees the values' lengths only.
+        prior: by who knows only how common each category is.
+    """
+
+    samples: Samples
+    told: Ints
+    length: Ints
+    prior: Ints
+
+    @property
+    def documents(self) -> Ints:
+        """Return the document of each value."""
+        return self.samples.documents
+
+    def hits(self, predicted: Ints) -> Bools:
+        """Return where a prediction is right."""
+        hits: Bools = self.samples.classes == predicted
+        return hits
+
+
+def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
+    """Put the predictions of the folds together."""
+    columns = {name: np.zeros(len(samples), np.int64) for name in ("predicted", "length", "prior")}
+    for trial, outcome in tried:
+        if trial.stratum == FOLDS:
+            held = samples.folds == number_of(trial)
+            for name, column in columns.items():
+                column[held] = outcome[name]
+    return Predictions(samples, *columns.values())
+
+
+def number_of(trial: Trial) -> int:
+    """Return the fold of a trial: its id is MASK/FOLD/CLASSIFIER."""
+    return int(trial.id.split("/")[1])
+
+
+def _kinds(predictions: Predictions) -> Iterator[Count]:
+    """Count the values of the category that stands for `worst_class`, and those that are too few to be judged."""
+    n_rare = int(np.sum(~_judged(predictions.samples.classes)))
+    if n_rare:
+        yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: left out")
+    found = _worst(predictions)
+    if not isinstance(found, Unresolved):
+        n = int(np.sum(predictions.samples.classes == found.index))
+        yield Count(
+            f"told best: {CATEGORIES[found.index]}", n, "values of the kind that is told best, beyond false calls"
+        )
+
+
+def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
+    """Compute the share of values whose category is told; null: naming the commonest of the training folds."""
+    found = proportion(predictions.hits(predicted), predictions.documents, alphas=ALPHAS)
+    return estimate(name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance")
+
+
+def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
+    """Compute how much more often the context tells the category than the values' lengths do; null: 0."""
+    right, blind = predictions.hits(predictions.told), predictions.hits(predictions.length)
+    found = net(right & ~blind, blind & ~right, predictions.documents, rng, alphas=ALPHAS)
+    return estimate("lift_over_length", found, "values", 0.0, "blind")
+
+
+def lift_share_of(predictions: Predictions) -> Measurement:
+    """Measure `audit.stats.lift.lift_share` over naming the commonest category of the training folds; null: 0."""
+    prior = predictions.hits(predictions.prior)
+    rest = int(np.sum(~prior))
+    if rest < NEEDED:
+        return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
+    found = lift_share(predictions.hits(predictions.told), prior, predictions.documents, alphas=ALPHAS)
+    return estimate("lift_share", found, "values", 0.0, "blind")
+
+
+def worst_class_of(predictions: Predictions) -> Measurement:
+    """Measure `audit.stats.lift.worst_class` over the categories with `NEEDED` values or more; null: 0."""
+    found = _worst(predictions)
+    return found if isinstance(found, Unresolved) else estimate("worst_class", found.interval, "values", 0.0, "blind")
+
+
+def _worst(predictions: Predictions) -> WorstClass | Unresolved:
+    classes = predictions.samples.classes
+    judged = _judged(classes)
+    counts = np.unique(classes[judged], return_counts=True)[1]
+    if counts.size < 2:
+        rest = classes.size - int(counts.max(initial=0))
+        return Unresolved("worst_class", "too few values of other kinds than the commonest", rest, NEEDED)
+    columns = classes[judged], predictions.told[judged], predictions.documents[judged]
+    return worst_class(*columns, alphas=ALPHAS)
+
+
+def _judged(classes: Ints) -> Bools:
+    """Mark the values whose category has `NEEDED` values or more: shape of `classes`."""
+    return np.asarray(np.bincount(classes)[classes] >= NEEDED, bool)
+
+
+def units_of(corpus: Corpus) -> tuple[Units, ...]:
+    """Count the units of each metric: documents with a redacted value, those that are never divided being one.
+
+    A lift cannot exceed what naming the commonest category leaves. Its share of that rests on documents with a value of
+    another category; the category told best on those with the rarest that is judged, against all documents with others.
+
+    Args:
+        corpus: the data set, which says how its values are hidden.
+    """
+    spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
+    classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
+    documents = documents_of(corpus, spans)
+    uncommon = classes != np.bincount(classes, minlength=1).argmax()
+    n_uncommon = _count(documents[uncommon]) if uncommon.sum() >= NEEDED else 0
+    own, others, n_kinds = _rarest(classes, documents)
+    paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
+    return (
+        paired("lift_over_length", members=_count(documents)),
+        paired("lift_share", members=n_uncommon),
+        # Each category has an interval of its own, as if it were a method: the rarest stands for all.
+        Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
+        _target_gain(corpus, spans, uncommon),
+    )
+
+
+def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
+    """Count documents with the rarest category that is judged, those with others, and the categories judged."""
+    judged = _judged(classes)
+    categories = np.unique(classes[judged]).tolist()
+    if len(categories) < 2:
+        return 0, 0, 1
+    own, others = min(
+        (_count(documents[judged & (classes == category)]), _count(documents[judged & (classes != category)]))
+        for category in categories
+    )
+    return own, others, len(categories)
+
+
+def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bools) -> Units:
+    """Count members and held-out documents with a value that is not of the commonest category."""
+    held = {split: set[str]() for split in AUDITED}
+    for span, rare in zip(spans, uncommon, strict=True):
+        split = corpus.document(span.document).split
+        if rare and split in held:
+            held[split].add(span.document)
+    members, others = (len(held[split]) for split in AUDITED)
+    return Units(EXCESS[0], "difference", UNIT, members, others, methods=len(EXCESS))
+
+
+def _count(documents: Ints) -> int:
+    return int(np.unique(documents).size)

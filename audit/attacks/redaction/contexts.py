@@ -1,4 +1,4 @@
-"""Contexts of hidden values as features, and the classifiers of their categories, fitted on other documents.
+"""Hidden values and their folds, contexts as features, and classifiers of categories, fitted on other documents.
 
 TF-IDF has three parts: the words next to the mask with their side and place, and what stands around the mask together;
 runs of one to three words of either side; and characters next to the mask. Words are cut at signs, numbers become as
@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from audit.arrays import Floats, Ints
-from audit.attacks.redaction.samples import Samples
-from audit.corpus.documents import CATEGORIES
-from audit.corpus.redaction import LINE_END, STAR, RedactedSpan, fits
+from audit.arrays import Bools, Floats, Ints
+from audit.attacks.splits import AUDITED
+from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
+from audit.corpus.folding import fold
+from audit.corpus.redaction import LINE_END, STAR, RedactedSpan, fits, redacted_spans
 
+EXCESS = ("target_gain", "target_gain.uncommon")
+GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
+NEEDED = 10
+"""Values under which a category has no row of its own, and is judged together with others as rare."""
 Features = Any
 """A table of one row a sample: a scipy sparse matrix, or an array (n, n_features)."""
 
@@ -48,6 +53,106 @@ LAYOUT_WEIGHT = 0.3
 _WORD = re.compile(r"\w+|\n|[^\w\s]")
 _STARS = re.compile(rf"{re.escape(STAR)}+")
 _HIDDEN = "\ue000"  # of Unicode's private use: no text has it
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Hidden values, n of them.
+
+    Attributes:
+        spans: with their contexts.
+        values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
+        classes: (n,) indices of their categories in `CATEGORIES`.
+        documents: (n,) a number for each document, or for documents that are never divided: what intervals cluster by.
+        folds: (n,) in which fold a value is told from the others.
+    """
+
+    spans: tuple[RedactedSpan, ...]
+    values: tuple[str, ...]
+    classes: Ints
+    documents: Ints
+    folds: Ints
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def of(self, rows: Bools | Ints) -> Samples:
+        """Take some of them, in order."""
+        indices = np.arange(len(self))[rows]
+        return replace(
+            self,
+            spans=tuple(self.spans[index] for index in indices),
+            values=tuple(self.values[index] for index in indices),
+            classes=self.classes[indices],
+            documents=self.documents[indices],
+            folds=self.folds[indices],
+        )
+
+    def divided(self, number: int) -> tuple[Samples, Samples]:
+        """Return what a classifier is fitted on, and the fold it is tried on."""
+        held = self.folds == number
+        return self.of(~held), self.of(held)
+
+
+def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
+    """Collect the hidden values of a data set under a mask; the folds are the same under every mask.
+
+    Documents of one provider, and documents of equal text, are never divided; folds are about equal in values.
+
+    Raises:
+        ValueError: there are fewer such groups with a hidden value than folds.
+    """
+    from sklearn.model_selection import GroupKFold
+
+    spans = redacted_spans(corpus.documents, mask)
+    of_span = documents_of(corpus, spans)
+    folds = np.zeros(len(spans), np.int64)
+    for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
+        folds[held] = number
+    return Samples(
+        spans,
+        _values(corpus, spans),
+        np.array([CATEGORIES.index(span.category) for span in spans], np.int64),
+        of_span,
+        folds,
+    )
+
+
+def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
+    """Number each value's document, the same for those that are never divided: (n_spans,)."""
+    names = sorted({span.document for span in spans})
+    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
+    return np.array([groups[span.document] for span in spans], np.int64)
+
+
+def groups_of(documents: Sequence[Document]) -> Ints:
+    """Number each document, the same for those that share a provider or are equal texts: (n_documents,)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    keys: dict[tuple[str, str], int] = {}
+    links: list[tuple[int, int]] = []
+    for number, document in enumerate(documents):
+        own = [("text", fold(" ".join(word.text for word in document.words)))]
+        if document.provider is not None:
+            own.append(("provider", fold(document.provider)))
+        links += [(number, len(documents) + keys.setdefault(key, len(keys))) for key in own]
+    if not links:
+        return np.empty(0, np.int64)
+    size = len(documents) + len(keys)
+    rows, columns = np.array(links).T
+    graph = csr_array((np.ones(len(links)), (rows, columns)), shape=(size, size))
+    _, found = connected_components(graph, directed=False)
+    groups: Ints = np.asarray(found[: len(documents)], np.int64)
+    return groups
+
+
+def _values(corpus: Corpus, spans: Sequence[RedactedSpan]) -> tuple[str, ...]:
+    found = {}
+    for name in {span.document for span in spans}:
+        document = corpus.document(name)
+        found.update({(name, entity.id): fold(document.text_of(entity)) for entity in document.entities})
+    return tuple(found[span.document, span.entity] for span in spans)
 
 
 class Classifier(Protocol):
@@ -100,7 +205,7 @@ def predict_blindly(training: Samples, held: Samples) -> dict[str, Ints]:
 
 
 def features_of(training: Samples, held: Samples) -> tuple[Features, Features]:
-    """The features of what a classifier is fitted on, and of what it is tried on: TF-IDF and, on pages, the layout."""
+    """Make the features of what a classifier is fitted on, and tried on: TF-IDF and, on pages, the layout."""
     from scipy.sparse import hstack
 
     first, second = tfidf(training.spans, held.spans)
@@ -111,7 +216,7 @@ def features_of(training: Samples, held: Samples) -> tuple[Features, Features]:
 
 
 def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tuple[Features, Features]:
-    """TF-IDF of the contexts, and of the length of the mask where it shows: two sparse matrices of the same columns.
+    """Compute TF-IDF of contexts, and of the mask's length where it shows: two sparse matrices of the same columns.
 
     Args:
         training: what terms and their weights are taken from; at least one.
@@ -136,7 +241,7 @@ def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tup
 
 
 def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
-    """Numbers of the layout and of the dictionary, standardised on `training`; None where there is no page.
+    """Give numbers of the layout and of the dictionary, standardised on `training`; None where there is no page.
 
     The dictionary holds the distinct values of the training fold, by category; where a mask is as wide as its value, it
     is counted how many of each are as wide (Bland et al. 2023).
@@ -153,7 +258,7 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
 
 
 def dictionary(training: Samples) -> tuple[Ints, ...]:
-    """The lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
+    """Give the lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
     values: list[dict[str, int]] = [{} for _ in CATEGORIES]
     for span, value, category in zip(training.spans, training.values, training.classes, strict=True):
         values[category].setdefault(value, span.n_characters)
@@ -203,7 +308,7 @@ def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a context, folded: see the module. Lines of a page end with a word of their own."""
+    """Divide a context into words, folded: see the module. Lines of a page end with a word of their own."""
     hidden = _STARS.sub(f" {_HIDDEN} ", text)
     return [_word(word) for word in _WORD.findall(hidden)]
 

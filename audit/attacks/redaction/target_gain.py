@@ -13,8 +13,7 @@ from numpy.random import Generator as Rng
 from audit.arrays import Bools, Ints
 from audit.attacks.interface import ask, ask_all
 from audit.attacks.measuring import Streams
-from audit.attacks.redaction.contexts import Features, features_of, fit
-from audit.attacks.redaction.samples import EXCESS, GAINS, NEEDED, Samples
+from audit.attacks.redaction.contexts import EXCESS, GAINS, NEEDED, Features, Samples, features_of, fit
 from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.bars import BarredPage
