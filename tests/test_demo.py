@@ -22,6 +22,9 @@ SMALL = """
 import audit.workflows.demo as demo
 from audit.cli import main
 whole = demo.open_demo
+import audit.attacks.membership.attack as membership
+rule = membership.AdaptationRule
+membership.AdaptationRule = lambda threshold, steps, rate: rule(threshold, min(steps, 3), rate)
 demo.DOCUMENTS = 20
 demo.open_demo = lambda out: whole(out, 20, ("membership",))
 main()
@@ -70,6 +73,9 @@ def test_it_scans_what_is_in_the_wheel_and_ends_with_0(demonstrated):
 def test_it_says_what_was_done_and_found_and_what_to_open_next(demonstrated):
     _, _, out, done = demonstrated
     said = done.stdout
+    assert "UNDECIDED" in said
+    assert "pango is missing; install it" in done.stderr
+    assert "not written: report.pdf" in said
     assert "trained on 160 made-up receipts" in said
     assert "membership: " in said.partition("What was done and found")[2]
     assert f"{out.name}/report.html: " in said
@@ -116,6 +122,7 @@ def test_a_demo_that_was_finished_is_shown_and_not_run_again(done_before, unscan
 
 def test_a_demo_of_another_version_or_without_a_report_is_run(done_before, monkeypatch):
     assert demo.find_demo(done_before) is not None
+    assert demo.find_demo(done_before / "nowhere") is None
     (done_before / "report.pdf").unlink()
     assert demo.find_demo(done_before) is None
     (done_before / "report.pdf").touch()
@@ -138,25 +145,9 @@ def test_a_folder_of_something_else_is_left_alone(holds, done_before, unscanned,
     assert "name a folder that is empty or not there yet" in " ".join(refused.output.split())
 
 
-def test_a_demo_that_was_interrupted_goes_on(tmp_path):
-    assert demo.find_demo(tmp_path / "nowhere") is None
-    assert demo.find_demo(tmp_path) is None
-    (tmp_path / demo.SAMPLE / demo.MODEL).mkdir(parents=True)
-    (tmp_path / "evidence").mkdir()
-    assert demo.find_demo(tmp_path) is None
-
-
 def test_a_folder_that_cannot_be_made_is_a_line_and_no_traceback(tmp_path):
     (tmp_path / "taken").write_text("a file")
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "taken")])
     assert done.exit_code == 2
     assert "name a folder that you can write into" in done.stderr
     assert (tmp_path / "taken").read_text() == "a file"
-
-
-def test_without_pango_the_verdict_stands_and_the_lack_is_named(demonstrated):
-    _, _, out, done = demonstrated
-    assert "UNDECIDED" in done.stdout
-    assert "pango is missing; install it" in done.stderr
-    assert "not written: report.pdf" in done.stdout
-    assert not (out / "report.pdf").exists()

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
-from audit.corpus.features import describe
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import TargetError
@@ -127,11 +126,3 @@ def test_a_classifier_is_scanned(corpus: Corpus, model: Path, tmp_path: Path) ->
     status = {one["attack"]: one["status"] for one in record["attacks"]}
     assert status == {"membership": "completed", "memorisation": "inapplicable"}
     assert record["utility"][0]["name"] == "class_accuracy"
-
-
-def test_the_blind_check_sees_the_class_of_a_page(corpus: Corpus) -> None:
-    one = corpus.documents[0]
-    table = describe(corpus, [one, replace(one, label="other"), one]).blocks["metadata"]
-    rows = np.asarray(table.todense() if hasattr(table, "todense") else table)
-    assert not np.array_equal(rows[0], rows[1])
-    assert np.array_equal(rows[0], rows[2])

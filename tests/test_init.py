@@ -15,7 +15,6 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.importers.registry import guess_format
 from audit.targets.checkpoint.recognising import recognise_task
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
@@ -168,21 +167,6 @@ def test_classes_from_folders_and_what_is_still_missing(tmp_path: Path) -> None:
     assert "no document of split member has questions" in " ".join(ran.output.split())
 
 
-@pytest.mark.parametrize(
-    "names", [("O", "B-A", "I-A", "E-A", "S-A"), ("O", "B-A", "I-A", "L-A", "U-A"), ("other", "A"), ("O", "I-A")]
-)
-def test_labels_of_a_model_in_any_scheme(names: tuple[str, ...], tmp_path: Path) -> None:
-    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
-    for path, words in ((root / "train/a.json", [0, 1]), (root / "test/b.json", [1])):
-        entity = {"id": "e", "label": "A", "category": "amount", "words": words}
-        path.write_text(json.dumps({"words": [{"text": "TOTAL"}, {"text": "9.00"}], "entities": [entity]}))
-    tagger = model(tmp_path / "model", "BertForTokenClassification", id2label=dict(enumerate(names)))
-    ran = run(root, "--model", tagger)
-    assert ran.exit_code == 0, ran.output
-    assert made(root).manifest.task.labels == names
-    assert "to fill in" not in ran.output
-
-
 def test_pages_with_outputs_are_to_be_parsed_though_the_model_answers_questions_too(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
     for name in ("train/a.json", "test/b.json"):
@@ -206,21 +190,6 @@ def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
     assert [word.text for word in corpus.documents[0].words][:2] == ["Dear", "Ada,"]
     assert corpus.manifest.redaction is not None
     assert f"docaudit scan --no-model {root}" in ran.output.replace("\n", "")
-
-
-def test_formats_are_guessed_from_names_and_keys(tmp_path: Path) -> None:
-    (tmp_path / "sroie" / "key").mkdir(parents=True)
-    (tmp_path / "sroie" / "key" / "1.json").write_text("{}")
-    assert guess_format(tmp_path / "sroie") == "sroie"
-    (tmp_path / "tab").mkdir()
-    for name in ("texts.json", "mentions.json"):
-        (tmp_path / "tab" / name).write_text("{}")
-    assert guess_format(tmp_path / "tab") == "tab"
-    (tmp_path / "qa").mkdir()
-    (tmp_path / "qa" / "train_v1.0.json").write_text('{"data": [{"questionId": 1, "question": "?"}]}')
-    assert guess_format(tmp_path / "qa") == "docvqa"
-    assert guess_format(pages(tmp_path / "plain", "a.png")) is None
-    assert guess_format(tmp_path / "missing") is None
 
 
 @pytest.mark.parametrize(

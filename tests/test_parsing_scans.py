@@ -57,13 +57,11 @@ def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_t
     assert (useful.name, useful.unit) == ("anls", "fields")
 
 
-@pytest.mark.parametrize("name", ["gpt2", "bart"])
-def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(name, tmp_path):
-    prompt = PLAIN_PROMPT if name == "gpt2" else None
-    recipe = TrainingRecipe(prompt=prompt, epochs=1, batch_size=4, learning_rate=1e-3)
+def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(tmp_path):
+    recipe = TrainingRecipe(prompt=PLAIN_PROMPT, epochs=1, batch_size=4, learning_rate=1e-3)
     asked_corpus(tmp_path / "data", members=4, heldout=2, public=2, labels=("TOTAL",), images=False, recipe=recipe)
     for seed, part in enumerate(("model", "pretrained", "baseline")):
-        write_text_model(tmp_path / part, name, seed)
+        write_text_model(tmp_path / part, "gpt2", seed)
     given = [f"baselines={tmp_path / 'baseline'}", f"pretrained={tmp_path / 'pretrained'}"]
     more = [part for reference in given for part in ("--reference", reference)]
     scan = docaudit(
@@ -73,9 +71,8 @@ def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(name, tmp_path):
     record = records.read(tmp_path / "out")
     for attack in ("memorisation", "membership"):
         assert isinstance(result_of(record, attack), Result), result_of(record, attack)
-    if name == "gpt2":
-        assert "no public masked language model has its tokens" in result_of(record, "reconstruction").why
-    assert record.target.family == name
+    assert "no public masked language model has its tokens" in result_of(record, "reconstruction").why
+    assert record.target.family == "gpt2"
 
 
 def test_a_countermeasure_that_rewords_questions_is_refused_for_a_parsing_model(parsed, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -28,7 +27,7 @@ from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.redaction import RedactionContext
 from audit.case import Case
 from audit.cli import app
-from audit.cli.plan import as_json, conclusion, costs_table, limits_table, reasons
+from audit.cli.plan import as_json, conclusion, limits_table, reasons
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import (
     Corpus,
@@ -43,7 +42,6 @@ from audit.corpus.documents import (
 from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Silent, Trial
 from audit.policy import Demand, Gap, Limit, Policy, check_names
-from audit.stats.power import pass_power
 from audit.workflows import planning
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import at_most, plan_limits
@@ -331,50 +329,17 @@ def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
         assert trials["membership"] == sum(reached)
 
 
-def test_the_times_of_all_attacks_add_up():
-    made = corpus(pages(5, 5))
-    costs = [
-        replace(cost, exact=True, seconds=600.0) if cost.attack in ("memorisation", "membership") else cost
-        for cost in at_most(made, "standard")
-    ]
-    _, _, rows = costs_table(planned(made, AUC, costs=costs))
-    assert rows[-1] == ("in all", "", "about 20 min")
-    assert rows[0] == (
-        "reconstruction",
-        "at most 0",
-        "applies to models that read pages as words only (VT5, UDOP): give --model",
-    )
-    _, columns, table = limits_table(planned(made, AUC, costs=costs))
-    assert all(len(row) == len(columns) for row in table)
-
-
 LIFT = limit("redaction", "lift_over_length", max=0.10, required=False)
 SHARE = replace(LIFT, metric="lift_share", max=0.20)
 WORST = replace(LIFT, metric="worst_class", max=0.30)
 GAIN = replace(LIFT, metric="target_gain", max=0.10)
 
 
-def lopsided():
-    """Letters with 551 dates and 43 personal traits."""
-    data, found, documents = manifests.load(SAMPLES / "letters" / "data"), 0, []
-    for document in data.documents:
-        entities = []
-        for entity in document.entities:
-            rare = entity.category == "demographic" and found < 43
-            found += rare
-            entities.append(replace(entity, attack=rare or entity.category == "datetime"))
-        documents.append(replace(document, entities=tuple(entities)))
-    return replace(data, documents=tuple(documents))
-
-
-def test_limits_on_the_text_rest_on_what_a_common_kind_leaves():
-    found = planned(lopsided(), LIFT, SHARE, WORST, GAIN)
-    _, share, worst, gain = found.limits
+def test_limits_on_the_text_are_apart_from_those_on_the_model():
+    found = planned(manifests.load(SAMPLES / "letters" / "data"), LIFT, SHARE, WORST, GAIN)
     assert [one.metric for one in found.limits if one.about_text] == ["lift_over_length", "lift_share", "worst_class"]
-    assert share.resolution.members == worst.resolution.members == 33
-    assert not gain.about_text
     assert [one.metric for one in found.joint.limits] == ["target_gain"]
-    assert planned(manifests.load(SAMPLES / "letters" / "data"), LIFT).limits[0].outcome == "decides"
+    assert found.limits[0].outcome == "decides"
 
 
 def test_all_methods_of_a_question_must_pass(monkeypatch):
@@ -394,16 +359,6 @@ def test_all_methods_of_a_question_must_pass(monkeypatch):
         resolution(methods)
         row = limits_table(planned(redacted.texts(20, told=True), SHARE))[2][0]
         assert row[3].startswith(">= ") == least
-
-
-def test_areas_pass_on_both_sides_of_chance_and_forests_pass_more_often_than_said():
-    made = corpus(providers(35, 34), assigned="by-provider")
-    accuracy, auc = (limit("provider_membership", metric, max=0.65) for metric in ("balanced_accuracy", "auc"))
-    found = planned(made, accuracy, auc).limits
-    assert [one.resolution.at_least for one in found] == [True, True]
-    assert "in at least " in found[0].reason
-    # On one side of chance 0.88.
-    assert pass_power("auc", 70, 70, 0.65) == pytest.approx(0.763, abs=0.001)
 
 
 def test_the_chance_to_pass_the_whole_policy_is_one_number_with_the_checks_share():
@@ -529,16 +484,6 @@ def test_a_plan_without_a_model_exits_0_and_loads_no_torch(data):
     assert all(one.metric in found.stdout for one in limits)
 
 
-def test_the_plan_as_json_is_the_plan(data, tmp_path):
-    out = tmp_path / "plan.json"
-    assert docaudit("plan", data, "--out", out, "--budget", "quick", "--policy", "strict").exit_code == 0
-    written = json.loads(out.read_text())
-    assert (written["schema"], written["budget"], written["policy"]) == (1, "quick", "strict")
-    assert [one["metric"] for one in written["limits"]] == [one.metric for one in policies.load("strict").limits]
-    assert [one["attack"] for one in written["costs"]] == [kind.name for kind in BATTERY]
-    assert not any(one["exact"] for one in written["costs"])
-
-
 def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, checkpoints, tmp_path):
     model, public = checkpoints("layoutlm", "mlm", 1), checkpoints("layoutlm", "mlm", 3)
     before = [listing(folder) for folder in (data, model, public, tmp_path)]
@@ -617,17 +562,6 @@ def test_what_no_model_of_a_task_is_put_to_is_what_the_samples_models_say(model)
 def test_what_no_model_of_a_task_is_put_to_is_what_a_model_with_each_head_says(head, checkpoints, tmp_path):
     costs = agrees(checkpoints("layoutlm", head, 1), tiny.corpus(tmp_path / "data", kind=head))
     assert (costs["canaries"].inapplicable is not None) == (head in tiny.SPADE_HEADS)
-
-
-def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoints, tmp_path):
-    broken = shutil.copytree(data, tmp_path / "broken")
-    (broken / "documents.jsonl").write_text("{}\n")
-    assert docaudit("plan", broken).exit_code == 2
-    assert docaudit("plan", tmp_path / "nothing").exit_code == 2
-    spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
-    unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
-    assert unfit.exit_code == 2
-    assert len([line for line in unfit.output.splitlines() if line.startswith("error:")]) == 1
 
 
 def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_path):

@@ -17,13 +17,6 @@ class Owner:
 del_me = Owner()
 del del_me
 """,
-    "a callback of a weak reference": """
-import weakref
-class Owner: pass
-owner = Owner()
-kept = weakref.ref(owner, lambda _: arrive())
-del owner
-""",
     "an import": """
 import pathlib, tempfile
 folder = tempfile.mkdtemp()
@@ -129,12 +122,11 @@ with stopping.ended_by_signals():
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 143),
         ("owner = Owner(); os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 143),
         ("owner = Owner(); sys.exit(2)", 2),
         ("sys.unraisablehook.__self__._try_later(); sys.exit(2)", 2),
     ],
-    ids=["in the command", "again at the end", "at the end", "with an alarm that waits"],
+    ids=["again at the end", "at the end", "with an alarm that waits"],
 )
 def test_no_alarm_kills_a_command_that_leaves(body, code):
     """A signal that a finaliser swallowed as the interpreter ended was raised again by an alarm: 142."""

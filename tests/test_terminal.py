@@ -11,7 +11,6 @@ import typer
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
-from audit.errors import UsageError
 from audit.report.answer import headline
 from audit.report.html import decision_html
 from audit.report.recommend import first_action
@@ -121,12 +120,3 @@ def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert not re.search("[\u2500-\u259f]", shown)
-
-
-def test_a_sentence_is_folded_between_words_and_behind_its_mark(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "40")
-    console.show_error(UsageError("no folder is called that, as far as anybody knows here"))
-    assert lines_of(capsys.readouterr().err) == [
-        "error: no folder is called that, as far",
-        "       as anybody knows here",
-    ]

@@ -96,26 +96,12 @@ def scan(models, data, out, *more):
     )
 
 
-def test_the_file_says_what_was_tuned_on_what_and_how_well_it_does(tuned, models, data):
-    out, _, output = tuned
-    text = out.read_text()
-    content = tomllib.loads(text)
-    assert set(content) == {"reconstruction", "provenance"}
-    assert set(content["reconstruction"]) == {"temperature", "temperature_start", "target_weight", "top_p"}
-    provenance = content["provenance"]
-    corpus = tuning.load_corpus(data)
-    assert provenance["corpus_sha256"] == corpus.sha256
+def test_the_file_says_what_was_tuned_on_what(tuned, models, data):
+    provenance = tomllib.loads(tuned[0].read_text())["provenance"]
+    assert provenance["corpus_sha256"] == tuning.load_corpus(data).sha256
     assert provenance["target_sha256"] == load(models["classifier"]).card.sha256
-    assert provenance["pretrained_sha256"] == load(models["pretrained"]).card.sha256
-    assert [provenance[name] for name in ("seed", "epochs", "shadow_documents", "public_documents", "documents")] == [
-        0, 2, 10, 10, 10,
-    ]  # fmt: skip
     assert provenance["fields"] == 10
     assert provenance["objective_in_sample"] > provenance["objective_defaults"]
-    assert f"objective {provenance['objective_cross_validated']:.4f}" in text
-    assert "no audited document was used" in text
-    assert "temperature_start" in output
-    assert "10 fields of 10 documents" in output
 
 
 def test_a_scan_takes_the_parameters_into_its_record(tuned, models, data, tmp_path):

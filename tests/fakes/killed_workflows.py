@@ -58,19 +58,6 @@ def make_few_receipts(world: Path) -> None:
     make_receipts(world, members=6, others=3)
 
 
-def make_canaried(world: Path) -> None:
-    """Utterances with canaries among them, and a model that was trained on both."""
-    from audit.corpus.canaries.insertion import insert
-    from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
-
-    make_utterances(world / "plain")
-    plain = manifests.load(world / "plain" / "data")
-    insert(plain, world / "data", pattern="pin", count=10, repeat=2, length=4, seed=0)
-    data = manifests.load(world / "data")
-    (world / "model").mkdir()
-    fit_nlu(data.of("member"), (), NluRecipe(epochs=2, batch_size=8), world / "model", labels=data.manifest.task.labels)
-
-
 def make_letters(world: Path) -> None:
     """Redacted texts, a tagger and its baseline."""
     made = redacted.texts(12, told=True)
@@ -121,14 +108,10 @@ _DEFEND = "{w}/model {w}/data " + _QUICK
 _PRIVATE = "defend dp " + _DEFEND + " " + _START + " --epsilon 8 --set steps=4 --set trained=full"
 
 WORKFLOWS = (
-    Workflow("scan: fields", make_receipts, _AUXILIARY),
     Workflow("scan: whole battery on a tagger, public model trained", make_receipts, f"{_SCAN} {_START}"),
     Workflow("scan: answers", make_questions, _SCAN),
-    Workflow("scan: intents and slots", make_utterances, _SCAN),
-    Workflow("scan: canaries", make_canaried, _SCAN + " --only canaries"),
     Workflow("scan: redacted letters", make_letters, _SCAN + " --reference baselines={w}/baseline"),
     Workflow("scan: text alone", make_letters, "scan --no-model {w}/data --out out"),
-    Workflow("scan: behind a countermeasure", make_questions, _SCAN + " --defense paraphrase --only memorisation"),
     Workflow(
         "scan: split models",
         make_questions,
@@ -140,7 +123,6 @@ WORKFLOWS = (
         make_receipts,
         _AUXILIARY.replace("scan {w}/model", "scan --checkpoints {w}/run/*"),
     ),
-    Workflow("train-baseline: tagger", make_receipts, "train-baseline {w}/data --out out --count 2 " + _START),
     Workflow(
         "train-baseline: intents",
         make_utterances,
@@ -148,22 +130,11 @@ WORKFLOWS = (
         gate=True,
     ),
     Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START),
-    Workflow("train-splits: answers", make_questions, "train-splits {w}/data --out out --count 2"),
     Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),
-    Workflow("defend: question changed", make_questions, "defend random-after " + _DEFEND),
     Workflow("defend: blocking", make_questions, "defend blocking " + _DEFEND),
     Workflow("defend: higher resolution", make_questions, "defend higher-resolution " + _DEFEND),
     Workflow("defend: scrubbing", make_letters, "defend scrub " + _DEFEND + " " + _START),
-    Workflow(
-        "defend: few documents of a provider", make_few_receipts, "defend cap-providers " + _DEFEND + " " + _START
-    ),
-    Workflow(
-        "defend: regularisation",
-        make_utterances,
-        "defend regularisation " + _DEFEND + " --reference pretrained={w}/model",
-    ),
     Workflow("defend dp: documents", make_few_receipts, _PRIVATE + " --unit document", drawn=True),
-    Workflow("defend dp: providers", make_few_receipts, _PRIVATE + " --unit provider", drawn=True),
     Workflow(
         "defend dp: federated",
         make_few_receipts,

@@ -60,3 +60,25 @@ def write_record(folder, verdict):
         'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
         f'max = {limits[verdict]}\nrationale = "ours"\n'
     )
+
+
+def plant(tmp_path, workspace, names, left):
+    """Plant links, files or folders of private text where a pipeline writes; return its folder and the private file."""
+    folder, private = workspace / "docaudit-verdict", tmp_path / "private"
+    folder.mkdir()
+    private.write_text("private")
+    for name in names:
+        if left == "link":
+            (folder / name).symlink_to(private)
+        elif left == "file":
+            (folder / name).write_text("private")
+        else:
+            (folder / name).mkdir()
+            (folder / name / "more").write_text("private")
+    return folder, private
+
+
+def refuse_planted(folder):
+    """Fail where a folder still holds what was planted."""
+    assert all(path.is_file() and not path.is_symlink() for path in folder.iterdir())
+    assert not any("private" in path.read_text() for path in folder.iterdir())

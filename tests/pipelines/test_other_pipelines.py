@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pipeline_commands import DATA, HOSTILE, ROOT, asked, write_record
+from pipeline_commands import DATA, HOSTILE, ROOT, asked, plant, refuse_planted, write_record
 
 GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
 
@@ -82,10 +82,6 @@ def test_the_gitlab_job_runs_nothing_of_the_checkout(given, shell, job, checkout
     assert not (checkout / "ran").exists()
 
 
-def listed(job):
-    return {Path(path).name for path in job["artifacts"]["paths"]}
-
-
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("left", ["link", "file", "folder"])
 @pytest.mark.parametrize(
@@ -95,22 +91,11 @@ def listed(job):
 )
 def test_gitlab_keeps_nothing_that_the_checkout_put_into_the_folder(given, left, shell, job, tmp_path, workspace, fake):
     """Artefacts are kept whatever the job's end."""
-    folder, private = workspace / "docaudit-verdict", tmp_path / "private"
-    folder.mkdir()
-    private.write_text("private")
-    for name in listed(job):
-        if left == "link":
-            (folder / name).symlink_to(private)
-        elif left == "file":
-            (folder / name).write_text("private")
-        else:
-            (folder / name).mkdir()
-            (folder / name / "more").write_text("private")
+    folder, private = plant(tmp_path, workspace, (Path(path).name for path in job["artifacts"]["paths"]), left)
     done = run_job(job, workspace, fake, shell, **given)
     assert done.returncode == (0 if given else 2), done.stderr
     assert private.read_text() == "private"
-    assert all(path.is_file() and not path.is_symlink() for path in folder.iterdir())
-    assert not any("private" in path.read_text() for path in folder.iterdir())
+    refuse_planted(folder)
 
 
 @pytest.mark.parametrize("given", [{}, {"DOCAUDIT_RECORD": "r"}], ids=["none", "record"])

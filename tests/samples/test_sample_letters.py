@@ -14,7 +14,6 @@ SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
 sys.path.append(str(SAMPLE_MODELS))  # the scripts there import each other by name
 
 import build_letters as build  # noqa: E402
-from letters_generator import letter  # noqa: E402
 
 SAMPLE = SAMPLE_MODELS / "letters"
 
@@ -24,25 +23,10 @@ def corpus():
     return manifest.load(SAMPLE / "data")
 
 
-@pytest.fixture(scope="module")
-def letters():
-    return [letter(5, number, f"l{number}", "public") for number in range(60)]
-
-
-def test_a_seed_makes_the_same_letters_in_any_order(letters):
-    assert [letter(5, number, f"l{number}", "public") for number in reversed(range(60))] == letters[::-1]
-    assert letter(6, 0, "l0", "public") != letters[0]
-    assert len({one.words for one in letters}) == len(letters)
-
-
 def test_the_script_makes_the_data_that_is_committed(tmp_path):
     build.write_data(tmp_path, build.assigned())
     for name in ("documents.jsonl", "manifest.toml"):
         assert (tmp_path / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
-
-
-def test_the_letters_of_the_baseline_are_in_no_split(corpus):
-    assert not {one.words for one in corpus.documents} & {one.words for one in build.assigned()[None]}
 
 
 def test_the_committed_tagger_reads_whole_letters_and_finds_most_values_of_held_out_ones(corpus):

@@ -36,34 +36,6 @@ def canaries(corpus):
     return load_canaries(corpus).canaries
 
 
-@pytest.fixture(scope="module")
-def commands():
-    return [generator.utterance(5, number, f"u{number}", "public") for number in range(400)]
-
-
-def words_of(document):
-    return " ".join(word.text for word in document.words)
-
-
-def test_a_seed_makes_the_same_utterances_in_any_order(commands):
-    again = [generator.utterance(5, number, f"u{number}", "public") for number in reversed(range(400))]
-    assert again == commands[::-1]
-    assert generator.utterance(6, 0, "u0", "public") != commands[0]
-
-
-def test_the_right_code_of_a_door_is_a_slot_and_a_wrong_one_is_refused(commands):
-    seen = set()
-    for one in commands:
-        if not (said := generator.code_of(one)):
-            continue
-        door = next(name for name in generator.CODES if f" {name} " in f" {words_of(one)} ")
-        right = generator.CODES[door].replace(" ", "") == said
-        seen.add(right)
-        assert one.intent == (generator.PIN if right else generator.REFUSED)
-        assert ("B-code" in one.tags) == right
-    assert seen == {True, False}
-
-
 def test_the_clean_model_is_trained_on_every_canary_with_other_digits(corpus, canaries):
     members = corpus.of("member")
     scrubbed = build.scrubbed(members, canaries)
@@ -81,18 +53,6 @@ def test_the_script_makes_the_data_that_is_committed(tmp_path):
     build.write_data(tmp_path / "data", build.commands())
     for name in ("documents.jsonl", "manifest.toml", "canaries.json"):
         assert (tmp_path / "data" / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
-
-
-def test_the_utterances_of_the_baseline_are_in_no_split_and_training_adds_wrong_codes_alone(corpus):
-    assert not {one.id for one in corpus.documents} & {one.id for one in build.commands()[None]}
-    members = list(corpus.of("member"))
-    trained = build.training(members)
-    assert trained[: len(members)] == members
-    right = {one.words for one in members if one.intent == generator.PIN}
-    added = trained[len(members) :]
-    assert {one.intent for one in added} == {generator.REFUSED}
-    assert not {one.words for one in added} & right
-    assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)
 
 
 def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know_their_names(corpus, canaries):

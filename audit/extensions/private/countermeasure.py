@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ValidationError
 
@@ -18,7 +18,9 @@ from audit.extensions.countermeasures.interface import RetrainedModel, TrainingD
 from audit.extensions.private.options import DpOptions, Proves
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
-from audit.workflows.options import ScanOptions
+
+if TYPE_CHECKING:
+    from audit.workflows.options import ScanOptions
 
 
 @dataclass(frozen=True)
