@@ -26,7 +26,6 @@ from audit.corpus.documents import Membership as Assignment
 from audit.engine.driver import drive
 from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
-from audit.record import Result
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, NoModel, PageAdaptation, TrainingLoss
@@ -176,28 +175,14 @@ def test_the_area_is_what_the_leak_makes_it(audit):
     assert measured(findings, "auc.lira").low <= best <= measured(findings, "auc.lira").high
 
 
-def test_every_metric_is_measured_and_fits_the_record(audit):
-    attack, _, _, _, findings = audit
+def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(audit):
+    findings = audit[-1]
     assert {item.name for item in findings.measurements} == {*TEXTS["membership"].names}
-    completed = Result(
-        attack.name,
-        parameters=dataclasses.asdict(attack),
-        measurements=findings.measurements,
-        counts=findings.counts,
-        diagnostics=findings.diagnostics,
-        histograms=findings.histograms,
-        curves=findings.curves,
-    )
-    assert json.dumps(dataclasses.asdict(completed), allow_nan=False)
+    assert json.dumps(dataclasses.asdict(findings), allow_nan=False)
     assert confounded_of(findings) is None
     for score in {*SCORES} - {RATIO}:
         found = measured(findings, f"auc.{score}")
-        assert isinstance(found, Estimate)
         assert (found.null, found.null_kind, found.unit, found.n) == (0.5, "chance", "documents", 300)
-
-
-def test_the_primary_score_is_the_calibrated_loss(audit):
-    findings = audit[-1]
     assert measured(findings, "auc") == replace(measured(findings, "auc.calibrated"), name="auc")
     (curve,) = findings.curves
     points = curve.series["members against held-out"]
@@ -205,15 +190,14 @@ def test_the_primary_score_is_the_calibrated_loss(audit):
     assert area == pytest.approx(measured(findings, "auc").value, abs=0.01)
     (histogram,) = findings.histograms
     assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"member": 150, "held-out": 150}
-
-
-def test_a_low_rate_is_given_where_the_held_out_documents_resolve_it(audit):
-    findings = audit[-1]
     found = measured(findings, "tpr_at_fpr_10")
     # The noise of the target, and of the reference, whose loss the primary score takes off.
     truth = norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1))
     assert found.low <= truth <= found.high
     assert found.null == 0.1
+    counts = {count.name: count.value for count in findings.counts if count.value}
+    documents = {"member documents": 150, "held-out documents": 150, "public documents": 100}
+    assert counts == {**documents, "split models": 8}
 
 
 def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only(audit):
@@ -229,21 +213,6 @@ def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only
         )
     sides = [[entry["scores"]["lira"] for entry in entries if entry["split"] == name] for name in ("member", "heldout")]
     assert auc(*sides) == pytest.approx(measured(findings, "auc.lira").value)
-
-
-def test_documents_are_counted_by_split(audit):
-    counts = {count.name: count.value for count in audit[-1].counts}
-    assert counts == {
-        "member documents": 150,
-        "held-out documents": 150,
-        "public documents": 100,
-        "left out: no question": 0,
-        "left out: canary": 0,
-        "left out: nothing to read": 0,
-        "left out: no counterpart of the same provider": 0,
-        "left out: no finite loss": 0,
-        "split models": 8,
-    }
 
 
 def test_a_target_without_leak_is_covered_by_chance():
@@ -303,15 +272,6 @@ def test_held_out_documents_in_the_split_models_make_lira_online():
     assert "public documents" in measured(findings, "auc.rmia").reason
 
 
-def test_public_documents_are_asked_only_for_rmia_and_no_more_than_are_wanted():
-    whole = corpus(5, 5, 30)
-    splits = split_models(whole.of("member"), 4, 0.0)
-    attack = MembershipInference(n_public=12)
-    assert {trial.stratum for trial in attack.trials(Case(Knowing(), whole))} == {"member", "heldout"}
-    strata = [trial.stratum for trial in attack.trials(Case(Knowing(), whole, References(splits=splits)))]
-    assert strata.count("public") == 12
-
-
 def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     whole = corpus(40, 40, 25, n_questions=0)
     members = whole.of("member")
@@ -324,23 +284,6 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     for score in ("calibrated", "lira", "rmia", "docmia"):
         assert measured(findings, f"auc.{score}").low > 0.5, score
     assert "generate" in measured(findings, "auc.min_k").reason
-
-
-def test_references_that_give_no_such_loss_are_passed_over():
-    pretrained = Knowing()
-    pretrained.answers = frozenset({FillMask})
-    _, _, findings = run(
-        MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5), References(pretrained=pretrained))
-    )
-    assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
-    assert pretrained.asked == []
-
-
-def test_a_model_that_gives_no_loss_is_no_target():
-    target = Knowing()
-    target.answers = frozenset({FillMask})
-    assert "no loss" in why(MembershipInference(), Case(target, corpus(2, 2)), "model")
-    assert why(MembershipInference(), Case(Knowing(), corpus(2, 2)), "model") is None
 
 
 ALL = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
@@ -398,30 +341,6 @@ def test_a_plan_counts_the_smallest_sample_that_a_limit_is_held_against():
     assert (few["auc"], few["auc.docmia"]) == (400, 50)  # DocMIA is reported, and not gated
 
 
-def test_a_fifth_of_the_documents_known_for_certain_does_not_pass_though_the_auc_does():
-    whole = corpus(500, 500, n_questions=1)
-    certain = [document.id for document in whole.of("member")][::5]
-    findings = run(MembershipInference(n_adapted=0), Case(Sure(certain), whole))[-1]
-    assert measured(findings, "auc").high < 0.65  # all that was limited
-    found = measured(findings, "low_fpr_advantage")
-    assert (found.null, found.null_kind, found.unit) == (0.0, "chance", "documents")
-    assert found.low <= 0.18 <= found.high  # a fifth, less the 10 % of them that chance finds
-    assert found.high > 0.15
-    assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) > 0.08
-    nobody = run(MembershipInference(n_adapted=0), Case(Sure(), whole))[-1]
-    nothing = measured(nobody, "low_fpr_advantage")
-    assert nothing.low < 0 < nothing.high < 0.15
-    (rate,) = [diagnostic.value for diagnostic in nobody.diagnostics if diagnostic.name == "low_fpr"]
-    assert rate == 0.1
-
-
-def test_where_not_even_a_tenth_of_false_alarms_is_resolved_the_advantage_says_what_it_needs():
-    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(90, 71)))[-1]
-    found = measured(findings, "low_fpr_advantage")
-    assert isinstance(found, Unresolved)
-    assert (found.n, found.needed) == (71, 72)
-
-
 def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
     class Broken(Knowing):
         def answer(self, query, name):
@@ -430,19 +349,6 @@ def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
     _, _, findings = run(MembershipInference(n_adapted=0), Case(Broken(), corpus(30, 30)))
     assert {count.name: count.value for count in findings.counts}["left out: no finite loss"] == 1
     assert measured(findings, "auc").n == 59
-
-
-def test_what_a_corpus_lacks_is_said():
-    attack = MembershipInference()
-    assert why(attack, Case(NoModel(corpus(2, 0)), corpus(2, 0)), "data") == "no heldout documents"
-    assert (
-        why(attack, Case(NoModel(corpus(2, 2, n_questions=0)), corpus(2, 2, n_questions=0)), "data")
-        == "no question in member documents"
-    )
-    assert why(attack, Case(NoModel(corpus(2, 2)), corpus(2, 2)), "data") is None
-    case = Case(Knowing(), corpus(2, 2, n_questions=0))
-    assert attack.trials(case) == []
-    assert nothing_to_try(attack, case).kind == "data"
 
 
 def provided(whole, provider_of, word_of=None):
@@ -454,20 +360,19 @@ def provided(whole, provider_of, word_of=None):
     return replace(whole, documents=tuple(documents))
 
 
-def test_documents_that_differ_without_the_model_decide_nothing_however_they_were_assigned():
+def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_lot():
     def year(document):
         late = document.split == "heldout" or int(document.id[1:]) % 4 == 0
         return "2019" if late else "2018"
 
-    for assigned in ("random", "by-date", "official"):
-        whole = provided(corpus(60, 60, assigned=assigned), lambda document: None, year)
-        findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
-        assert "can be told apart without the model" in confounded_of(findings)
-        assert "by what they say" in confounded_of(findings)
-        assert measured(findings, "blind_auc").low > 0.6
-        diagnostics = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
-        assert diagnostics["blind_p"] <= 0.05
-        assert diagnostics["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
+    whole = provided(corpus(60, 60), lambda document: None, year)
+    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
+    assert "can be told apart without the model" in confounded_of(findings)
+    assert "by what they say" in confounded_of(findings)
+    assert measured(findings, "blind_auc").low > 0.6
+    diagnostics = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
+    assert diagnostics["blind_p"] <= 0.05
+    assert diagnostics["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
 
 
 @pytest.mark.parametrize(
@@ -532,39 +437,47 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
     assert "without the model" in confounded_of(run(MembershipInference(n_adapted=0), Case(Knowing(), marked))[-1])
 
 
-def test_data_sets_by_provider_without_counterparts_give_nothing_to_try():
-    whole = corpus(5, 5, assigned="by-provider")
-    assert MembershipInference().trials(Case(Knowing(), whole)) == []
-    assert nothing_to_try(MembershipInference(), Case(Knowing(), whole)).kind == "missing"
+LACKING = {
+    "no held-out documents": (corpus(2, 0), "data", "no heldout documents"),
+    "no questions": (corpus(2, 2, n_questions=0), "data", "no question in member documents"),
+    "no counterparts": (corpus(5, 5, assigned="by-provider"), "missing", ""),
+}
 
 
-def test_without_a_reference_the_loss_alone_passes_nothing():
-    assert run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1].ablations
+@pytest.mark.parametrize(("whole", "kind", "reason"), LACKING.values(), ids=LACKING)
+def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(whole, kind, reason):
+    attack, case = MembershipInference(), Case(Knowing(), whole)
+    assert {trial.stratum for trial in attack.trials(case)} <= {"member"}
+    assert nothing_to_try(attack, case).kind == kind
+    assert why(attack, Case(NoModel(whole), whole), "data") == (reason or None)
 
 
-def test_one_document_a_side_resolves_nothing():
-    _, _, findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(1, 5)))
+def test_a_model_without_a_loss_is_no_target_and_without_a_reference_nothing_passes():
+    target = Knowing()
+    target.answers = frozenset({FillMask})
+    assert "no loss" in why(MembershipInference(), Case(target, corpus(2, 2)), "model")
+    assert why(MembershipInference(), Case(Knowing(), corpus(2, 2)), "model") is None
+    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(1, 5)))[-1]
+    assert findings.ablations
     found = measured(findings, "auc")
     assert isinstance(found, Unresolved)
     assert "member" in found.reason
 
 
-def test_budgets_differ_in_how_many_documents_are_adapted_to():
+def test_budgets_bound_how_many_documents_are_adapted_to_and_compared_with_whatever_their_order():
     counts = [MembershipInference.preset(budget).n_adapted for budget in ("quick", "standard", "full")]
-    assert counts[0] == 0
     assert counts == sorted(counts)
-    whole = corpus(20, 20)
-    target = Knowing()
-    _, outcomes, _ = run(MembershipInference(n_adapted=7, n_questions=1), Case(target, whole))
-    assert sum(outcome["adapted"] is not None for outcome in outcomes) == 14
-    assert target.asked.count(Adaptation) == 14
-
-
-def test_which_documents_are_adapted_to_follows_from_their_ids_alone():
-    documents = corpus(50, 0).documents
-    few, more = first_by_name(documents, 5), first_by_name(documents[::-1], 20)
+    assert counts[0] == 0
+    whole = corpus(20, 20, 30)
+    case = Case(Knowing(), whole, References(splits=split_models(whole.of("member"), 4, 0.0)))
+    trials, outcomes, _ = run(MembershipInference(n_public=12, n_adapted=7, n_questions=1), case)
+    assert sum(outcome.get("adapted") is not None for outcome in outcomes) == 14
+    assert case.target.asked.count(Adaptation) == 14
+    assert [trial.stratum for trial in trials].count("public") == 12
+    assert {trial.stratum for trial in MembershipInference().trials(Case(Knowing(), whole))} == {"member", "heldout"}
+    few, more = first_by_name(whole.documents, 5), first_by_name(whole.documents[::-1], 20)
     assert few < more
-    assert few != {document.id for document in documents[:5]}
+    assert few != {document.id for document in whole.documents[:5]}
 
 
 def test_the_cluster_of_fewer_steps_and_shorter_updates_is_member_whoever_is_in_it():
@@ -578,9 +491,6 @@ def test_the_cluster_of_fewer_steps_and_shorter_updates_is_member_whoever_is_in_
     assert scores[40:].min() > 0 > scores[:40].max()
     # Members that take longer are scored as what they look like: the orientation is never learnt from the labels.
     assert auc(scores[:40], scores[40:]) == 0.0
-
-
-def test_documents_that_are_all_alike_say_nothing():
     assert (cluster(np.ones((10, 4))) == 0).all()
 
 

@@ -135,7 +135,7 @@ class MembershipInference(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """One for each member and held-out document, and for public ones where there are split models."""
+        """Make one for each member and held-out document, and for public ones where there are split models."""
         if case.target.card.is_model:
             documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
         else:
@@ -153,31 +153,26 @@ class MembershipInference(Attack):
         """Ask each model for its loss of the document, and adapt the target to it."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        outcome: dict[str, Json] = {"target": (yield from self._loss_json(case, case.target, document))}
-        outcome["splits"] = yield from self._losses_json(case, [split.target for split in references.splits], document)
+        (own,) = yield from self._losses(case, [case.target], document)
+        outcome: dict[str, Json] = {"target": own}
+        outcome["splits"] = yield from self._losses(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
-        outcome["reference"] = yield from self._losses_json(case, reference_of(case)[1], document)
+        outcome["reference"] = yield from self._losses(case, reference_of(case)[1], document)
         outcome["adapted"] = yield from self._adapted(case, document)
         return outcome
 
-    def _loss_json(self, case: Case, model: Target, document: Document) -> Generator[Request, Any, Json]:
-        measured = yield from query_document(case, model, document, self.n_masks)
-        return None if measured is None else measured.as_json()
-
-    def _losses_json(
-        self, case: Case, models: Sequence[Target], document: Document
-    ) -> Generator[Request, Any, list[Json]]:
-        """What each model says, in order; models that give no such loss (without the head) are left out."""
-        kind = loss_kind(case.target)
-        found: list[Json] = []
+    def _losses(self, case: Case, models: Sequence[Target], document: Document) -> Generator[Request, Any, list[Json]]:
+        """Ask each model for its loss, in order; models that give no such loss (without the head) are left out."""
+        kind, found = loss_kind(case.target), list[Json]()
         for model in models:
             if loss_kind(model) == kind:
-                found += [(yield from self._loss_json(case, model, document))]
+                measured = yield from query_document(case, model, document, self.n_masks)
+                found.append(None if measured is None else measured.as_json())
         return found
 
     def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
-        """DocMIA's features of a document, means over its questions.
+        """Measure DocMIA's features of a document, means over its questions.
 
         None where it is none of those that the target is adapted to, or a number is not finite.
         """
@@ -192,7 +187,7 @@ class MembershipInference(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures` and `blindness`."""
+        """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
         scored = score_documents(case, trials, outcomes)
         documents = [case.corpus.document(name) for name in scored.ids]
         measured = measure_scores(scored, rng, progress)
@@ -229,7 +224,7 @@ class MembershipInference(Attack):
         return blind.beside(result, methods["auc"], methods[LOW])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
-        """Every score of a member or held-out document, and its rank (1 = most like a member), one object each."""
+        """Yield every score of a member or held-out document, and its rank (1 = most like a member)."""
         scored = score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
         for index, document in enumerate(scored.ids):
@@ -251,7 +246,7 @@ class MembershipInference(Attack):
 
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:
-    """Documents that are compared, as far as the data set tells: of those that are asked about, ones with an answer."""
+    """List the documents that are compared, as far as the data set tells: asked ones need an answer."""
     answering = corpus.manifest.task.asks
     return [
         document

@@ -68,12 +68,12 @@ class DocumentLoss:
     min_k: float | None = None
 
     def as_json(self) -> dict[str, float | None] | None:
-        """For the journal; None where a number is not finite."""
+        """Return it for the journal; None where a number is not finite."""
         return {"loss": self.loss, "logit": self.logit, "min_k": self.min_k} if np.isfinite(self.loss) else None
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
-    """The models that the target's loss is compared with, and what they are called: the first of `CALIBRATING`.
+    """Return the models that the target's loss is compared with, and their name: the first of `CALIBRATING`.
 
     Only models that can be asked what the target is asked: a checkpoint without the head gives no such loss. "" and
     none where there is none.
@@ -101,7 +101,7 @@ def name_uncounted(case: Case, reason: str) -> str:
 
 
 def select_compared(corpus: Corpus) -> tuple[Document, ...]:
-    """The member and held-out documents that are laid side by side, in file order, whether or not a model reads them.
+    """Select the member and held-out documents that are compared, in file order, whether or not a model reads them.
 
     All of them; but where the data set was assigned by provider, of every provider (names folded) as many members as
     held-out documents, the others left out. Which documents of a provider trained on were kept aside was drawn;
@@ -138,7 +138,7 @@ def count_left_out(case: Case) -> Counter[str | None]:
 
 
 def left_out(case: Case, document: Document) -> str | None:
-    """Why a document cannot be scored (one of `REASONS`); None when it can."""
+    """Return why a document cannot be scored (one of `REASONS`); None when it can."""
     kind = loss_kind(case.target)
     if kind == "answers":
         return None if _asked(document) else "no question"
@@ -149,13 +149,13 @@ def left_out(case: Case, document: Document) -> str | None:
 
 
 def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
-    """The ids of `count` documents in an order that only their ids decide, and that follows no order of theirs."""
+    """Choose the ids of `count` documents by hashes of their ids alone."""
     ordered = sorted(documents, key=lambda document: hashlib.sha256(document.id.encode()).digest())
     return frozenset(document.id for document in ordered[:count])
 
 
 def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
-    """The ids of the documents that DocMIA adapts the target to: `n_adapted` of each split at most."""
+    """Choose the ids of the documents that DocMIA adapts the target to: `n_adapted` of each split at most."""
     if not n_adapted or not can_adapt(case.target):
         return frozenset()
     documents = select_compared(case.corpus)
@@ -169,40 +169,24 @@ def query_document(
     """Ask a model about a document; None when it cannot read it, or reads other tokens than the target masks."""
     kind = loss_kind(model)
     if kind == "answers":
-        return (yield from _query_answers(case, model, document))
+        view = page_view(case.corpus, document)
+        queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _asked(document)]
+        found: list[Floats] = yield from ask_all(model, queries)
+        losses = np.array([-tokens.mean() for tokens in found])
+        least = float(np.mean([min_k(tokens) for tokens in found]))
+        return DocumentLoss(float(losses.mean()), float(logit_confidence(losses).mean()), least)
     if kind == "masks":
-        return (yield from _query_masks(case, model, document, n_masks))
-    page = cast("TokenTarget", model).encode(document)
-    if page is None or not page.has_loss:
-        return None
-    # The loss of the page as it is: a token in its own place.
-    (losses,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
-    return DocumentLoss(float(losses[0]), float(logit_confidence(losses)[0]))
-
-
-def _query_masks(
-    case: Case, model: Target, document: Document, n_masks: int
-) -> Generator[Request, Any, DocumentLoss | None]:
-    page = maskable(case.target, document)
-    if page is None:
-        return None
-    hidden = yield from masked_losses(model, document, page, n_masks)
-    if hidden is None:
-        return None
-    loss = float(hidden.mean())
-    return DocumentLoss(loss, float(logit_confidence(loss)))
-
-
-def _query_answers(case: Case, model: Target, document: Document) -> Generator[Request, Any, DocumentLoss | None]:
-    view = page_view(case.corpus, document)
-    queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _asked(document)]
-    found: list[Floats] = yield from ask_all(model, queries)
-    losses = np.array([-tokens.mean() for tokens in found])
-    return DocumentLoss(
-        float(losses.mean()),
-        float(logit_confidence(losses).mean()),
-        float(np.mean([min_k(tokens) for tokens in found])),
-    )
+        page = maskable(case.target, document)
+        hidden = None if page is None else (yield from masked_losses(model, document, page, n_masks))
+        loss = None if hidden is None else float(hidden.mean())
+    else:
+        page = cast("TokenTarget", model).encode(document)
+        if page is None or not page.has_loss:
+            return None
+        # The loss of the page as it is: a token in its own place.
+        (own,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
+        loss = float(own[0])
+    return None if loss is None else DocumentLoss(loss, float(logit_confidence(loss)))
 
 
 def adapt_to(
@@ -227,5 +211,5 @@ def can_adapt(target: Target) -> bool:
 
 
 def _asked(document: Document) -> list[Question]:
-    """The questions of a document that have an answer; its first accepted one is what models are trained on."""
+    """List the questions of a document that have an answer; its first accepted one is what models are trained on."""
     return [question for question in document.questions if question.answers]

@@ -15,7 +15,6 @@ from audit.attacks.score_figures import LOW
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
-from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Trial
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
@@ -70,11 +69,11 @@ class ScoredDocuments:
 
     @property
     def primary(self) -> str:
-        """The score that stands for the attack: the first of `PRIMARIES` that there is."""
+        """Return the score that stands for the attack: the first of `PRIMARIES` that there is."""
         return next((name for name in PRIMARIES if name in self.columns), "loss")
 
     def split(self, name: str) -> tuple[Floats, Floats]:
-        """The finite scores of members and of held-out documents."""
+        """Return the finite scores of members and of held-out documents."""
         return self._sides(name, np.ones(len(self.ids), bool))
 
     def single(self, name: str) -> tuple[Floats, Floats]:
@@ -104,7 +103,7 @@ class ScoredDocuments:
 
 
 def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[str, ...]:
-    """The scores that a limit is held against, one after the other: all that this audit can have.
+    """Return the scores that a limit is held against: all that this audit can have.
 
     They follow from the kind of the target, the references, and which documents are tried: never from an outcome. With
     DocMIA only where it is given `RESOLVING` documents of each split: it adapts the model to each in turn, and with
@@ -146,7 +145,7 @@ def enough(adapted: Sequence[int]) -> bool:
 
 
 def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> ScoredDocuments:
-    """All scores of the member and held-out documents among the trials, in trial order."""
+    """Compute all scores of the member and held-out documents among the trials, in trial order."""
     pairs = list(zip(trials, outcomes, strict=True))
     tried = [(trial, outcome) for trial, outcome in pairs if trial.stratum != "public"]
     public = [(trial, outcome) for trial, outcome in pairs if trial.stratum == "public" and outcome["target"]]
@@ -158,6 +157,7 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
         found |= dict(zip(("lira", "rmia"), _likelihood_ratios(case, rows, public), strict=True))
         found["docmia"] = _docmia(case, [outcome["adapted"] for _, outcome in rows])
     missing = {name: column for name, column in found.items() if isinstance(column, str)}
+    copies = [group_copies(case.corpus, case.corpus.of(split)) for split in AUDITED]
     return ScoredDocuments(
         tuple(trial.unit for trial, _ in rows),
         member,
@@ -165,13 +165,8 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
         missing,
         len(tried) - len(rows),
         (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public))),
-        _first_copies(case.corpus),
+        {name: first for groups in copies for name, first in groups.items()},
     )
-
-
-def _first_copies(corpus: Corpus) -> dict[str, str]:
-    """Name each audited document by the first one of its copies in its split."""
-    return {name: first for split in AUDITED for name, first in group_copies(corpus, corpus.of(split)).items()}
 
 
 def _losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
