@@ -18,7 +18,7 @@ from audit.corpus.manifest import write
 from audit.errors import ManifestError, TargetError, UsageError
 from audit.extensions.private.adapters import choose_trained
 from audit.extensions.private.gradients import gradient_of
-from audit.extensions.private.learners.encoder import EncoderLearner
+from audit.extensions.private.learners import EncoderLearner
 from audit.references.recipes import Recipe
 from audit.references.retrain import Retraining, retrain, under_head
 from audit.references.starting import starting_model
