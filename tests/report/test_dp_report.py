@@ -119,7 +119,9 @@ def test_a_contradicted_guarantee_never_passes_whatever_the_limits(tmp_path):
         assert case[1].overall == "violated"
         assert case[1].exit_code == 10
     audited, _, policy = met_otherwise()
-    waivers = tuple(Waiver(one.attack, one.metric, "Anna", "Ben", "measured twice", "RISK-1", TODAY) for one in policy.limits)
+    waivers = tuple(
+        Waiver(one.attack, one.metric, "Anna", "Ben", "measured twice", "RISK-1", TODAY) for one in policy.limits
+    )
     waived = evaluate(audited, dataclasses.replace(policy, waivers=waivers), TODAY)
     assert waived.exit_code == 10
 
