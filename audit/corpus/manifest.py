@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +23,7 @@ from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Task
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.problems import Problems, inside, printable, reason_refused
+from audit.corpus.stored import LARGE, DocumentFile
 from audit.corpus.validation import (
     form_problems,
     image_problems,
@@ -37,6 +40,8 @@ from audit.progress import steps
 FILE_NAME = "manifest.toml"
 SCHEMA = 1
 QUESTION = "{question}"
+_LONGEST_LINE = 64 << 20
+"""Bytes of a document in the documents file: a densely written page has under one million."""
 _HINT = "correct the data set, then look at it with: docaudit inspect DATA_DIR"
 
 _manifest_type = TypeAdapter(Manifest)
@@ -248,34 +253,57 @@ def _content(root: Path, key: str, name: str, problems: Problems) -> bytes | Non
 
 def _documents(root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes]) -> list[Document]:
     """Read the documents; appends to `digests` the documents file's sha256 and each image's."""
-    content = _content(root, "documents", name, problems)
-    if content is None:
+    reason = reason_refused(root, name) or _no_file(root / name)
+    if reason is not None:
+        problems.add(FILE_NAME, [f"documents: {reason}"])
         return []
-    digests.append(hashlib.sha256(content).digest())
-    lines = content.split(b"\n")
+    images: list[bytes] = []
     numbers: dict[str, int] = {}
     documents: list[Document] = []
-    for number, line in enumerate(steps("checking documents", lines, len(lines)), start=1):
-        prefix = f"{name}:{number}"
-        if not line.strip():
-            continue
-        try:
-            document = _parse(line, task)
-        except ValidationError as error:
-            problems.add(prefix, form_problems(error))
-            continue
-        first = numbers.setdefault(document.id, number)
-        problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
-        problems.add(prefix, problems_of(document, task))
-        faults, header = image_problems(root, document)
-        problems.add(prefix, faults)
-        digests += [bytes.fromhex(header.sha256)] if header else []
-        documents.append(document)
+    whole = hashlib.sha256()
+    try:
+        with (root / name).open("rb") as stream:
+            n_lines = _count_lines(stream)
+            stored = DocumentFile(root / name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
+            stream.seek(0)
+            start = 0
+            for number, line in enumerate(steps("checking documents", stream, n_lines), start=1):
+                whole.update(line)
+                start += len(line)
+                prefix = f"{name}:{number}"
+                if not line.strip():
+                    continue
+                try:
+                    document = _parse(line, task)
+                except ValidationError as error:
+                    problems.add(prefix, form_problems(error))
+                    continue
+                first = numbers.setdefault(document.id, number)
+                problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
+                problems.add(prefix, problems_of(document, task))
+                faults, header = image_problems(root, document)
+                problems.add(prefix, faults)
+                images += [bytes.fromhex(header.sha256)] if header else []
+                documents.append(stored.document(document, start - len(line), line) if stored else document)
+    except OSError as error:
+        problems.add(FILE_NAME, [f"documents: {name} cannot be read: {error.strerror}"])
+        return []
+    digests += [whole.digest(), *images]
     if task is not None:
         for key, unknown in unknown_to_all(documents, task).items():
             problems.add(f"{name}:{numbers[key]}", unknown)
     problems.add(f"{name}:", _member_problems(documents, task))
     return documents
+
+
+def _count_lines(stream: BinaryIO) -> int:
+    """Count the lines of a documents file, each bounded, so that no line fills the memory."""
+    count = 0
+    while line := stream.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise OSError(errno.EFBIG, f"a line of {_LONGEST_LINE >> 20} MiB or more")
+        count += 1
+    return count
 
 
 def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterator[str]:

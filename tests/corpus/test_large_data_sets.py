@@ -1,21 +1,117 @@
-"""Large data sets: copies are found among many, and what a scan writes does not grow with the documents."""
+"""Large data sets: contents stay in the file, everything computed from them is the same, and nothing grows unasked."""
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import tiny
 
-from audit.corpus.near_copies import MIN_ALIKE, alike_sets
+from audit.corpus import manifest, stored
+from audit.corpus.documents import Corpus, Document, Word
+from audit.corpus.folding import occurrences
+from audit.corpus.near_copies import MIN_ALIKE, alike_sets, find_copies
+from audit.corpus.stored import StoredDocument
+from audit.corpus.summary import summarise
 from audit.engine.interface import SILENT
+from audit.errors import EngineError
 from audit.record import dumps
 from audit.workflows.options import ScanOptions
+from audit.workflows.planning import plan_audit
 from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
+
+N = 200
+KEPT = 8
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.corpus(tmp_path_factory.mktemp("large"), members=N // 2, heldout=N // 2, public=4)
+
+
+@pytest.fixture
+def large(data: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
+    """The data set, read as one that is too large for memory."""
+    monkeypatch.setattr(manifest, "LARGE", 1)
+    monkeypatch.setattr(stored, "KEPT", KEPT)
+    return manifest.load(data)
+
+
+def alive() -> int:
+    gc.collect()
+    return sum(type(thing) is Word for thing in gc.get_objects())
+
+
+def test_documents_are_the_same_wherever_their_contents_are(
+    data: Path, large: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    small = manifest.load(data)
+    assert {type(document) for document in large.documents} == {StoredDocument}
+    assert {type(document) for document in small.documents} == {Document}
+    whole = [pickle.loads(pickle.dumps(document)) for document in large.documents]
+    assert {type(document) for document in whole} == {Document}
+    assert [*large.documents] == [*small.documents] == whole
+    assert [*map(hash, large.documents)] == [*map(hash, whole)]
+    changed = replace(large.documents[0], provider="another")
+    assert type(changed) is Document
+    assert changed == replace(whole[0], provider="another") != large.documents[0]
+
+
+def test_what_is_counted_and_planned_does_not_depend_on_it(
+    data: Path, large: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [[*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")]]
+    monkeypatch.undo()
+    small = manifest.load(data)
+    assert type(small.documents[0]) is Document
+    assert summarise(large) == summarise(small)
+    assert occurrences(large) == occurrences(small)
+    assert [*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")] == plans[0]
+
+
+def test_no_more_contents_are_in_memory_than_are_kept(large: Corpus) -> None:
+    before = alive()
+    summarise(large)
+    assert sum(len(document.words) for document in large.documents) > 10 * N
+    most = max(len(document.words) for document in large.documents)
+    assert alive() - before <= KEPT * most
+
+
+def test_looking_for_copies_reads_each_document_once(large: Corpus) -> None:
+    assert find_copies(large).pairs == ()
+    document = large.documents[0]
+    assert isinstance(document, StoredDocument)
+    assert document._file.contents.cache_info().misses <= len(large.documents)
+
+
+def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_replaced_stays(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "LARGE", 1)
+    for path in ("manifest.toml", "documents.jsonl"):
+        (tmp_path / path).write_bytes((data / path).read_bytes())
+    file = tmp_path / "documents.jsonl"
+    corpus, first = manifest.load(tmp_path), manifest.load(data).documents[0]
+    file.with_suffix(".new").write_text("{}\n")
+    os.replace(file.with_suffix(".new"), file)
+    assert corpus.documents[0].words == first.words
+    file.write_bytes((data / "documents.jsonl").read_bytes())
+    corpus = manifest.load(tmp_path)
+    with file.open("r+b") as stream:
+        stream.readline()
+        stream.write(b" ")
+    with pytest.raises(EngineError, match="has changed since it was read") as raised:
+        _ = corpus.documents[1].words
+    assert first.words[0].text not in str(raised.value)
 
 
 def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_printed_on_all() -> None:
