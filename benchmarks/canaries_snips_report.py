@@ -17,7 +17,7 @@ from canaries_snips_models import PATTERN_NAMES, ROWS, Settings
 
 from audit.corpus.canaries.schema import PATTERNS
 from audit.stats.intervals import Interval, clopper_pearson
-from audit.stats.means import mean
+from audit.stats.rates import mean
 
 Line = Mapping[str, Any]
 TABLE_2 = {"color": (10, 0.40, 0.30), "pin": (500, 0.40, 0.27), "call": (10, 0.30, 0.40)}
@@ -176,7 +176,7 @@ def _mean_words(values: Sequence[float], numbers: Sequence[int]) -> str:
     """The mean and its interval over model numbers; the mean alone of a single one."""
     if len({*numbers}) < 2:
         return f"{np.mean(values):.2f} (one model)"
-    return _words(mean(values, numbers, np.random.default_rng(0), unit="model"))
+    return _words(mean(values, numbers, np.random.default_rng(0)))
 
 
 def _accuracy(cell: Sequence[Line], pattern: str, attack: str) -> Interval:

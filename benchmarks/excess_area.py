@@ -6,7 +6,6 @@ of Hamming distances (section 5.3, appendix B).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.stats.intervals import Interval, beta_bounds, effective_number, make_interval, name_number, tail_levels
+from audit.stats.intervals import TAILS, Interval, beta_bounds, effective_number, make_interval, name_beta
 from audit.stats.ranking import Ranking, rank_fields
 from audit.stats.resampling import bootstrap
 
@@ -70,16 +69,14 @@ class RankedFields(Ranking):
         return areas
 
 
-def interval_of_area(
-    ranking: RankedFields, rng: np.random.Generator, n_resamples: int, alphas: Sequence[float], unit: str
-) -> Interval:
+def interval_of_area(ranking: RankedFields, rng: np.random.Generator, n_resamples: int) -> Interval:
     """The area with its interval: BCa over documents where enough of them differ, else bounds for every ranking.
 
     Of all rankings of outcomes in [0, 1] with mean q, the perfect one has the largest area, at most q (1 - ln q), and
     its reverse the smallest, at least q + (1 - q) ln(1 - q): with m ones on top of M the area is
     m / M (1 + H(M) - H(m)) for harmonic numbers H, and H(M) - H(m) <= ln(M / m); the reverse is one minus the perfect
     area of 1 - q. Both rise with q, from 0 at 0 to 1 at 1, so bounds of q give bounds of the area; those of q are
-    Clopper-Pearson with n = number of documents, Kish's effective one (see `means.mean`). Arguments are those of
+    Clopper-Pearson with n = number of documents, Kish's effective one (see `rates.mean`). Arguments are those of
     `area_interval`.
     """
     if ranking.n_differing >= MIN_DIFFERING_DOCUMENTS:
@@ -88,25 +85,21 @@ def interval_of_area(
             lambda totals: ranking.areas(totals[:, 0]),
             rng,
             n_resamples=n_resamples,
-            alphas=alphas,
             n=ranking.outcomes.size,
-            unit=unit,
             limits=(0.0, 1.0),
             sizes=[ranking.sizes],
         )
         if interval is not None:
             return interval
     share, effective = float(ranking.outcomes.mean()), effective_number(ranking.sizes)
-    number = name_number(effective, ranking.n_documents, unit)
-    lower, upper = beta_bounds(share, np.float64(effective), tail_levels(alphas))
+    lower, upper = beta_bounds(share, np.float64(effective), TAILS)
     return make_interval(
         float(ranking.curve().mean()),
         1 - _perfect_area(1 - lower),
         _perfect_area(upper),
         n=ranking.outcomes.size,
         clusters=ranking.n_documents,
-        method=f"any ranking, Clopper-Pearson of the mean with n = {number} ({unit}s too alike to resample)",
-        alphas=alphas,
+        method=f"any ranking, {name_beta(effective, ranking.n_documents)} (too alike to resample)",
     )
 
 
@@ -124,8 +117,6 @@ def area_interval(
     *,
     complement: bool = False,
     n_resamples: int = 10_000,
-    alphas: Sequence[float] = (),
-    unit: str = "document",
 ) -> Interval:
     """Compute the area with its interval: BCa over documents, the fields of each resample ranked anew.
 
@@ -139,8 +130,6 @@ def area_interval(
         rng: the source of randomness.
         complement: give 1 - area (HamAAC).
         n_resamples: resamples of the bootstrap.
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what a cluster is, singular, for the method's wording.
 
     Returns:
         A number in [0, 1]; n is M.
@@ -150,7 +139,7 @@ def area_interval(
     """
     # The area of a constant is that constant, so 1 - area of the outcomes is the area of 1 - outcomes.
     ranking = RankedFields.of(scores, 1 - np.asarray(outcomes, np.float64) if complement else outcomes, clusters)
-    return interval_of_area(ranking, rng, n_resamples, alphas, unit)
+    return interval_of_area(ranking, rng, n_resamples)
 
 
 def excess_area(
@@ -167,8 +156,6 @@ def excess_area(
     rng: np.random.Generator,
     *,
     n_resamples: int = 10_000,
-    alphas: Sequence[float] = (),
-    unit: str = "document",
 ) -> Interval:
     """Excess AccAUC: (attack - baseline) on member fields minus the same on held-out fields.
 
@@ -203,17 +190,14 @@ def excess_area(
             lambda totals: splits[0].differences(totals[:, 0]) - splits[1].differences(totals[:, 1]),
             rng,
             n_resamples=n_resamples,
-            alphas=alphas,
             n=n,
-            unit=unit,
             limits=(-2.0, 2.0),
             sizes=[split.attack.sizes for split in splits],
         )
         if interval is not None:
             return interval
-    tails = tail_levels(alphas).tolist()
     (value_m, lower_m, upper_m), (value_h, lower_h, upper_h) = (
-        _split_bounds(split, rng, n_resamples, tails, unit) for split in splits
+        _split_bounds(split, rng, n_resamples) for split in splits
     )
     value = value_m - value_h
     return make_interval(
@@ -222,8 +206,7 @@ def excess_area(
         np.minimum(2.0, value + np.hypot(upper_m - value_m, value_h - lower_h)),
         n=n,
         clusters=sum(split.n_documents for split in splits),
-        method=f"MOVER on the difference of areas in either split ({unit}s too alike to resample)",
-        alphas=alphas,
+        method="MOVER on the difference of areas in either split (too alike to resample)",
     )
 
 
@@ -248,9 +231,7 @@ class _Split:
         return self.attack.areas(used) - self.baseline.areas(used)
 
 
-def _split_bounds(
-    split: _Split, rng: np.random.Generator, n_resamples: int, tails: list[float], unit: str
-) -> tuple[float, Floats, Floats]:
+def _split_bounds(split: _Split, rng: np.random.Generator, n_resamples: int) -> tuple[float, Floats, Floats]:
     """Attack minus baseline in one split, and its bounds at each tail, each of shape (n_tails,)."""
     if split.spreads:
         difference = bootstrap(
@@ -258,13 +239,10 @@ def _split_bounds(
             lambda totals: split.differences(totals[:, 0]),
             rng,
             n_resamples=n_resamples,
-            alphas=tails,
             sizes=[split.attack.sizes],
         )
         if difference is not None:
-            return difference.value, *difference.one_sided
-    attack, baseline = (
-        interval_of_area(ranking, rng, n_resamples, tails, unit) for ranking in (split.attack, split.baseline)
-    )
-    (attack_lower, attack_upper), (base_lower, base_upper) = attack.one_sided, baseline.one_sided
+            return difference.value, *difference.ends
+    attack, baseline = (interval_of_area(ranking, rng, n_resamples) for ranking in (split.attack, split.baseline))
+    (attack_lower, attack_upper), (base_lower, base_upper) = attack.ends, baseline.ends
     return attack.value - baseline.value, attack_lower - base_upper, attack_upper - base_lower

@@ -32,7 +32,7 @@ from audit.attacks.interface import Units
 from audit.attacks.reconstruction.table import METHODS
 from audit.policy import Decision, Limit, Policy, load
 from audit.record import Result
-from audit.stats.advantage import lowest_resolved
+from audit.stats.roc import lowest_resolved
 from audit.workflows.plan import joint_chance, resolve
 
 KINDS = {

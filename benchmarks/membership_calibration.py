@@ -36,13 +36,12 @@ from audit.attacks.membership.attack import MembershipInference
 from audit.attacks.membership.scores import FLOOR, LIMITED, cluster, counted_scores
 from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
-from audit.measurements import ALPHAS, Estimate, Measurement
+from audit.measurements import Estimate, Measurement
 from audit.policy import Limit, Policy, evaluate
 from audit.record import AuditRecord, Result
-from audit.stats.advantage import low_advantage
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
-from audit.stats.outranking import count_outranking
-from audit.stats.roc import auc_interval, tpr_at_fpr
+from audit.stats.ranking import count_outranking
+from audit.stats.roc import auc_interval, low_advantage, tpr_at_fpr
 from audit.targets.utility import estimate
 
 ALPHA = 0.05
@@ -134,18 +133,16 @@ def alarms_of(setting: Setting, seed: int) -> set[str]:
     alarms = set()
     everything, advantages = scores_of(setting, rng), []
     for score, (members, heldout) in everything.items():
-        point = tpr_at_fpr(members, heldout, RATE, rng, alphas=(ALPHA,))
-        found = {"auc": auc_interval(members, heldout, alphas=(ALPHA,))}
-        found[COUNT] = count_outranking(members, heldout, alphas=(ALPHA,))
-        low = low_advantage(members, heldout, alphas=(ALPHA,))
+        point = tpr_at_fpr(members, heldout, RATE, rng)
+        found = {"auc": auc_interval(members, heldout)}
+        found[COUNT] = count_outranking(members, heldout)
+        low = low_advantage(members, heldout)
         if low is not None:
             found[LOW] = low.advantage
-            exact = low_advantage(members, heldout, alphas=ALPHAS)
-            assert exact is not None
-            advantages.append(estimate(LOW, exact.advantage, "documents", 0.0, "chance"))
+            advantages.append(estimate(LOW, low.advantage, "documents", 0.0, "chance"))
         if point is not None:
             found["tpr_at_fpr_10"] = point.tpr
-        alarms |= {f"{what}.{score}" for what, interval in found.items() if interval.bounds[0][1] > NO_LEAK[what]}
+        alarms |= {f"{what}.{score}" for what, interval in found.items() if interval.p_above(NO_LEAK[what]) <= ALPHA}
     (check,) = DOCUMENTS.check_certain([*everything.values()], advantages)
     return alarms | ({check.name} if check.p_value <= ALPHA else set())
 
@@ -195,9 +192,9 @@ def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -
     measurements: list[Measurement] = []
     advantages: list[Measurement] = []
     for score in scores:
-        low = low_advantage(*found[score], alphas=ALPHAS)
+        low = low_advantage(*found[score])
         assert low is not None
-        area = estimate(f"auc.{score}", auc_interval(*found[score], alphas=ALPHAS), "documents", 0.5, "chance")
+        area = estimate(f"auc.{score}", auc_interval(*found[score]), "documents", 0.5, "chance")
         advantages.append(estimate(f"{LOW}.{score}", low.advantage, "documents", 0.0, "chance"))
         measurements += [area, advantages[-1]]
     counted = counted_scores(scores)

@@ -28,7 +28,7 @@ from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import METHODS
 from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, checks, control_contexts, weaknesses
-from audit.measurements import ALPHAS, Estimate, Measurement, Unresolved
+from audit.measurements import Estimate, Measurement, Unresolved
 from audit.stats import rates
 from audit.targets.utility import estimate
 from benchmarks.simulated_audits import fired
@@ -111,8 +111,7 @@ def audit(setting: Setting, seed: int) -> dict[str, Measurement]:
     alone = (setting.parted - setting.stronger) / 2
     found[GAP] = agreeing(setting, (alone, alone + setting.stronger), rng)
     measured = [
-        estimate(name, rates.net(*pair, documents, rng, alphas=ALPHAS), "questions", 0.0, "chance")
-        for name, pair in found.items()
+        estimate(name, rates.net(*pair, documents, rng), "questions", 0.0, "chance") for name, pair in found.items()
     ]
     return {item.name: item for item in control_contexts(measured)}
 
@@ -152,7 +151,7 @@ def called_unequal(setting: Setting, audits: int) -> dict[str, int]:
     for seed in range(audits):
         rng = np.random.default_rng([seed, setting.pages, round(100 * setting.correlation)])
         pair = agreeing(setting, (alone, alone + setting.stronger), rng)
-        gap = estimate(GAP, rates.net(*pair, documents, rng, alphas=ALPHAS), "questions", 0.0, "chance")
+        gap = estimate(GAP, rates.net(*pair, documents, rng), "questions", 0.0, "chance")
         unequal = "unequal baseline" in {check.name for check in fired(checks([control, gap], UNCHECKED))}
         counts["unequal"] += unequal
         counts["not shown"] += not unequal and bool(weaknesses([control, gap], UNCHECKED))

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.measurements import ALPHAS, Estimate
+from audit.measurements import Estimate
 from audit.stats.intervals import Interval, cluster_sums
+from audit.stats.paired import sign_flip
 from audit.stats.rates import net, rate, scaled
-from audit.stats.resampling import sign_flip
 from audit.targets.utility import estimate
 
 UNIT = "questions"
@@ -86,10 +86,10 @@ def extraction_changes(
         (e0, g0), (e1, g1) = (_in_order(extraction, names) for extraction in (first, after[context]))
         gained, lost = ((e0 * (1 - g0), e1 * (1 - g1)), ((1 - e0) * g0, (1 - e1) * g1))
         name = f"memorised.{context}"
-        shares = [rate(part, clusters, rng, alphas=ALPHAS) for part in gained]
+        shares = [rate(part, clusters, rng) for part in gained]
         rows.append(_change(name, shares, gained[1] - gained[0], clusters, rng, width=1.0))
         name = f"net.{context}"
-        nets = [net(more, less, clusters, rng, alphas=ALPHAS) for more, less in zip(gained, lost, strict=True)]
+        nets = [net(more, less, clusters, rng) for more, less in zip(gained, lost, strict=True)]
         difference = (gained[1] - lost[1]) - (gained[0] - lost[0])
         rows.append(_change(name, nets, difference, clusters, rng, width=2.0))
     return tuple(rows)
@@ -131,12 +131,10 @@ def _change(
     """A row. `width` is the largest difference a question can make."""
     metric, _, context = name.partition(".")
     gains, losses = np.maximum(differences, 0) / width, np.maximum(-differences, 0) / width
-    paired = scaled(net(gains, losses, clusters, rng, alphas=ALPHAS), width)
+    paired = scaled(net(gains, losses, clusters, rng), width)
     flips = sign_flip(cluster_sums([differences], clusters)[:, 0], rng)
     before, after = (
         replace(estimate(f"{name}.{when}", side, UNIT, 0.0, "chance"), null=None, null_kind=None)
         for when, side in zip(("before", "after"), sides, strict=True)
     )
-    return Change(
-        metric, context, before, after, estimate(f"{name}.change", paired, UNIT, 0.0, "chance"), flips.two_sided
-    )
+    return Change(metric, context, before, after, estimate(f"{name}.change", paired, UNIT, 0.0, "chance"), flips)

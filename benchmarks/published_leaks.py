@@ -20,11 +20,11 @@ import simulated_attacks as attacks
 from simulated_attacks import Audit
 from simulated_audits import decisions_of, fewer_resamples, worst
 
-from audit.measurements import ALPHAS, Estimate
+from audit.measurements import Estimate
 from audit.policy import Limit, Policy, load
 from audit.record import Result
-from audit.stats.advantage import balanced_accuracy
 from audit.stats.rates import excess_rate
+from audit.stats.roc import balanced_accuracy
 from audit.targets.utility import estimate
 
 SEED = 5
@@ -93,7 +93,7 @@ def rebuilt(forms: int) -> Callable[[np.random.Generator], Result]:
                 found[rng.permutation(fields)[: round(share * fields)]] = True
                 columns.append(found)
             columns.append(documents)
-        measured = excess_rate(*columns, rng, alphas=ALPHAS)
+        measured = excess_rate(columns, rng)
         full = attacks.reconstruction(Audit(forms), rng, ("excess_pr.unique",))
         own = estimate("excess_pr.unique", measured, "fields", 0.0, "held-out")
         others = (item for item in full.measurements if item.name.startswith("planted_detection"))
@@ -109,7 +109,7 @@ def companies(right: Mapping[str, float], n_in: int, n_out: int) -> Callable[[np
         found = []
         for method, share in right.items():
             sides = [(np.arange(n) < round(share * n)).astype(float) for n in (n_in, n_out)]
-            interval = balanced_accuracy(*sides, rng, alphas=ALPHAS, unit="provider")
+            interval = balanced_accuracy(*sides, rng)
             found.append(estimate(f"balanced_accuracy.{method}", interval, "providers", 0.5, "chance"))
         primary = replace(found[0], name="balanced_accuracy")
         # Over half of the paper's companies have five questions or more (466 of 660).

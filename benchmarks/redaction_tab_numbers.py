@@ -15,8 +15,9 @@ from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 from audit.arrays import Floats
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
+from audit.stats.paired import sign_flip
 from audit.stats.rates import net
-from audit.stats.resampling import bootstrap, sign_flip
+from audit.stats.resampling import bootstrap
 
 TRAINING = "training"
 """As a test text: the training samples, which the public notebook for networks tests on."""
@@ -152,7 +153,7 @@ class Numbers:
             before = clean.said == classes
             change = net(right & ~before, before & ~right, documents, rng)
             flips = cluster_sums([right.astype(np.float64) - before], documents)[:, 0]
-            p = sign_flip(flips, rng).two_sided
+            p = sign_flip(flips, rng)
         return Row(
             protocol,
             embedding,

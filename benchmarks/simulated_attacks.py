@@ -41,7 +41,7 @@ from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Measurement
 from audit.record import Result
-from audit.stats.advantage import lowest_resolved
+from audit.stats.roc import lowest_resolved
 
 KNOWN = 0.01
 """Share of values that target and public model each guess without memory."""

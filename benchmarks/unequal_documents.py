@@ -27,8 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Ints
+from audit.stats import resampling
 from audit.stats.intervals import Interval
-from audit.stats.rates import excess_rate
+from audit.stats.rates import Columns, excess_rate
 
 LIMIT = 0.05
 KNOWN = 0.1
@@ -89,10 +90,10 @@ class Cell:
         return np.repeat(rng.random(sizes.size) < chance, sizes)
 
 
-def audit(cell: Cell, seed: int, n_resamples: int) -> tuple[Interval, float]:
+def audit(cell: Cell, seed: int) -> tuple[Interval, float]:
     """One simulated audit: the interval of the excess, and Kish's number of member documents."""
     rng = np.random.default_rng([seed, cell.documents])
-    columns: list[npt.ArrayLike] = []
+    columns: list[Columns] = []
     kish = []
     known = KNOWN if cell.known else 0.0
     for split in ("member", "heldout"):
@@ -100,19 +101,20 @@ def audit(cell: Cell, seed: int, n_resamples: int) -> tuple[Interval, float]:
         documents = np.repeat(np.arange(cell.documents), sizes)
         taken = cell.memorised(sizes, rng) if split == "member" else np.zeros(documents.size, bool)
         attack, baseline = (rng.random(documents.size) < known for _ in ("attack", "baseline"))
-        columns += [taken | attack, baseline, documents]
+        columns.append((taken | attack, baseline, documents))
         kish.append(float(sizes.sum() ** 2 / np.sum(sizes**2)))
-    return excess_rate(*columns, rng, n_resamples=n_resamples, alphas=(0.05,)), kish[0]
+    return excess_rate(columns, rng), kish[0]
 
 
 def measure(cell: Cell, audits: int, n_resamples: int) -> dict[str, float]:
     """Shares over simulated audits: covered, passed, confirmed over the limit; mean width and Kish's number."""
-    found = [audit(cell, seed, n_resamples) for seed in range(audits)]
+    with patch.dict(resampling.bootstrap.__kwdefaults__, n_resamples=n_resamples):
+        found = [audit(cell, seed) for seed in range(audits)]
     intervals = [interval for interval, _ in found]
     numbers = {
         "coverage": np.mean([interval.low <= cell.leak <= interval.high for interval in intervals]),
         "passed": np.mean([interval.high <= LIMIT for interval in intervals]),
-        "violated": np.mean([interval.bounds[0][1] > LIMIT for interval in intervals]),
+        "violated": np.mean([interval.p_above(LIMIT) <= 0.05 for interval in intervals]),
         "width": np.mean([interval.high - interval.low for interval in intervals]),
         "kish": np.mean([kish for _, kish in found]),
     }

@@ -24,7 +24,7 @@ from audit.measurements import ALPHAS, Bound, Check, Count, Coverage, Estimate, 
 from audit.policy import EXIT_CODES, Counts, Demand, Gap, Limit, Policy, Verdict, Waiver, evaluate, load
 from audit.record import AuditRecord, Reason, Result
 from audit.report.answer import decides_most
-from audit.stats.multiplicity import holm
+from audit.stats.p_values import holm
 
 TODAY = dt.date(2026, 3, 2)
 OVERALL = {0: ("passed", "waived"), 10: ("violated",), 11: ("undecided",)}

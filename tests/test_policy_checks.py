@@ -14,11 +14,11 @@ from scipy import stats
 from test_policy import area, completed, judge, limit, normal
 
 from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
-from audit.measurements import ALPHAS, Check, Control, Estimate, Unresolved
+from audit.measurements import Check, Control, Estimate, Unresolved
 from audit.policy import Decision
 from audit.policy.checks import LEVEL, settle
 from audit.record import AuditRecord
-from audit.stats.multiplicity import holm
+from audit.stats.p_values import holm
 from audit.stats.roc import auc_interval
 from audit.targets.utility import estimate
 
@@ -142,9 +142,7 @@ def decided(number: Estimate, *controls: Control, top: float = 0.65, checks: tup
 
 
 # Donut: 1.000 [0.921, 1.000] against 0.65 was undecided, for its importer wrote assigned = "official".
-SEPARATED = estimate(
-    "leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0), alphas=ALPHAS), "documents", 0.5, "chance"
-)
+SEPARATED = estimate("leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0)), "documents", 0.5, "chance")
 LEAKY = normal("leak", 0.5, 0.04)
 APART, ALIKE = blinded(0.62, 0.03, FOUND), reference_control(["leak"], area("leak", 0.5))
 RANKED = blind_controls(blind(0.6, 0.05), [], ["leak"])

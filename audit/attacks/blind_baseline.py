@@ -23,7 +23,7 @@ from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.measurements import ALPHAS, Bound, Check, Control, Diagnostic, Estimate, Measurement, Unresolved
+from audit.measurements import Bound, Check, Control, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Result
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
 from audit.stats.intervals import join_groups
@@ -239,7 +239,7 @@ def _examine(
         units = _kept_together(described, labels, description.same_image)
         if assigned == "by-provider":
             strata = _of_first(_numbered([fold(document.provider or "") for document in described]), units)
-    check = blind_check(description.blocks, labels, units, rng, strata=strata, alphas=ALPHAS, unit=unit)
+    check = blind_check(description.blocks, labels, units, rng, strata=strata)
     return _unchecked(min(sides), assigned, unit) if check is None else _found(check, assigned, unit)
 
 

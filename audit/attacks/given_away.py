@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.measuring import RETRAIN, DocumentColumns
 from audit.attacks.splits import AUDITED, LABELS
-from audit.measurements import ALPHAS, Check, Estimate, Measurement, Unresolved
-from audit.stats.intervals import Interval, cluster_sums
-from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
-from audit.stats.rates import scaled
+from audit.measurements import Check, Estimate, Measurement, Unresolved
+from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
+from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
+from audit.stats.rates import Columns, scaled
 from audit.stats.roc import FEW
 from audit.targets.utility import estimate
 
@@ -27,8 +25,6 @@ NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 FEWEST_OF_KIND = 6
 """Documents of a split under which no values of a kind are tested: they could hardly show anything."""
-LEVELS = tuple(sorted({*ALPHAS, 0.0005, 0.0002, 0.00005, 0.00002}, reverse=True))
-"""One-sided levels at which kinds of values are tested: finer ones than a record has, as many kinds share one check."""
 Excess = Callable[..., Interval]
 """`stats.rates.excess_rate` or `excess_mean`."""
 
@@ -51,10 +47,10 @@ class TriedValues(DocumentColumns):
     baseline: Floats
 
     @property
-    def columns(self) -> list[npt.NDArray[Any]]:
-        """The arrays that an `Excess` compares."""
+    def columns(self) -> list[Columns]:
+        """The rows of both splits that an `Excess` compares."""
         sides = [self.split(split) for split in AUDITED]
-        return [column for rows in sides for column in (rows.attack, rows.baseline, rows.cluster)]
+        return [(rows.attack, rows.baseline, rows.cluster) for rows in sides]
 
     def too_few(self, name: str, least: int = 2) -> Unresolved | None:
         """Return why members and held-out documents cannot be compared; None where they can."""
@@ -82,7 +78,7 @@ def count_values(name: str, tried: TriedValues, excess: Excess, rng: Generator) 
     few = values.too_few(name)
     if few is not None:
         return few
-    share = excess(*values.columns, rng, alphas=ALPHAS)
+    share = excess(values.columns, rng)
     return estimate(name, scaled(share, len(values.split("member"))), "values", 0.0, "held-out")
 
 
@@ -92,7 +88,7 @@ def count_documents(name: str, tried: TriedValues) -> Measurement:
     few = values.too_few(name, FEWEST_OTHERS)
     if few is not None:
         return few
-    return estimate(name, count_outranking(*_by_document(values), alphas=ALPHAS), "documents", 0.0, "chance")
+    return estimate(name, count_outranking(*_by_document(values)), "documents", 0.0, "chance")
 
 
 def _by_document(values: TriedValues) -> list[Floats]:
@@ -121,8 +117,7 @@ class KindsCheck:
         if tried.too_few(words, FEW) is not None:
             p_value = self._exact(tried)
         else:
-            bounds = excess(*tried.columns, rng, alphas=LEVELS).bounds
-            p_value = min((alpha for alpha, lower, _ in bounds if lower > self.allowed), default=1.0)
+            p_value = excess(tried.columns, rng).p_above(self.allowed, FINE_ALPHAS)
         counts = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in (tried.split(split) for split in AUDITED))
         member, heldout = counts
         shown = f"{words} are known because of training: {member} in documents of training, {heldout} in held-out ones"

@@ -13,14 +13,13 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.measuring import RETRAIN
-from audit.measurements import ALPHAS, Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
-from audit.stats.advantage import LOW_RATES, low_advantage
-from audit.stats.outranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
-from audit.stats.roc import auc_interval, nonmembers_needed, roc_points, tpr_at_fpr
+from audit.measurements import Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
+from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
+from audit.stats.roc import LOW_RATES, auc_interval, low_advantage, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
 
 LOW = "low_fpr_advantage"
-"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.advantage`."""
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.roc`."""
 TPR, RATE = "tpr_at_fpr_10", 0.1
 """The share of members found at this rate of false alarms."""
 N_BINS = 20
@@ -53,11 +52,11 @@ class ScoreComparison:
 
     def measure_auc(self, name: str, sides: TwoSides) -> Measurement:
         """The chance that a member scores higher than another; null: 0.5."""
-        return estimate(name, auc_interval(*sides, alphas=ALPHAS, unit=self.unit), f"{self.unit}s", 0.5, "chance")
+        return estimate(name, auc_interval(*sides), f"{self.unit}s", 0.5, "chance")
 
     def measure_tpr(self, sides: TwoSides, rng: Generator) -> Measurement:
         """Measure the share of members found at a false-positive rate of 10 %; null: that rate."""
-        point = tpr_at_fpr(*sides, RATE, rng, alphas=ALPHAS, unit=self.unit)
+        point = tpr_at_fpr(*sides, RATE, rng)
         if point is None:
             n = len(sides[1])
             reason = f"not resolvable with {n} {self.nonmembers}, of which half set the threshold"
@@ -66,7 +65,7 @@ class ScoreComparison:
 
     def measure_advantage(self, name: str, sides: TwoSides) -> tuple[Measurement, float | None]:
         """The advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
-        found = low_advantage(*sides, alphas=ALPHAS, unit=self.unit)
+        found = low_advantage(*sides)
         if found is None:
             n = len(sides[1])
             reason = f"not even 10 % false alarms are resolvable with {n} {self.nonmembers}"
@@ -79,7 +78,7 @@ class ScoreComparison:
         if n < FEWEST_OTHERS or not len(sides[0]):
             reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without a copy"
             return Unresolved(name, reason, n, FEWEST_OTHERS)
-        found = count_outranking(*sides, alphas=ALPHAS, unit=self.unit)
+        found = count_outranking(*sides)
         return estimate(name, found, f"{self.unit}s", 0.0, "chance")
 
     def check_certain(self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]) -> tuple[Check, ...]:

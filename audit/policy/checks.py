@@ -12,7 +12,7 @@ from dataclasses import replace
 from audit.measurements import Check, Estimate
 from audit.policy.limits import Limit
 from audit.record import AuditRecord, Result
-from audit.stats.multiplicity import holm
+from audit.stats.p_values import holm
 
 LEVEL = 0.05
 """Family-wise false-positive rate of all checks of a scan."""

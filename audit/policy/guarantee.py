@@ -67,9 +67,9 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     group = group_of_canary(card, copies)
     promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
-    from audit.stats.guesses import p_value
+    from audit.stats.p_values import guessing_p
 
-    chances = [p_value(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in promised.points if delta < 1]
+    chances = [guessing_p(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in promised.points if delta < 1]
     if min(chances, default=1.0) >= 1 - bound.level:
         return None
     together = (

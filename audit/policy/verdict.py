@@ -43,7 +43,7 @@ from audit.policy.reasons import (
     within,
 )
 from audit.record import AuditRecord, Result
-from audit.stats.multiplicity import holm
+from audit.stats.p_values import holm
 
 WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
 """Causes that more documents would mend, and that say nothing for or against a leak."""

@@ -15,7 +15,7 @@ from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
 from audit.report.answer import finding_sentence
 from audit.report.numbers import show
-from audit.stats.multiplicity import holm
+from audit.stats.p_values import holm
 
 LEVEL = 0.025
 """One-sided level at which a measurement counts as a leak by itself: that of a two-sided interval of 95 %."""

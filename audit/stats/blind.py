@@ -5,7 +5,7 @@ Where somebody who never saw the model can separate them, what an attacker finds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,8 +71,6 @@ def blind_check(
     *,
     strata: npt.ArrayLike | None = None,
     n_permutations: int = N_PERMUTATIONS,
-    alphas: Sequence[float] = (),
-    unit: str = "document",
 ) -> BlindCheck | None:
     """Test whether features distinguish member units from others.
 
@@ -101,8 +99,6 @@ def blind_check(
             within them; folds are drawn from them, for within a stratum of fixed size a document's label implies the
             opposite about the others. None: labels were assigned over all units.
         n_permutations: how many.
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what a unit is, singular, for the interval's wording.
 
     Returns:
         None with fewer than `MIN_UNITS` units on a side.
@@ -124,7 +120,7 @@ def blind_check(
     varying = any(kernel.any() for kernel in kernels.values())
     best = max(areas, key=lambda name: float(areas[name][0]))
     largest = np.max([*areas.values()], axis=0)
-    auc = auc_interval(scores[best][labels, 0], scores[best][~labels, 0], alphas=alphas, unit=unit)
+    auc = auc_interval(scores[best][labels, 0], scores[best][~labels, 0])
     return BlindCheck(
         replace(auc, method=f"{auc.method}, best of {len(areas)} cross-validated classifiers"),
         float(largest[1:].mean()),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
-from audit.stats.guesses import p_value
+from audit.stats.p_values import guessing_p
 
 CONFIDENCE = 0.95
 GRID_RATIO = 2**0.25
@@ -118,7 +118,7 @@ def epsilon_bound(
 def lower_bound(
     n_canaries: int, n_guesses: int, n_right: int, *, delta: float = 0.0, confidence: float = CONFIDENCE
 ) -> float:
-    """The largest epsilon whose `p_value` is at most 1 - confidence; 0 where there is none.
+    """The largest epsilon whose `guessing_p` is at most 1 - confidence; 0 where there is none.
 
     At delta 0 the odds of the lower Clopper-Pearson bound on the share of right guesses, as a logarithm.
 
@@ -130,7 +130,7 @@ def lower_bound(
     _in_range(delta, confidence)
 
     def excess(epsilon: float) -> float:
-        return p_value(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (1 - confidence)
+        return guessing_p(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (1 - confidence)
 
     if excess(0.0) >= 0:
         return 0.0
@@ -164,7 +164,7 @@ def _in_range(delta: float, confidence: float) -> None:
 def _showing(n: int, delta: float, confidence: float) -> bool:
     """Whether all right guesses on the second half of so many canaries would show an epsilon."""
     evaluated = n - n // 2
-    return n >= 2 and p_value(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - confidence
+    return n >= 2 and guessing_p(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - confidence
 
 
 def perhaps_fair(n_included: int, n: int) -> bool:

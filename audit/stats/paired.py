@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
-from audit.measurements import ALPHAS, Estimate
-from audit.stats.intervals import Interval, cluster_sums, make_interval, tail_levels
+from audit.measurements import Estimate
+from audit.stats.intervals import FINE_ALPHAS, TAILS, Interval, cluster_sums, make_interval
 from audit.stats.rates import excess_mean, excess_rate, net, scaled, squared_reach
-from audit.stats.resampling import bootstrap, sign_flip
+from audit.stats.resampling import RESAMPLED_NUMBERS, bootstrap, welch_reach
 from audit.stats.roc import auc, placements
 
 MIN_DIFFERING = 10
@@ -117,15 +118,13 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
     change = (other.values - one.values) / width
     parts = np.maximum(change, 0.0), np.maximum(-change, 0.0)
     if len(sides) == 1:
-        interval = net(*parts, clusters, rng, alphas=ALPHAS)
+        interval = net(*parts, clusters, rng)
     else:
         of = excess_rate if np.isin(change, (-1.0, 0.0, 1.0)).all() else excess_mean
-        (gain_m, loss_m, own_m), (gain_h, loss_h, own_h) = (
-            [column[side] for column in (*parts, clusters)] for side in sides
-        )
-        interval = of(gain_m, loss_m, own_m, gain_h, loss_h, own_h, rng, alphas=ALPHAS)
+        member, heldout = ((parts[0][side], parts[1][side], clusters[side]) for side in sides)
+        interval = of([member, heldout], rng)
     weights = np.where(one.member, 1 / max(one.member.sum(), 1), -1 / max((~one.member).sum(), 1))
-    p = sign_flip(cluster_sums([change * weights], clusters)[:, 0], rng).two_sided
+    p = sign_flip(cluster_sums([change * weights], clusters)[:, 0], rng)
     return Difference(scaled(interval, width), p, True)
 
 
@@ -156,7 +155,7 @@ def ratio_difference(
     sums = np.stack(columns, axis=1)
     if not (sums[:, 1].any() and sums[:, 3].any()):
         return None
-    interval = bootstrap([sums], _ratio_change, rng, alphas=ALPHAS, limits=(-1.0, 1.0))
+    interval = bootstrap([sums], _ratio_change, rng, limits=(-1.0, 1.0))
     value = float(_ratio_change(sums.sum(axis=0)[None, None])[0])
     p = _exchange(value, lambda swap: _swapped_ratios(sums, swap), len(names), rng)
     if interval is None:
@@ -175,11 +174,10 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     """
     from scipy.stats import norm
 
-    tails = tail_levels(ALPHAS)
     value = round(after.value - before.value, 12)  # equal means may differ in the last bits of their sums
     down, up = squared_reach(_bounds(after), _bounds(before), 0.0)
     reach = float(np.sqrt(down[0] if value > 0 else up[0]))
-    z = abs(value) / reach * float(norm.isf(tails[0])) if reach > 0 else (np.inf if value else 0.0)
+    z = abs(value) / reach * float(norm.isf(TAILS[0])) if reach > 0 else (np.inf if value else 0.0)
     interval = make_interval(
         value,
         value - np.sqrt(down),
@@ -187,15 +185,14 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
         n=before.n + after.n,
         clusters=max(before.clusters, after.clusters),
         method="MOVER on the intervals before and after (not paired)",
-        alphas=ALPHAS,
     )
     return Difference(interval, float(min(1.0, 2 * norm.sf(z))), False)
 
 
 def _bounds(item: Estimate) -> tuple[float, Floats, Floats]:
-    """The bounds of an estimate at `tail_levels`; a level that it lacks has those of its two-sided interval."""
+    """Return the bounds of an estimate at `TAILS`; a level that it lacks has those of its two-sided interval."""
     known = {bound.alpha: (bound.lower, bound.upper) for bound in item.bounds}
-    pairs = [(item.low, item.high), *(known.get(alpha, (item.low, item.high)) for alpha in ALPHAS)]
+    pairs = [(item.low, item.high), *(known.get(alpha, (item.low, item.high)) for alpha in FINE_ALPHAS)]
     lower, upper = np.array(pairs, np.float64).T
     return item.value, np.minimum(lower, item.value), np.maximum(upper, item.value)
 
@@ -212,23 +209,10 @@ def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generato
     if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
         return None
     p = _exchange(value, lambda swap: _swapped_areas(scores, member, swap), member.size, rng)
-    return Difference(_delong_difference(value, moved), p, True)
-
-
-def _delong_difference(value: float, moved: Sequence[Floats]) -> Interval:
-    """From the variances of what each unit's placement changes; Student's t, Satterthwaite over the two sides."""
-    from scipy.special import stdtrit
-
-    terms = [float(side.var(ddof=1)) / side.size for side in moved]
-    variance, n = sum(terms), sum(side.size for side in moved)
-    if variance > 0:
-        degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, moved, strict=True))
-        reach = -stdtrit(degrees, tail_levels(ALPHAS)) * variance**0.5
-    else:
-        reach = np.zeros(len(ALPHAS) + 1)
+    # The variance is that of what each unit's placement changes.
+    reach, n = welch_reach(*moved), member.size
     lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
-    method = "DeLong, paired by document"
-    return make_interval(value, lower, upper, n=n, clusters=n, method=method, alphas=ALPHAS)
+    return Difference(make_interval(value, lower, upper, n=n, clusters=n, method="DeLong, paired"), p, True)
 
 
 def _exchange(
@@ -268,3 +252,39 @@ def _ranks(values: Floats) -> Floats:
 
 def _numbered(names: Sequence[str]) -> Ints:
     return np.asarray(np.unique(list(names), return_inverse=True)[1], np.int64)
+
+
+def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> float:
+    """Test paired differences by cluster by a sign-flip permutation test (methods.md#statistics).
+
+    Args:
+        differences: one sum of differences a cluster, shape (n_clusters,), at least one cluster.
+        rng: the source of randomness.
+        n_flips: how many random sign patterns.
+
+    Returns:
+        The two-sided p of a total as far from 0. Exact where all 2^clusters sign patterns are no more than `n_flips`;
+        else drawn, with 1 added to both counts, so that p is never 0.
+
+    Raises:
+        ValueError: there are no differences, or one is not finite.
+    """
+    from scipy.stats import permutation_test
+
+    values = np.asarray(differences, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise ValueError("differences must be a non-empty array of finite numbers of one dimension")
+    # A cluster without a difference is the same either way; without it more cases can be enumerated exactly.
+    flipped = np.sort(values[values != 0])
+    if flipped.size < 2:
+        return 1.0
+    test = permutation_test(
+        (flipped,),
+        lambda sample, axis: np.sum(sample, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=n_flips,
+        batch=max(1, RESAMPLED_NUMBERS // flipped.size),
+        rng=np.random.default_rng(rng.integers(2**63)),
+    )
+    return float(test.pvalue)

@@ -1,19 +1,20 @@
-"""Share recovered among the fields ranked first by how plausible their reconstruction is (CDMI, section 5.3).
+"""Ranks: the share recovered among the fields ranked first, members that outrank the others, rank correlation.
 
-Fields are sorted by a membership score, best first. At(m / M) is the mean outcome of the first m of M fields: AccAt
-where outcomes are exact hits. Fields of equal score count in expectation over a random order of them.
+The first is that of CDMI (section 5.3): fields are sorted by how plausible their reconstruction is, best first.
+At(m / M) is the mean outcome of the first m of M fields, AccAt where outcomes are exact hits. Fields of equal score
+count in expectation over a random order of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.stats.intervals import Interval, make_interval, proportion
+from audit.stats.intervals import TAILS, Interval, make_interval, proportion
+from audit.stats.roc import check_scores
 
 
 def depth(p: float, n_fields: int) -> int:
@@ -95,15 +96,7 @@ def at(scores: npt.ArrayLike, outcomes: npt.ArrayLike, p: float) -> float:
     return float(running[depth(p, running.size) - 1])
 
 
-def at_interval(
-    scores: npt.ArrayLike,
-    hits: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    p: float,
-    *,
-    alphas: Sequence[float] = (),
-    unit: str = "document",
-) -> Interval:
+def at_interval(scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayLike, p: float) -> Interval:
     """Return AccAt(p) with its interval, conditional on the ranking: the fields of T(p) are taken as given.
 
     The interval is that of a proportion of these fields. Where T(p) ends among fields of equal score, the value is the
@@ -114,8 +107,6 @@ def at_interval(
         hits: 0 or 1, shape (M,).
         clusters: the document of each field, shape (M,), integers.
         p: in (0, 1].
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what a cluster is, singular, for the method's wording.
 
     Returns:
         A number in [0, 1]; n is the number of fields in T(p), clusters that of their documents (the smaller one, where
@@ -127,19 +118,135 @@ def at_interval(
     ranking = rank_fields(scores, hits, clusters)
     m = depth(p, ranking.outcomes.size)
     value = float(ranking.curve()[m - 1])
-    intervals = [
-        proportion(ranking.outcomes[rows], ranking.documents[rows], alphas=alphas, unit=unit)
-        for rows in ranking.first(m)
-    ]
+    intervals = [proportion(ranking.outcomes[rows], ranking.documents[rows]) for rows in ranking.first(m)]
     methods = " and ".join(dict.fromkeys(interval.method for interval in intervals))
     ties = ", outer over orders of equal scores" if len(intervals) > 1 else ""
-    bounds = np.array([[(interval.low, interval.high), *(b[1:] for b in interval.bounds)] for interval in intervals])
     return make_interval(
         value,
-        bounds[:, :, 0].min(axis=0),
-        bounds[:, :, 1].max(axis=0),
+        np.min([interval.lower for interval in intervals], axis=0),
+        np.max([interval.upper for interval in intervals], axis=0),
         n=m,
         clusters=min(interval.clusters for interval in intervals),
         method=f"{methods}{ties}, conditional on the ranking",
-        alphas=alphas,
     )
+
+
+_GRID = 401
+"""Values of the unknown share that the largest p-value is sought among (ours)."""
+_ROUNDING = 1e-9
+
+
+def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: float) -> float:
+    """Test whether a share exceeds another one by more than `allowed`, without conditioning (Santner and Snell 1980).
+
+    The p-value is the chance of as large a difference, at the unknown share of the others that makes it largest.
+
+    Args:
+        found: of `n` units.
+        n: at least one.
+        found_others: of `n_others` other units.
+        n_others: at least one.
+        allowed: the largest excess that is no finding, in [0, 1).
+
+    Raises:
+        ValueError: counts out of range.
+    """
+    from scipy.stats import binom
+
+    if not (0 <= found <= n and 0 <= found_others <= n_others and n and n_others):
+        raise ValueError("both groups need units, and no more may be found than there are")
+    share = np.linspace(0, 1, _GRID)[:, None]
+    each = np.arange(n + 1)
+    # With so many found, at most this many of the others leave as large a difference.
+    most = np.floor(n_others * (each / n - (found / n - found_others / n_others)) + _ROUNDING)
+    chances = binom.pmf(each, n, np.minimum(1.0, share + allowed)) * binom.cdf(most, n_others, share)
+    return float(min(1.0, chances.sum(axis=1).max()))
+
+
+ALLOWED = 1
+"""Others that may rank higher (ours): one of them may be mislabelled, or resemble a member."""
+FEWEST_OTHERS = ALLOWED + 1
+
+
+def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
+    """Count the members that outrank all others but `ALLOWED`, beyond those that chance puts there.
+
+    Args:
+        members: scores, shape (n_members,), at least one; each of an independent unit.
+        others: scores, shape (n_others,), at least `FEWEST_OTHERS`.
+
+    Returns:
+        The count, from 0 to K. Lower bounds are exact; each upper bound is K, since only these members are counted.
+
+    Raises:
+        ValueError: too few scores, or a NaN.
+    """
+    n, m, reached = _ranked(members, others)
+    most = np.arange(n + 2)
+    chance = _chance(most, n, m)
+    # The most by chance at each level: the largest F that is not rarer than the level.
+    lower = [max(0.0, float(reached - np.max(most[chance > tail]))) for tail in TAILS]
+    value = max(0.0, reached - (ALLOWED + 1) * n / (m + 1))
+    method = f"exact, units that rank above all but {ALLOWED} of {m} others"
+    upper = np.full(TAILS.size, float(reached))
+    return make_interval(value, np.array(lower), upper, n=n, clusters=n, method=method)
+
+
+def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
+    """Return the exact p-value against exchangeable sides of as many members above all others but `ALLOWED`.
+
+    Args and errors are those of `count_outranking`.
+    """
+    n, m, reached = _ranked(members, others)
+    return float(_chance(np.array([reached]), n, m)[0])
+
+
+def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, int]:
+    """The numbers of members and of others, and how many members outrank all others but `ALLOWED`."""
+    inside, outside = check_scores(members, others)
+    if outside.size < FEWEST_OTHERS:
+        raise ValueError(f"give at least {FEWEST_OTHERS} scores of others")
+    threshold = np.sort(outside)[-1 - ALLOWED]
+    return inside.size, outside.size, int((inside > threshold).sum())
+
+
+def _chance(reached: npt.NDArray[np.int64], n: int, m: int) -> Floats:
+    """The chance that as many members or more outrank all others but `ALLOWED`, when both are exchangeable."""
+    from scipy.stats import hypergeom
+
+    # As many members rank there just when at most `ALLOWED` others are among the first `reached + ALLOWED` of all.
+    drawn = np.minimum(reached + ALLOWED, n + m)
+    return np.where(reached > n, 0.0, np.asarray(hypergeom.cdf(ALLOWED, n + m, m, drawn), np.float64))
+
+
+FEWEST_PAIRS = 5
+"""Pairs without which the interval has no meaning: its variance is 1.06 / (n - 3)."""
+
+
+def rank_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
+    """Compute Spearman's rank correlation with its interval: Fisher's z, variance of Fieller et al. (1957).
+
+    Args:
+        first: shape (n,), finite, at least `FEWEST_PAIRS`.
+        second: shape (n,), finite.
+
+    Returns:
+        In [-1, 1]; 0 where a side does not vary.
+
+    Raises:
+        ValueError: too few pairs, or sides of unequal length.
+    """
+    from scipy.stats import norm, rankdata
+
+    sides = [np.asarray(side, np.float64) for side in (first, second)]
+    if sides[0].shape != sides[1].shape or sides[0].ndim != 1 or sides[0].size < FEWEST_PAIRS:
+        raise ValueError(f"give {FEWEST_PAIRS} pairs or more, in two arrays of one length")
+    ranks = [rankdata(side) for side in sides]
+    varies = all(np.ptp(side) > 0 for side in ranks)
+    value = float(np.clip(np.corrcoef(ranks)[0, 1], -1, 1)) if varies else 0.0
+    n = sides[0].size
+    # Fisher's z of 1 is infinite; the nearest correlation below it that n pairs can have is farther away.
+    centre = np.arctanh(np.clip(value, -1 + 1 / n**3, 1 - 1 / n**3))
+    reach = -norm.ppf(TAILS) * (1.06 / (n - 3)) ** 0.5
+    method = "Fisher's z of Spearman's rank correlation"
+    return make_interval(value, np.tanh(centre - reach), np.tanh(centre + reach), n=n, clusters=n, method=method)

@@ -1,4 +1,4 @@
-"""Intervals of anything made of sums over documents (BCa bootstrap), and paired tests (methods.md#statistics).
+"""Intervals of anything made of sums over documents (BCa bootstrap) or by leaving out (methods.md#statistics).
 
 scipy.stats.bootstrap is not used because it resamples rows of single columns: here whole clusters are drawn, with
 several sums each, within each split. On a plain mean both agree (tested).
@@ -7,18 +7,17 @@ several sums each, within each split. On a plain mean both agree (tested).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.stats.intervals import Interval, effective_number, make_interval, tail_levels
+from audit.stats.intervals import TAILS, Interval, effective_number, make_interval
 
 
-@dataclass(frozen=True)
-class Jackknife:
-    """Leave-one-cluster-out.
+class Jackknife(NamedTuple):
+    """Spread of a statistic by leaving out each cluster in turn.
 
     Attributes:
         standard_error: square root of the variance, summed over strata.
@@ -30,54 +29,42 @@ class Jackknife:
     degrees_of_freedom: float
     acceleration: float
 
-    def reach(self, tails: Floats) -> Floats:
-        """Distance of the cluster-t bound at each tail from the value, shape (n_tails,)."""
+    def reach(self) -> Floats:
+        """Compute the distance of the cluster-t bounds from the value, shape (n_tails,)."""
         from scipy.special import stdtrit
 
-        return np.asarray(-stdtrit(self.degrees_of_freedom, tails) * self.standard_error, np.float64)
+        return np.asarray(-stdtrit(self.degrees_of_freedom, TAILS) * self.standard_error, np.float64)
 
 
-def from_influences(influences: Sequence[Floats]) -> Jackknife:
-    """The jackknife of clusters that count alike (multi-sample form of Efron & Tibshirani 1993, section 14.3).
+def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = None) -> Jackknife:
+    """Measure the spread over clusters (multi-sample form of Efron & Tibshirani 1993, section 14.3).
 
-    Args:
-        influences: one array of shape (n_clusters_s,) a stratum, n_clusters_s at least 2:
-            (n - 1) / n * (mean of the values without one cluster - value without this one).
-    """
-    variances = [float(np.sum(influence**2)) for influence in influences]
-    degrees = [influence.size - 1 for influence in influences]
-    acceleration = sum(float(np.sum(influence**3)) for influence in influences) / (6 * sum(variances) ** 1.5)
-    # The usual jackknife variance has (n - 1) / n where the sum of squared influences / n^2 has ((n - 1) / n)^2.
-    unbiased = [term * (degree + 1) / degree for term, degree in zip(variances, degrees, strict=True)]
-    return Jackknife(sum(unbiased) ** 0.5, _satterthwaite(unbiased, degrees), acceleration)
-
-
-def from_unequal(influences: Sequence[Floats], sizes: Sequence[Floats]) -> Jackknife:
-    """The jackknife of clusters that hold unequal numbers of rows: variance at least s^2 / K, and K - 1 degrees.
-
+    Of clusters that hold unequal numbers of rows the variance is at least s^2 / K, with K - 1 degrees of freedom:
     K = (sum m)^2 / sum m^2 is Kish's effective number; s^2 is the mean over rows of the squared influence that a
     cluster has for each of its rows. That is the variance when this does not depend on a cluster's size, as with rows
     that go together; where the largest few clusters happen to agree, the plain variance misses it.
 
     Args:
-        influences: as `from_influences` takes them.
-        sizes: rows of each cluster, the same shapes, positive.
+        influences: one array of shape (n_clusters_s,) a stratum, n_clusters_s at least 2:
+            (n - 1) / n * (mean of the values without one cluster - value without this one).
+        sizes: rows of each cluster, the same shapes, positive; None: all clusters count alike.
     """
-    plain = from_influences(influences)
-    variances, degrees = [], []
-    for influence, rows in zip(influences, sizes, strict=True):
-        effective, n = effective_number(rows), influence.size
-        alike = float(np.sum(influence**2 / rows)) * float(rows.sum()) / effective
-        degrees.append(max(effective - 1, 1.0))
-        variances.append(
-            max(float(np.sum(influence**2)) * n / (n - 1), alike * effective / degrees[-1] if effective < n else 0.0)
-        )
-    return Jackknife(sum(variances) ** 0.5, _satterthwaite(variances, degrees), plain.acceleration)
+    squares = [float(np.sum(influence**2)) for influence in influences]
+    acceleration = sum(float(np.sum(influence**3)) for influence in influences) / (6 * sum(squares) ** 1.5)
+    # The usual jackknife variance has (n - 1) / n where the sum of squared influences / n^2 has ((n - 1) / n)^2.
+    degrees: list[float] = [influence.size - 1 for influence in influences]
+    variances = [square * (degree + 1) / degree for square, degree in zip(squares, degrees, strict=True)]
+    for stratum, rows in enumerate(sizes or ()):
+        effective = effective_number(rows)
+        if effective < rows.size:
+            alike = float(np.sum(influences[stratum] ** 2 / rows)) * float(rows.sum()) / effective
+            degrees[stratum] = max(effective - 1, 1.0)
+            variances[stratum] = max(variances[stratum], alike * effective / degrees[stratum])
+    return Jackknife(sum(variances) ** 0.5, _satterthwaite(variances, degrees), acceleration)
 
 
 def _satterthwaite(variances: Sequence[float], degrees: Sequence[float]) -> float:
-    spread = sum(variances)
-    return spread**2 / sum(term**2 / degree for term, degree in zip(variances, degrees, strict=True))
+    return sum(variances) ** 2 / sum(term**2 / degree for term, degree in zip(variances, degrees, strict=True))
 
 
 Statistic = Callable[[Floats], Floats]
@@ -88,7 +75,7 @@ EXTREME_ALPHA = 0.01
 of order 1/n whatever the level, so far out in the tail its relative error is large."""
 MIN_REPLICATES_BEYOND = 10
 """With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound is taken. Ours."""
-_BLOCK = 2_000_000
+RESAMPLED_NUMBERS = 2_000_000
 """Entries of the matrix of counts held at once (16 MB)."""
 _DRAW_BLOCK = 200_000
 """Drawn clusters held at once: few enough for a processor's cache (ours)."""
@@ -102,9 +89,7 @@ def bootstrap(
     rng: np.random.Generator,
     *,
     n_resamples: int = 10_000,
-    alphas: Sequence[float] = (),
     n: int | None = None,
-    unit: str = "document",
     limits: tuple[float, float] = (-np.inf, np.inf),
     sizes: Sequence[npt.ArrayLike] | None = None,
 ) -> Interval | None:
@@ -118,16 +103,14 @@ def bootstrap(
 
     Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the largest few happen to say.
     The distance of every bound from the value is then multiplied by how much farther the cluster-t bound reaches with
-    `jackknife.from_unequal` than without (ours; `benchmarks/unequal_documents.md`).
+    unequal clusters in `jackknife` than without (ours; `benchmarks/unequal_documents.md`).
 
     Args:
         strata: one array of shape (n_clusters_s, n_columns) a stratum (split): the sums of each cluster.
         statistic: takes column totals, shape (n, n_strata, n_columns), gives finite values, shape (n,).
         rng: the source of randomness; the same state gives the same interval.
         n_resamples: how many resamples.
-        alphas: one-sided levels for `Interval.bounds`.
         n: how many rows the sums are made of, for `Interval.n`; the number of clusters when None.
-        unit: what a cluster is, singular, for the method's wording.
         limits: range of the statistic, to which bounds are cut.
         sizes: how many rows each cluster of each stratum holds, shapes (n_clusters_s,), positive; all alike when None.
 
@@ -142,15 +125,15 @@ def bootstrap(
     sums = _checked(strata)
     totals = np.stack([stratum.sum(axis=0) for stratum in sums])
     value = float(_evaluate(statistic, totals[None])[0])
-    influences, tails = _influences(sums, totals, statistic), tail_levels(alphas)
+    influences = _influences(sums, totals, statistic)
     if influences is None:
         return None
-    plain = from_influences(influences)
-    reach = plain.reach(tails)
+    plain = jackknife(influences)
+    reach = plain.reach()
     lower, upper = value - reach, value + reach
-    method = f"cluster-t by jackknife over {unit}s"
+    method = "cluster-t by jackknife over independent units"
     if min(len(stratum) for stratum in sums) < MIN_CLUSTERS:
-        method += f", few {unit}s"
+        method += ", few units"
     else:
         replicates = np.sort(_evaluate(statistic, _resampled_totals(sums, rng, n_resamples)))
         if np.ptp(replicates) <= _negligible(value):
@@ -158,14 +141,14 @@ def bootstrap(
         below = (np.sum(replicates < value) + np.sum(replicates <= value)) / (2 * n_resamples)
         # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t remains.
         if 0 < below < 1:
-            lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, tails, (lower, upper))
-            method = f"BCa bootstrap over {unit}s, {n_resamples:,} resamples"
+            lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, (lower, upper))
+            method = f"BCa bootstrap over independent units, {n_resamples:,} resamples"
     rows = _unequal(sums, sizes)
     if rows is not None:
-        factor = from_unequal(influences, rows).reach(tails) / reach
+        factor = jackknife(influences, rows).reach() / reach
         lower, upper = value - factor * (value - lower), value + factor * (upper - value)
-        method += f", widened for unequal {unit}s"
-        lower, upper = _never_narrowing(lower, upper, tails)
+        method += ", widened for unequal units"
+        lower, upper = _never_narrowing(lower, upper)
     method += f", {len(sums)} strata" if len(sums) > 1 else ""
     clusters = sum(len(stratum) for stratum in sums)
     return make_interval(
@@ -175,7 +158,6 @@ def bootstrap(
         n=clusters if n is None else n,
         clusters=clusters,
         method=method,
-        alphas=alphas,
     )
 
 
@@ -214,7 +196,7 @@ def _negligible(value: float) -> float:
 
 
 def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> list[Floats] | None:
-    """What each cluster of each stratum does to the statistic, by leaving it out (see `jackknife.from_influences`).
+    """What each cluster of each stratum does to the statistic, by leaving it out (see `jackknife`).
 
     None where that is nothing for all clusters of a stratum.
     """
@@ -239,10 +221,12 @@ def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples:
     totals = np.empty((n_resamples, len(sums), sums[0].shape[1]))
     for index, stratum in enumerate(sums):
         rows, counts = np.unique(stratum, axis=0, return_counts=True)
-        block = max(1, _BLOCK // len(rows))
+        block = max(1, RESAMPLED_NUMBERS // len(rows))
         for start in range(0, n_resamples, block):
             stop = min(start + block, n_resamples)
-            totals[start:stop, index] = _products(_draw(counts, rng, stop - start), rows)
+            # einsum, not @: BLAS sums in an order that depends on the number of threads.
+            drawn = _draw(counts, rng, stop - start).astype(np.float64)
+            totals[start:stop, index] = np.einsum("rk,kc->rc", drawn, rows)
     return totals
 
 
@@ -270,19 +254,8 @@ def _draw(counts: npt.NDArray[np.int64], rng: np.random.Generator, n_resamples: 
     return drawn
 
 
-def _products(drawn: npt.NDArray[np.int64], rows: Floats) -> Floats:
-    """`drawn` @ `rows`, the same on any number of threads."""
-    occupied = rows != 0
-    if (occupied.sum(axis=0) <= 1).all():
-        # Nothing is summed, as where every cluster has a column of its own.
-        source = occupied.argmax(axis=0)
-        return np.asarray(drawn[:, source] * rows[source, np.arange(rows.shape[1])] + 0.0)
-    # einsum, not @: BLAS sums in an order that depends on the number of threads.
-    return np.asarray(np.einsum("rk,kc->rc", drawn.astype(np.float64), rows), dtype=np.float64)
-
-
 def _bca_bounds(
-    replicates: Floats, below: float, acceleration: float, tails: Floats, t_bounds: tuple[Floats, Floats]
+    replicates: Floats, below: float, acceleration: float, t_bounds: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """BCa bounds from sorted replicates, a share `below` of them under the estimate; ranks are rounded outwards."""
     from scipy.special import ndtr, ndtri
@@ -297,79 +270,114 @@ def _bca_bounds(
         levels = np.where(scale > 0, ndtr(bias + (bias + z) / safe), bias + z > 0)
         return np.asarray(levels, dtype=np.float64)
 
-    ranks = np.floor(adjusted(ndtri(tails)) * (n + 1)).astype(int)
-    ranks_above = np.floor((1 - adjusted(-ndtri(tails))) * (n + 1)).astype(int)
+    ranks = np.floor(adjusted(ndtri(TAILS)) * (n + 1)).astype(int)
+    ranks_above = np.floor((1 - adjusted(-ndtri(TAILS))) * (n + 1)).astype(int)
     lower = replicates[np.clip(ranks - 1, 0, n - 1)]
     upper = replicates[np.clip(n - ranks_above, 0, n - 1)]
-    unsure = (tails < EXTREME_ALPHA) | (np.minimum(ranks, ranks_above) < MIN_REPLICATES_BEYOND)
+    unsure = (TAILS < EXTREME_ALPHA) | (np.minimum(ranks, ranks_above) < MIN_REPLICATES_BEYOND)
     lower = np.where(unsure, np.minimum(lower, t_bounds[0]), lower)
     upper = np.where(unsure, np.maximum(upper, t_bounds[1]), upper)
     return lower, upper
 
 
-def _never_narrowing(lower: Floats, upper: Floats, tails: Floats) -> tuple[Floats, Floats]:
+def _never_narrowing(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """The bounds, each at least as far out as those of larger tails: factors of widening differ between levels."""
-    order = np.argsort(-tails)
+    order = np.argsort(-TAILS)
     back = np.argsort(order)
     return np.minimum.accumulate(lower[order])[back], np.maximum.accumulate(upper[order])[back]
 
 
-@dataclass(frozen=True)
-class SignFlip:
-    """A paired permutation test.
+def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, *, n: int) -> Interval:
+    """Compute the interval of a number in [0, 1] from what it is when each group of units is left out in turn.
 
-    Attributes:
-        total: sum of the differences.
-        two_sided: p that the total is as far from 0, if signs were coin flips.
-        greater: p that it is as large.
-        clusters: how many clusters were flipped.
-    """
-
-    total: float
-    two_sided: float
-    greater: float
-    clusters: int
-
-
-def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> SignFlip:
-    """Sign-flip permutation test of paired differences by cluster (methods.md#statistics).
-
-    Exact where all 2^clusters sign patterns are no more than `n_flips`; else drawn, with 1 added to both counts, so
-    that p is never 0.
+    The variance is that of the pseudo-values, weighted for groups of unequal sizes (Busing, Meijer & van der Leeden
+    1999), the bounds Student's t with one degree of freedom less than there are groups, and cut to [0, 1]. Whatever is
+    made of the units, in one step or in several, is in it, as long as the number without a group rests on nothing that
+    was made of the group.
 
     Args:
-        differences: one sum of differences a cluster, shape (n_clusters,), at least one cluster.
-        rng: the source of randomness.
-        n_flips: how many random sign patterns.
+        value: of all units.
+        without: the number without each group, shape (n_groups,), at least two.
+        sizes: units in each group, shape (n_groups,), each under `n`.
+        n: units in all, also of groups that are not left out because the number without them is not known.
+
+    Returns:
+        n and clusters count the units.
 
     Raises:
-        ValueError: there are no differences, or one is not finite.
+        ValueError: fewer than two groups, or a group without units or of all.
     """
-    from scipy.stats import permutation_test
+    from scipy.special import stdtrit
 
-    values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise ValueError("differences must be a non-empty array of finite numbers of one dimension")
-    # A cluster without a difference is the same either way; without it more cases can be enumerated exactly.
-    flipped = np.sort(values[values != 0])
-    if flipped.size == 0:
-        return SignFlip(0.0, 1.0, 1.0, values.size)
-    seed = rng.integers(2**63)
+    rest, counts = np.asarray(without, np.float64), np.asarray(sizes, np.float64)
+    if rest.ndim != 1 or rest.size < 2 or rest.shape != counts.shape:
+        raise ValueError("give two groups at least, and the size of each")
+    if not ((counts > 0) & (counts < n)).all():
+        raise ValueError("a group needs units, and others beside it")
+    times = n / counts
+    pseudo = times * value - (times - 1) * rest
+    deviation = float(np.sqrt(np.mean((pseudo - pseudo.mean()) ** 2 / (times - 1))))
+    reach = -stdtrit(rest.size - 1, TAILS) * deviation
+    lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
+    return make_interval(value, lower, upper, n=n, clusters=n, method=f"jackknife of {rest.size} groups of units")
 
-    def p(alternative: str) -> float:
-        if flipped.size == 1:
-            return 1.0 if alternative == "two-sided" else float(0.5 if flipped[0] > 0 else 1.0)
-        test = permutation_test(
-            (flipped,),
-            lambda sample, axis: np.sum(sample, axis=axis),
-            permutation_type="samples",
-            vectorized=True,
-            n_resamples=n_flips,
-            batch=max(1, _BLOCK // flipped.size),
-            alternative=alternative,
-            # The same flips for both alternatives.
-            rng=np.random.default_rng(seed),
-        )
-        return float(test.pvalue)
 
-    return SignFlip(float(values.sum()), p("two-sided"), p("greater"), values.size)
+def widen_to(interval: Interval, floor: Interval) -> Interval:
+    """Move bounds outwards until they lie as far from the value as those of another interval from its value.
+
+    A jackknife sees no spread where every unit says the same, or nearly so; an interval that knows how many units there
+    are then says how little that shows.
+
+    Args:
+        interval: of a number in [0, 1].
+        floor: the other, of a number in [0, 1].
+
+    Returns:
+        Bounds cut to [0, 1]; the wording of `interval`, unless `floor` reaches further on both sides.
+    """
+    (lower, upper), value = floor.ends, interval.value
+    lower, upper = np.maximum(value - (floor.value - lower), 0.0), np.minimum(value + (upper - floor.value), 1.0)
+    wider = lower[0] < interval.low and upper[0] > interval.high
+    method = f"{floor.method}, wider than the {interval.method}" if wider else interval.method
+    return interval.widen(lower, upper, method)
+
+
+def welch_reach(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
+    """Compute how far each bound lies from the difference of two means (Welch 1947).
+
+    Args:
+        first: shape (n_first,), at least two values.
+        second: shape (n_second,), at least two values.
+
+    Returns:
+        Shape (n_tails,), at least 0; 0 where neither side has any spread.
+
+    Raises:
+        ValueError: a side has fewer than two values.
+    """
+    from scipy.special import stdtrit
+
+    sides = [np.asarray(side, np.float64) for side in (first, second)]
+    if min(side.size for side in sides) < 2:
+        raise ValueError("a mean needs two values to say how sure it is")
+    terms = [side.var(ddof=1) / side.size for side in sides]
+    if not any(terms):
+        return np.zeros_like(TAILS)
+    degrees = _satterthwaite(terms, [side.size - 1 for side in sides])
+    return np.asarray(-stdtrit(degrees, TAILS) * np.sqrt(sum(terms)), np.float64)
+
+
+def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
+    """Move each bound of a difference of two means outwards to Welch's where that lies further.
+
+    With some 30 values a side that are spread like exposures, the BCa bootstrap's bounds are too near (at 1 % one-sided
+    2.6 % of leak-free audits lie beyond, of 700), and Welch's are exact; where a few values are far from the rest
+    Welch's upper bound is too near and the bootstrap's is better. The outer one is safe in both.
+
+    Args:
+        interval: of mean(first) - mean(second).
+        first: see `welch_reach`.
+        second: see `welch_reach`.
+    """
+    reach, value = welch_reach(first, second), interval.value
+    return interval.widen(value - reach, value + reach, f"{interval.method}, at least as wide as Welch's t")

@@ -7,21 +7,26 @@ methods.md#statistics.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.measurements import CurvePoint
-from audit.stats.intervals import LEVEL, Interval, beta_bounds, clopper_pearson, make_interval, tail_levels
+from audit.stats.intervals import LEVEL, TAILS, Interval, beta_bounds, clopper_pearson, make_interval
+from audit.stats.rates import rate
 
 MIN_DIFFERING = 3
 """With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
 Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
+LOW_RATES = (0.001, 0.01, 0.1)
+"""The false-positive rates at which an attacker's certainty is measured, lowest first."""
 FEW = 20
 """Under so many units on a side the method says "few" (methods.md#statistics)."""
+LOPSIDED = 0.1
+"""Of the units, a share under this, or over 1 minus this, that is called a member makes a guess lopsided (ours)."""
 
 
 def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
@@ -40,9 +45,7 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
     return float(placements(*check_scores(members, nonmembers))[0].mean())
 
 
-def auc_interval(
-    members: npt.ArrayLike, nonmembers: npt.ArrayLike, *, alphas: Sequence[float] = (), unit: str = "document"
-) -> Interval:
+def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
     """`auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
 
     The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of other differences
@@ -55,29 +58,26 @@ def auc_interval(
     Args:
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         In [0, 1]; n and clusters count the units of both sides.
 
     Raises:
-        ValueError: as `auc`, or a level out of range.
+        ValueError: as `auc`.
     """
     sides = check_scores(members, nonmembers)
     placed = placements(*sides)
     value = float(placed[0].mean())
-    tails = tail_levels(alphas)
     sizes = [side.size for side in sides]
     if min(map(_n_differing, placed)) < MIN_DIFFERING or not 0 < value < 1:
-        lower, upper = beta_bounds(value, np.float64(min(sizes)), tails)
-        method = f"Clopper-Pearson with n = {unit}s of the smaller side (too few overlap)"
+        lower, upper = beta_bounds(value, np.float64(min(sizes)), TAILS)
+        method = "Clopper-Pearson with n = units of the smaller side (too few overlap)"
     else:
-        lower, upper = _delong(value, placed, tails)
-        method = f"DeLong on the logit scale, {unit}s"
+        lower, upper = _delong(value, placed)
+        method = "DeLong on the logit scale"
     if min(sizes) < FEW:
-        method += f", few {unit}s"
-    return make_interval(value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method, alphas=alphas)
+        method += ", few units"
+    return make_interval(value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method)
 
 
 def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
@@ -165,9 +165,6 @@ def tpr_at_fpr(
     nonmembers: npt.ArrayLike,
     fpr: float,
     rng: np.random.Generator,
-    *,
-    alphas: Sequence[float] = (),
-    unit: str = "document",
 ) -> OperatingPoint | None:
     """The share of members recognised when at most a share `fpr` of the non-members may be called members.
 
@@ -186,14 +183,12 @@ def tpr_at_fpr(
         nonmembers: shape (n_nonmembers,), at least one.
         fpr: in (0, 1).
         rng: the source of randomness of the halves.
-        alphas: one-sided levels for `Interval.bounds`.
-        unit: what one score belongs to, singular, for the method's wording.
 
     Returns:
         None where the evaluated half is too small to resolve `fpr`, see `nonmembers_needed`.
 
     Raises:
-        ValueError: as `auc`, or a level or rate out of range.
+        ValueError: as `auc`or a rate out of range.
     """
     inside, outside = check_scores(members, nonmembers)
     if outside.size < nonmembers_needed(fpr):
@@ -202,8 +197,8 @@ def tpr_at_fpr(
     n = outside.size // 2
     calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
     threshold = calibration[quantile_index(fpr, n)]
-    tpr = calibrated_tpr(inside, calibration, fpr, alphas, unit)
-    alarms = clopper_pearson(int((evaluated > threshold).sum()), evaluated.size, alphas=alphas)
+    tpr = calibrated_tpr(inside, calibration, fpr)
+    alarms = clopper_pearson(int((evaluated > threshold).sum()), evaluated.size)
     return OperatingPoint(float(threshold), tpr, alarms)
 
 
@@ -213,19 +208,19 @@ def quantile_index(fpr: float, n: int) -> int:
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
 
-def calibrated_tpr(members: Floats, calibration: Floats, fpr: float, alphas: Sequence[float], unit: str) -> Interval:
+def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval:
     """The true-positive rate at exactly `fpr`, at the threshold of sorted scores (see `tpr_at_fpr`)."""
     from scipy.stats import binom
 
-    n, tails = calibration.size, tail_levels(alphas)
+    n = calibration.size
     value = float((members > calibration[quantile_index(fpr, n)]).mean())
     # Of n draws, B ~ Binomial(n, 1 - fpr) lie under the quantile: the r-th smallest is above it when B < r.
-    above = binom.ppf(1 - tails, n, 1 - fpr).astype(int) + 1
-    below = binom.ppf(tails, n, 1 - fpr).astype(int)
+    above = binom.ppf(1 - TAILS, n, 1 - fpr).astype(int) + 1
+    below = binom.ppf(TAILS, n, 1 - fpr).astype(int)
     padded = np.concatenate([[-np.inf], calibration, [np.inf]])
     at_least = np.array([(members > threshold).mean() for threshold in padded[np.minimum(above, n + 1)]])
     at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
-    lower, upper = beta_bounds(value, np.float64(members.size), tails)
+    lower, upper = beta_bounds(value, np.float64(members.size), TAILS)
     down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
     return make_interval(
         value,
@@ -233,8 +228,7 @@ def calibrated_tpr(members: Floats, calibration: Floats, fpr: float, alphas: Seq
         np.minimum(1.0, value + up),
         n=members.size,
         clusters=members.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} {unit}s",
-        alphas=alphas,
+        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} units",
     )
 
 
@@ -269,12 +263,109 @@ def _n_differing(placements: Floats) -> int:
     return int(placements.size - np.unique(placements, return_counts=True)[1].max())
 
 
-def _delong(value: float, placements: tuple[Floats, Floats], tails: Floats) -> tuple[Floats, Floats]:
-    """Bounds at confidence 1 - tails from the variance of the placements (DeLong et al. 1988)."""
+def _delong(value: float, placements: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Compute bounds from the variance of the placements (DeLong et al. 1988)."""
     from scipy.special import expit, logit, stdtrit
 
     terms = [float(side.var(ddof=1)) / side.size for side in placements]
     variance = sum(terms)
     degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, placements, strict=True))
-    reach = -stdtrit(degrees, tails) * variance**0.5 / (value * (1 - value))
+    reach = -stdtrit(degrees, TAILS) * variance**0.5 / (value * (1 - value))
     return expit(logit(value) - reach), expit(logit(value) + reach)
+
+
+class LowAdvantage(NamedTuple):
+    """The excess of members over non-members that are recognised at a low false-positive rate.
+
+    Attributes:
+        fpr: the false-positive rate that the non-members resolve.
+        advantage: true-positive rate there minus `fpr`; 0 when the score says nothing.
+    """
+
+    fpr: float
+    advantage: Interval
+
+
+def lowest_resolved(n_nonmembers: int) -> float | None:
+    """The lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
+
+    With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks are confirmed.
+    """
+    return next((fpr for fpr in LOW_RATES if n_nonmembers >= nonmembers_needed(fpr)), None)
+
+
+def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvantage | None:
+    """The true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
+
+    The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a score that is sure
+    of a few members and knows nothing of the others has an AUC near 0.5 and a large one here. The threshold is that of
+    `tpr_at_fpr`, calibrated on all non-members: nothing has to be evaluated apart, for the interval pays for the
+    threshold, as there.
+
+    Args:
+        members: shape (n_members,), at least one.
+        nonmembers: shape (n_nonmembers,), at least one.
+
+    Returns:
+        None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.
+
+    Raises:
+        ValueError: as `auc`.
+    """
+    inside, outside = check_scores(members, nonmembers)
+    fpr = lowest_resolved(outside.size)
+    if fpr is None:
+        return None
+    tpr = calibrated_tpr(inside, np.sort(outside), fpr)
+    return LowAdvantage(fpr, tpr.transform(lambda share: share - fpr))
+
+
+def balanced_accuracy(
+    members: npt.ArrayLike,
+    others: npt.ArrayLike,
+    rng: np.random.Generator,
+) -> Interval:
+    """The mean of the true-positive and the true-negative rate, with its interval; 0.5: no better than guessing.
+
+    Each unit brings the share of several runs (seeds) that guess it right; with one run a share is 0 or 1. The two
+    rates have the intervals of `rate`, and their reaches are joined as MOVER joins those of independent parts (Zou &
+    Donner 2008): 36 units a side, half of them right, give about +-0.12.
+
+    A guess that calls nearly all units the same is right on nearly all of one side and wrong on nearly all of the
+    other, and both rates look sure, though it says next to nothing. Where under 10 % of the units, or over 90 %, are
+    called members, bounds therefore reach at least as far as where both rates are the balanced accuracy, the widest
+    split of it (ours).
+
+    Args:
+        members: shares in [0, 1], shape (n_members,), at least one.
+        others: shares in [0, 1], shape (n_others,), at least one.
+        rng: the source of randomness.
+
+    Returns:
+        In [0, 1]; n and clusters count the units of both sides.
+
+    Raises:
+        ValueError: a side is empty, or shares are outside [0, 1].
+    """
+    sides = [np.asarray(side, np.float64) for side in (members, others)]
+    rates = [rate(side, np.arange(side.size), rng) for side in sides]
+    value = sum(one.value for one in rates) / 2
+    bounds = zip(*(one.ends for one in rates), strict=True)
+    down, up = (np.hypot(*(bound - one.value for bound, one in zip(side, rates, strict=True))) / 2 for side in bounds)
+    called = (sides[0].sum() + (1 - sides[1]).sum()) / sum(side.size for side in sides)
+    lopsided = not LOPSIDED <= called <= 1 - LOPSIDED
+    if lopsided:
+        even = [np.array(beta_bounds(value, np.float64(side.size), TAILS)) for side in sides]
+        down = np.maximum(down, np.hypot(*(value - lower for lower, _ in even)) / 2)
+        up = np.maximum(up, np.hypot(*(upper - value for _, upper in even)) / 2)
+    few = ", few units" if min(side.size for side in sides) < FEW else ""
+    alike = ", as wide as for even rates since nearly all units are called the same" if lopsided else ""
+    n = sum(side.size for side in sides)
+    return make_interval(
+        value,
+        np.maximum(value - down, 0.0),
+        np.minimum(value + up, 1.0),
+        n=n,
+        clusters=n,
+        method=f"MOVER on the true-positive and the true-negative rate{few}{alike}",
+    )

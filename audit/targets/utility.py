@@ -13,11 +13,11 @@ from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
-from audit.measurements import ALPHAS, Bound, Estimate, Measurement, Unresolved
+from audit.measurements import Bound, Estimate, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
-from audit.stats.means import mean
 from audit.stats.paired import Ratios
+from audit.stats.rates import mean
 from audit.stats.resampling import bootstrap
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.interface import (
@@ -58,8 +58,7 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
         interval.method,
         null,
         null_kind,  # type: ignore[arg-type]
-        interval.level,
-        tuple(Bound(*bound) for bound in interval.bounds),
+        bounds=tuple(Bound(*bound) for bound in interval.bounds),
     )
 
 
@@ -146,7 +145,7 @@ def _measure_masked(name: str, target: TokenTarget, named: Named, rng: np.random
     hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
     clusters = np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
     commonest = float(np.unique(np.concatenate(truth), return_counts=True)[1].max() / len(hits))
-    found = estimate(name, proportion(hits, clusters, alphas=ALPHAS), "tokens", commonest, "chance")
+    found = estimate(name, proportion(hits, clusters), "tokens", commonest, "chance")
     return found, _ratios([own for own, _ in named], hits, clusters)
 
 
@@ -164,7 +163,7 @@ def _share_right(name: str, unit: str, named: Named, best: Sequence[int], true: 
     if len(named) < 2:
         return Unresolved(name, f"fewer than two held-out {unit} to measure on", len(named)), sums
     commonest = Counter(true).most_common(1)[0][1] / len(true)
-    return estimate(name, proportion(hits, clusters, alphas=ALPHAS), unit, commonest, "chance"), sums
+    return estimate(name, proportion(hits, clusters), unit, commonest, "chance"), sums
 
 
 def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
@@ -184,12 +183,12 @@ def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> 
     if not n:
         return Unresolved(name, f"no labelled {unit} in the held-out documents", 0), ratios
     sums = cluster_sums(list(counts.T), np.arange(len(counts)))
-    interval = bootstrap([sums], _f1, rng, n=n, alphas=ALPHAS, limits=(0.0, 1.0))
+    interval = bootstrap([sums], _f1, rng, n=n, limits=(0.0, 1.0))
     if interval is None:
         value = float(_f1(sums.sum(axis=0)[None, None])[0])
         # Pages without anything true or found agree with whatever there is.
         n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
-        interval = agreement_interval(value, n=n, clusters=n_pages, alphas=ALPHAS, unit="page")
+        interval = agreement_interval(value, n=n, clusters=n_pages)
     commonest = Counter(thing for true, _ in sets for thing in true)
     null = 2 * max(commonest.values()) / (n + len(sets))
     return estimate(name, interval, unit, null, "chance"), ratios
@@ -281,7 +280,7 @@ def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
     guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
     null = np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
     unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
-    return estimate("anls", mean(scores, clusters, rng, alphas=ALPHAS), unit, float(null), "chance"), sums
+    return estimate("anls", mean(scores, clusters, rng), unit, float(null), "chance"), sums
 
 
 def _scores(target: Target, corpus: Corpus, asked: Sequence[tuple[int, Document, Question]]) -> Floats:

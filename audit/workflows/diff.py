@@ -26,7 +26,7 @@ from audit.record import AuditRecord, Result, file_of
 from audit.record import read as read_record
 from audit.report.comparison import Effect
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
-from audit.stats.multiplicity import holm
+from audit.stats.p_values import holm
 from audit.stats.paired import UnitScores
 from audit.workflows.gate import gate_record, load_policy
 from audit.workflows.unit_scores import effect_of, measurement, read_scores

@@ -257,28 +257,28 @@ def thresholds(draw, n=90, n_seeds=25, leak=0.7):
 
 def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth():
     """Taken as independent given the fits, 126 of 150 did, and 18 ended under the truth."""
-    found = [measure_accuracy(*thresholds(rng(seed)), rng(seed), (0.05,)) for seed in range(150)]
+    found = [measure_accuracy(*thresholds(rng(seed)), rng(seed)) for seed in range(150)]
     truth = np.mean([one.value for one in found])
     assert truth == pytest.approx(0.6, abs=0.03)
     # Of 150 at 95 % fewer than 137 come once in fifty.
     assert sum(one.low <= truth <= one.high for one in found) >= 137
     assert sum(one.high < truth for one in found) <= 8
-    assert any(one.method == "jackknife of 20 groups of providers" for one in found)
+    assert any(one.method == "jackknife of 20 groups of units" for one in found)
 
 
 def test_with_one_seed_the_interval_takes_whom_it_knows_as_given():
     calls, member = thresholds(rng(1), n_seeds=1)
     judged = ~np.isnan(calls[0])
-    given = measure_accuracy(calls[:, judged], member[judged], rng(2), (0.05,))
-    assert measure_accuracy(calls, member, rng(2), (0.05,)) == given
+    given = measure_accuracy(calls[:, judged], member[judged], rng(2))
+    assert measure_accuracy(calls, member, rng(2)) == given
 
 
 def test_right_calls_of_everybody_are_no_certainty():
     calls, member = thresholds(rng(1), leak=20.0)
-    found = measure_accuracy(calls, member, rng(2), (0.05,))
+    found = measure_accuracy(calls, member, rng(2))
     assert found.value == 1
     assert found.low < 0.97
-    area = measure_forest_area(calls, member, (0.05,))
+    area = measure_forest_area(calls, member)
     assert (area.value, area.low < 0.95) == (1, True)
 
 
@@ -552,8 +552,6 @@ def test_numbers_of_documents_tell_nothing(setting):
             [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)
         )
         assert np.mean(insides) == pytest.approx(np.mean(outsides), rel=0.02)
-    found = [
-        measure_forest_area(infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member, (0.05,)) for t in tables
-    ]
+    found = [measure_forest_area(infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member) for t in tables]
     # Without a cut 0.6 to 0.7; here four deviations of a mean of eight.
     assert np.mean([one.value for one in found]) == pytest.approx(0.5, abs=4 * 0.05 / 8**0.5)

@@ -21,7 +21,7 @@ from audit.measurements import Check, Estimate, Unresolved
 from audit.policy import Decision
 from audit.policy.reasons import power_of
 from audit.record import Result
-from audit.stats.rank_correlation import rank_correlation
+from audit.stats.ranking import rank_correlation
 
 N = 150
 AUC = next(one for one in policies.load("default").limits if (one.attack, one.metric) == ("membership", "auc"))

@@ -19,10 +19,10 @@ from audit.attacks.usable import given
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.measurements import ALPHAS, Count, Estimate
+from audit.measurements import Count, Estimate
 from audit.record import Reason, Result
-from audit.stats.intervals import Interval
-from audit.stats.means import welch_reach
+from audit.stats.intervals import make_interval
+from audit.stats.resampling import welch_reach
 from audit.targets.interface import TrainingLoss
 from audit.targets.utility import estimate
 
@@ -97,7 +97,6 @@ class LossGap(Attack):
 
 def _difference(name: str, first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> Estimate:
     value, n = float(first.mean() - second.mean()), len(first) + len(second)
-    far, *tails = map(float, welch_reach(first, second, [0.025, *ALPHAS]))
-    bounds = tuple((alpha, value - tail, value + tail) for alpha, tail in zip(ALPHAS, tails, strict=True))
-    interval = Interval(value, value - far, value + far, n, n, "Welch's t", 0.95, bounds)
+    reach = welch_reach(first, second)
+    interval = make_interval(value, value - reach, value + reach, n=n, clusters=n, method="Welch's t")
     return estimate(name, interval, "documents", 0.0, "held-out")

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from audit.stats.dp_bounds import Guarantee, advantage, auc, balanced_accuracy, tpr
-from audit.stats.guesses import p_value
+from audit.stats.p_values import guessing_p
 from benchmarks.epsilon_calibration import gaussian_delta
 
 EPSILONS = st.floats(0, 12)
@@ -153,7 +153,7 @@ def test_a_group_without_epsilon_or_delta():
 def test_right_guesses_are_as_likely_as_the_binomial_says(n, data):
     right, epsilon = data.draw(st.integers(0, n)), data.draw(st.floats(0, 30))
     expected = binom.sf(right - 1, n, 1 / (1 + math.exp(-epsilon)))
-    assert p_value(n, n, right, epsilon=epsilon, delta=0) == pytest.approx(expected, rel=1e-8, abs=1e-300)
+    assert guessing_p(n, n, right, epsilon=epsilon, delta=0) == pytest.approx(expected, rel=1e-8, abs=1e-300)
 
 
 def gaussian_curve(mu):

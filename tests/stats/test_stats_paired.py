@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from audit.measurements import ALPHAS
 from audit.stats.intervals import Interval, proportion
 from audit.stats.paired import Ratios, UnitScores, joined_difference, paired_difference, ratio_difference
 from audit.targets.utility import estimate
@@ -21,7 +20,7 @@ def scores(values, member, kind="mean", clusters=None, limits=(-1.0, 1.0)):
 
 
 def share(hits) -> Interval:
-    return proportion(hits, np.arange(len(hits)), alphas=ALPHAS)
+    return proportion(hits, np.arange(len(hits)))
 
 
 def of_share(hits):
@@ -106,7 +105,7 @@ def test_a_planted_difference_of_areas_is_covered() -> None:
         tight.append(found.interval.high - found.interval.low)
         from audit.stats.roc import auc_interval
 
-        sides = [auc_interval(one.values[member], one.values[~member], alphas=ALPHAS) for one in pair]
+        sides = [auc_interval(one.values[member], one.values[~member]) for one in pair]
         joined = joined_difference(*(estimate("auc", side, "documents", 0.5, "chance") for side in sides))
         wide.append(joined.interval.high - joined.interval.low)
         assert not joined.paired

@@ -1,15 +1,16 @@
-from itertools import permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from audit.stats.intervals import clopper_pearson, proportion
-from audit.stats.ranking import at, at_interval, depth, rank_fields
+from audit.measurements import ALPHAS
+from audit.stats.intervals import proportion
+from audit.stats.ranking import ALLOWED, at, at_interval, count_outranking, depth, excess_p, outranking_p, rank_fields
 from benchmarks.excess_area import RankedFields, excess_area
 
-ALPHAS = (0.25, 0.05, 0.01, 0.001)
 deterministic = settings(max_examples=60, deadline=None, derandomize=True)
 SIXTHS = st.integers(0, 6).map(lambda value: value / 6)
 
@@ -114,51 +115,24 @@ def test_the_area_of_weighted_documents_is_that_of_repeated_rows(rows, times):
 def test_within_the_first_fields_hits_are_a_proportion_clustered_by_document():
     scores, hits, documents = audit(generator(10), 40, 3, rate=0.3)
     first = np.argsort(-scores)[:30]
-    interval = at_interval(scores, hits, documents, 0.25, alphas=ALPHAS, unit="receipt")
-    expected = proportion(hits[first], documents[first], alphas=ALPHAS, unit="receipt")
+    interval = at_interval(scores, hits, documents, 0.25)
+    expected = proportion(hits[first], documents[first])
     assert (interval.value, interval.low, interval.high) == (at(scores, hits, 0.25), expected.low, expected.high)
-    assert interval.bounds == expected.bounds
+    assert interval.lower == expected.lower
     assert (interval.n, interval.clusters) == (30, expected.clusters)
     assert interval.method == f"{expected.method}, conditional on the ranking"
-    assert "receipt" in interval.method
-
-
-def test_equal_scores_at_the_border_leave_the_interval_as_open_as_the_set():
-    """The second of two fields is any of 39, of which one is a hit: the expected value is (1 + 1/39) / 2."""
-    scores, hits = np.array([1.0, *np.zeros(39)]), np.zeros(40)
-    hits[[0, 5]] = 1
-    interval = at_interval(scores, hits, np.arange(40), 0.05)
-    assert interval.value == pytest.approx((1 + 1 / 39) / 2)
-    assert (interval.low, interval.high) == (clopper_pearson(1, 2).low, clopper_pearson(2, 2).high)
-    assert "outer over orders of equal scores" in interval.method
-    assert interval.n == 2
-    whole = at_interval(scores, hits, np.arange(40), 1)
-    assert (whole.low, whole.high) == (clopper_pearson(2, 40).low, clopper_pearson(2, 40).high)
 
 
 @pytest.mark.parametrize("outcomes", [[1, 1, 0, 0], [0, 0, 1, 1]])
 @pytest.mark.parametrize("documents", [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 3, 4]])
 @pytest.mark.parametrize("p", [0.01, 0.5, 0.75, 1])
 def test_a_few_fields_give_a_wide_interval_and_never_a_failure(outcomes, documents, p):
-    interval = at_interval([4, 3, 2, 1], outcomes, documents, p, alphas=ALPHAS)
+    interval = at_interval([4, 3, 2, 1], outcomes, documents, p)
     assert 0 <= interval.low <= interval.value <= interval.high <= 1
     assert interval.high - interval.low > 0.3
     if p == 0.01:
         assert (interval.n, interval.clusters) == (1, 1)
         assert interval.high - interval.low >= 0.95
-
-
-@deterministic
-@given(fields(SIXTHS, max_size=25), st.floats(0.01, 1))
-def test_intervals_at_a_share_enclose_the_value(rows, p):
-    scores, outcomes, documents = rows
-    interval = at_interval(scores, outcomes > 0.5, documents, p, alphas=ALPHAS)
-    assert interval.value == at(scores, outcomes > 0.5, p)
-    assert 0 <= interval.low <= interval.value <= interval.high <= 1
-    assert interval.low < interval.high
-    assert interval.n == depth(p, scores.size)
-    assert interval.bounds[-1][1] <= interval.low
-    assert interval.bounds[-1][2] >= interval.high
 
 
 def attempts(rng, n_documents, attack_rate, baseline_rate, strength=1.0):
@@ -170,12 +144,12 @@ def attempts(rng, n_documents, attack_rate, baseline_rate, strength=1.0):
 
 def test_the_excess_of_the_area_is_the_difference_of_the_differences():
     member, heldout = attempts(generator(14), 70, 0.7, 0.1), attempts(generator(15), 40, 0.1, 0.1)
-    interval = excess_area(*member, *heldout, generator(), alphas=ALPHAS, n_resamples=1000)
+    interval = excess_area(*member, *heldout, generator(), n_resamples=1000)
     by_hand = (area(*member[:2]) - area(*member[2:4])) - (area(*heldout[:2]) - area(*heldout[2:4]))
     assert interval.value == pytest.approx(by_hand)
     assert 0 < interval.low < by_hand < interval.high
     assert (interval.n, interval.clusters) == (330, 110)
-    assert interval.method == "BCa bootstrap over documents, 1,000 resamples, 2 strata"
+    assert interval.method == "BCa bootstrap over independent units, 1,000 resamples, 2 strata"
 
 
 @pytest.mark.parametrize(
@@ -199,3 +173,93 @@ def test_what_cannot_be_ranked_is_refused(rows):
 def test_a_share_outside_zero_to_one_is_refused(p):
     with pytest.raises(ValueError, match="p must lie"):
         at([1, 2], [0, 1], p)
+
+
+def test_p_is_the_share_of_all_orders():
+    n, m = 4, 5
+    ranks = np.arange(n + m, dtype=float)
+    reached = []
+    for chosen in combinations(range(n + m), n):
+        mask = np.isin(np.arange(n + m), chosen)
+        reached.append(int((ranks[mask] > np.sort(ranks[~mask])[-1 - ALLOWED]).sum()))
+    for k in range(n + 1):
+        # `k` members on top, then one other in two: exactly k rank above all others but one.
+        order = ["h"] * ALLOWED + ["m"] * k + ["h"] * (m - ALLOWED) + ["m"] * (n - k)
+        scores = -np.arange(n + m, dtype=float)
+        members = [score for score, side in zip(scores, order, strict=True) if side == "m"]
+        others = [score for score, side in zip(scores, order, strict=True) if side == "h"]
+        assert outranking_p(members, others) == pytest.approx(np.mean(np.array(reached) >= k))
+
+
+@pytest.mark.parametrize(("n", "m"), [(40, 40), (300, 300), (300, 75), (75, 300)])
+def test_exchangeable_sides_give_no_p_under_its_level_too_often(n, m):
+    rng = np.random.default_rng(n + m)
+    found = np.array([outranking_p(rng.standard_t(3, n), rng.standard_t(3, m)) for _ in range(1000)])
+    for level in (0.05, 0.01):
+        assert (found <= level).mean() <= level + 3 * (level / 1000) ** 0.5
+    assert (found <= 0.05).mean() > 0.01  # a test that never rejects would meet the line above
+
+
+def test_ties_count_for_the_others():
+    assert count_outranking(np.ones(50), np.ones(50)).value == 0
+    assert outranking_p(np.ones(50), np.ones(50)) == 1.0
+
+
+@pytest.mark.parametrize("known", [0, 3, 12, 40])
+def test_the_lower_bound_holds_whatever_is_known(known):
+    rng = np.random.default_rng(known)
+    missed = dict.fromkeys(ALPHAS, 0)
+    for _ in range(1000):
+        members, others = rng.normal(0, 1, 300), rng.normal(0, 1, 300)
+        members[:known] = 10 + rng.random(known)
+        found = count_outranking(members, others)
+        assert found.low <= found.value <= found.high
+        for alpha, lower, _ in found.bounds:
+            missed[alpha] += lower > known
+    assert all(times <= 1000 * alpha + 3 * (1000 * alpha) ** 0.5 for alpha, times in missed.items())
+
+
+def test_thirty_known_documents_are_more_than_ten_at_every_level():
+    rng = np.random.default_rng(0)
+    members, others = rng.normal(0, 1, 1000), rng.normal(0, 1, 1000)
+    members[:30] = 10 + rng.random(30)
+    found = count_outranking(members, others)
+    assert found.low > 20
+    assert all(lower > 10 for _, lower, _ in found.bounds)
+    assert outranking_p(members, others) < 1e-6
+
+
+@pytest.mark.parametrize(("found", "others"), [(8, 0), (5, 2), (3, 6), (0, 8)])
+def test_p_of_an_excess_is_the_largest_chance_of_as_large_a_difference(found, others):
+    n, n_others, allowed = 8, 6, 0.05
+    others = min(others, n_others)
+
+    def chance(share):
+        return sum(
+            binom.pmf(x, n, min(1, share + allowed)) * binom.pmf(y, n_others, share)
+            for x, y in product(range(n + 1), range(n_others + 1))
+            if x / n - y / n_others >= found / n - others / n_others - 1e-9
+        )
+
+    by_hand = max(chance(share) for share in np.linspace(0, 1, 401))
+    assert excess_p(found, n, others, n_others, allowed) == pytest.approx(by_hand)
+
+
+def test_all_of_eight_against_none_is_hardly_chance():
+    assert excess_p(8, 8, 0, 8, 0.05) < 1e-4
+    assert excess_p(8, 8, 8, 8, 0.05) == 1.0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_an_excess_that_is_allowed_is_seldom_found(share):
+    rng = np.random.default_rng(1)
+    draws = zip(rng.binomial(12, min(1, share + 0.05), 1000), rng.binomial(9, share, 1000), strict=True)
+    found = np.array([excess_p(int(x), 12, int(y), 9, 0.05) for x, y in draws])
+    for level in (0.05, 0.01):
+        assert (found <= level).mean() <= level + 3 * (level / 1000) ** 0.5
+
+
+def test_counts_out_of_range_are_refused():
+    for counts in ((9, 8, 0, 8), (0, 0, 0, 8), (0, 8, -1, 8)):
+        with pytest.raises(ValueError, match="no more may be found"):
+            excess_p(*counts, 0.05)

@@ -12,11 +12,12 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from audit.measurements import ALPHAS
-from audit.stats.advantage import low_advantage, lowest_resolved
 from audit.stats.roc import (
     auc,
     auc_interval,
     evaluated_needed,
+    low_advantage,
+    lowest_resolved,
     nonmembers_needed,
     roc_points,
     tpr_at_fpr,
@@ -38,16 +39,6 @@ def test_auc_is_scikit_learns_with_ties_counting_one_half(members, nonmembers):
     assert auc(members, nonmembers) == pytest.approx(roc_auc_score(labels, [*members, *nonmembers]))
 
 
-@DETERMINISTIC
-@given(SCORES, SCORES)
-def test_swapping_the_sides_gives_the_complement(members, nonmembers):
-    there = auc_interval(members, nonmembers, alphas=(0.05,))
-    back = auc_interval(nonmembers, members, alphas=(0.05,))
-    assert there.value == pytest.approx(1 - back.value)
-    assert (there.low, there.high) == pytest.approx((1 - back.high, 1 - back.low))
-    assert there.bounds[0][1:] == pytest.approx((1 - back.bounds[0][2], 1 - back.bounds[0][1]))
-
-
 def test_the_interval_agrees_with_a_plain_bootstrap_of_the_same_sample():
     members, nonmembers = drawn(3, 200, 150, 0.6)
     rng = np.random.default_rng(0)
@@ -62,19 +53,11 @@ def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembe
     audits = 1000
     missed = np.zeros((len(ALPHAS), 2))
     for seed in range(audits):
-        found = auc_interval(*drawn(seed, n_members, n_nonmembers, shift), alphas=ALPHAS)
+        found = auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
     # 64 of 1,000 are what "at most 5 %" may show (methods.md#statistics); the same allowance at the levels beside it.
     allowed = [alpha * audits + 2 * (alpha * (1 - alpha) * audits) ** 0.5 for alpha in ALPHAS]
     assert (missed.max(axis=1) <= np.ceil(allowed))[1:].all(), missed
-
-
-def test_sides_that_do_not_overlap_are_bounded_as_hits_among_the_smaller_side():
-    found = auc_interval(np.arange(50) + 100.0, np.arange(30), alphas=(0.05,))
-    assert found.value == found.high == 1.0
-    assert found.low == pytest.approx(0.025 ** (1 / 30))
-    assert found.bounds[0][1] == pytest.approx(0.05 ** (1 / 30))
-    assert "smaller side" in found.method
 
 
 def test_a_score_that_says_nothing_is_one_half_with_a_wide_interval():
@@ -84,7 +67,7 @@ def test_a_score_that_says_nothing_is_one_half_with_a_wide_interval():
 
 
 def test_few_units_are_said_to_be_few():
-    assert "few documents" in auc_interval(*drawn(0, 10, 100, 0.5)).method
+    assert "few units" in auc_interval(*drawn(0, 10, 100, 0.5)).method
     assert "few" not in auc_interval(*drawn(0, 20, 100, 0.5)).method
 
 
@@ -140,7 +123,7 @@ def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(n_member
     rng = np.random.default_rng(9)
     values, missed = [], np.zeros((len(ALPHAS), 2))
     for seed in range(1000):
-        found = tpr_at_fpr(*drawn(seed, n_members, n_nonmembers, shift), 0.1, rng, alphas=ALPHAS).tpr
+        found = tpr_at_fpr(*drawn(seed, n_members, n_nonmembers, shift), 0.1, rng).tpr
         values.append(found.value)
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
     assert np.mean(values) == pytest.approx(truth, abs=0.07)
@@ -152,12 +135,6 @@ def test_a_score_of_few_values_is_not_called_a_member_on_a_tie():
     point = tpr_at_fpr(np.ones(50), np.ones(100), 0.1, np.random.default_rng(0))
     assert point.tpr.value == point.fpr.value == 0.0
     assert point.tpr.high == 1.0  # with another rule for ties all might be
-
-
-@pytest.mark.parametrize("fpr", [0.0, 1.0, -0.1])
-def test_rates_out_of_range_are_refused(fpr):
-    with pytest.raises(ValueError, match="rate"):
-        tpr_at_fpr([1.0], [1.0], fpr, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("n", "rate"), [(71, None), (72, 0.1), (735, 0.1), (736, 0.01), (7375, 0.01), (7376, 0.001)])
@@ -180,9 +157,11 @@ def test_bounds_of_the_advantage_hold_where_members_are_known_for_certain(n, kno
     for seed in range(audits):
         members, nonmembers = drawn([seed, n], n, n)
         members[np.random.default_rng([seed, n, 1]).random(n) < known] += 20
-        found = low_advantage(members, nonmembers, alphas=(0.05, 0.01))
+        found = low_advantage(members, nonmembers)
         truth = known * (1 - found.fpr)
-        missed += [[lower > truth, upper < truth] for _, lower, upper in found.advantage.bounds]
+        missed += [
+            [lower > truth, upper < truth] for alpha, lower, upper in found.advantage.bounds if alpha in (0.05, 0.01)
+        ]
     # 5 % and 1 % of 400, with a chance of 1 in 1,000 to be exceeded.
     assert (missed <= [[34, 34], [11, 11]]).all()
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, AttributeTable, named
 from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.given_away import Excess, KindsCheck, count_documents, count_values
+from audit.attacks.given_away import KindsCheck, count_documents, count_values
 from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, estimate_without_null
 from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
-from audit.measurements import ALPHAS, Check, Control, Count, Coverage, Measurement, Unresolved
-from audit.stats.intervals import Interval, median_interval
-from audit.stats.means import mean
-from audit.stats.rates import excess_mean
+from audit.measurements import Check, Control, Count, Coverage, Measurement, Unresolved
+from audit.stats.intervals import median_interval
+from audit.stats.rates import Columns, excess_mean, mean
 from audit.targets.utility import estimate
 
 ALLOWED = 0.15
@@ -37,13 +35,12 @@ LEAST = 2
 
 def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
     """Yield every measurement but the blind check, as a call."""
-    excess = cast("Excess", excess_mean)
     for group, method in product(GROUPS, METHODS):
         name = named(f"{EXCESS}.{group}", method)
         yield partial(_excess, name, table.group(group), method, streams[name])
     for method in METHODS:
         unique, name = table.group("unique").tried(method), named(VALUES, method)
-        yield partial(count_values, name, unique, excess, streams[name])
+        yield partial(count_values, name, unique, excess_mean, streams[name])
         yield partial(count_documents, named(DOCUMENTS, method), unique)
     for split in AUDITED:
         yield partial(_share, f"{CHOSEN}.{split}", table.split(split), streams[f"{CHOSEN}.{split}"])
@@ -57,7 +54,7 @@ def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
     for category, method in product(sorted({*table.category.tolist()} & {*CATEGORIES}), METHODS):
         name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
         tried = table.where(table.category == category).tried(method)
-        kinds.test(words, tried, cast("Excess", excess_mean), streams[name])
+        kinds.test(words, tried, excess_mean, streams[name])
     return kinds.check()
 
 
@@ -90,7 +87,7 @@ def reference_controls(
     for metric, names in methods.items():
         sides = [table.group(metric.removeprefix(f"{EXCESS}.")).split(split) for split in AUDITED]
         if min(rows.n_documents for rows in sides) >= ENOUGH:
-            columns = [column for rows in sides for column in (rows.public, 0 * rows.public, rows.cluster)]
+            columns: list[Columns] = [(rows.public, 0 * rows.public, rows.cluster) for rows in sides]
             found += reference_control(names, _difference(metric, columns, streams[f"reference control of {metric}"]))
     return tuple(found)
 
@@ -154,25 +151,24 @@ def counts(
 
 def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Measurement:
     """(with the model - without) on member values minus the same on held-out values."""
-    columns: list[npt.NDArray[Any]] = []
+    columns: list[Columns] = []
     for split in AUDITED:
         rows = table.split(split)
         if rows.n_documents < ENOUGH:
             return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)
-        columns += [rows.chosen[method], rows.public, rows.cluster]
+        columns.append((rows.chosen[method], rows.public, rows.cluster))
     return _difference(name, columns, rng)
 
 
-def _difference(name: str, columns: Sequence[npt.NDArray[Any]], rng: Generator) -> Measurement:
-    of: Callable[..., Interval] = excess_mean
-    return estimate(name, of(*columns, rng, alphas=ALPHAS), "values", 0.0, "held-out")
+def _difference(name: str, columns: Sequence[Columns], rng: Generator) -> Measurement:
+    return estimate(name, excess_mean(columns, rng), "values", 0.0, "held-out")
 
 
 def _share(name: str, rows: AttributeTable, rng: Generator) -> Measurement:
     """Measure the share of values that are chosen by the loss; null: without the model."""
     if rows.n_documents < LEAST:
         return Unresolved(name, "fewer than two documents with such values", rows.n_documents, NEEDED)
-    found = mean(rows.chosen[LOSS], rows.cluster, rng, alphas=ALPHAS)
+    found = mean(rows.chosen[LOSS], rows.cluster, rng)
     return estimate(name, found, "values", float(rows.public.mean()), "public model")
 
 
@@ -180,7 +176,7 @@ def _listed(rows: AttributeTable) -> Measurement:
     """The median number of values that the attacker chooses among, the true one included."""
     if not len(rows):
         return Unresolved(LISTED, "no value of a member document was asked about", 0, NEEDED)
-    found = median_interval(rows.n_candidates, alphas=ALPHAS, unit="value")
+    found = median_interval(rows.n_candidates)
     return estimate_without_null(LISTED, found, "values")
 
 
@@ -189,5 +185,5 @@ def _power(rows: AttributeTable, rng: Generator) -> Measurement:
     if rows.n_documents < LEAST:
         return Unresolved(POWER, "fewer than two held-out documents with such values", rows.n_documents, NEEDED)
     planted, chosen = (np.max([*found.values()], axis=0) for found in (rows.planted, rows.chosen))
-    found = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng, alphas=ALPHAS)
+    found = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng)
     return estimate(POWER, found, "values", 0.0, "chance")

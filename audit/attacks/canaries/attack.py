@@ -42,7 +42,7 @@ from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Reason, Result
 from audit.stats.epsilon import EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
-from audit.stats.guesses import p_value
+from audit.stats.p_values import guessing_p
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
@@ -328,7 +328,7 @@ def measure_privacy(
             Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
             Diagnostic("epsilon_cap", bound.cap, "the bound if every guess had been right: it could not be more"),
         ),
-        p_value(bound.n_evaluated, bound.n_guesses, bound.n_right, epsilon=0.0, delta=delta),
+        guessing_p(bound.n_evaluated, bound.n_guesses, bound.n_right, epsilon=0.0, delta=delta),
     )
 
 

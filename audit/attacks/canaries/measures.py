@@ -20,8 +20,8 @@ from audit.measurements import ALPHAS, STRICT, Bound, Estimate, Histogram, Measu
 from audit.stats import rates
 from audit.stats.intervals import Interval, proportion
 from audit.stats.likelihood_ratio import chance_exposure
-from audit.stats.means import widen_to_welch
 from audit.stats.paired import UnitScores
+from audit.stats.resampling import widen_to_welch
 from audit.targets import utility
 
 UNIT = "canaries"
@@ -246,7 +246,7 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
     if not most:
         return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(other))
     pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
-    interval = rates.excess_mean(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
+    interval = rates.excess_mean(pairs, rng)
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
     return _estimate("excess_exposure", rates.scaled(_within_one(interval), most), 0.0, "held-out")
 
@@ -277,13 +277,14 @@ def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[str, str]:
 
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
     pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
-    interval = rates.excess_rate(*pairs[0], *pairs[1], rng, alphas=ALPHAS, unit="canary")
+    interval = rates.excess_rate(pairs, rng)
     return _estimate(name, _within_one(interval), 0.0, "held-out")
 
 
 def _within_one(interval: Interval) -> Interval:
     """Cut an interval made for differences of differences, which reach further, to [-1, 1]."""
-    return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
+    low, high = max(interval.low, -1.0), min(interval.high, 1.0)
+    return replace(interval, lower=(low, *interval.lower[1:]), upper=(high, *interval.upper[1:]))
 
 
 def _rates_of_side(rows: CanaryTable, suffix: str, missing: str, streams: Streams) -> tuple[Measurement, ...]:
@@ -305,7 +306,7 @@ def _rates_of_side(rows: CanaryTable, suffix: str, missing: str, streams: Stream
 
 
 def _share(name: str, hits: Bools, chance: Floats) -> Measurement:
-    interval = proportion(hits, np.arange(len(hits)), alphas=ALPHAS, unit="canary")
+    interval = proportion(hits, np.arange(len(hits)))
     return _estimate(name, interval, float(chance.mean()), "chance")
 
 
@@ -315,14 +316,13 @@ def exposure_of(name: str, rows: CanaryTable, rng: Generator) -> Measurement:
     if not len(known) or not known.most_bits.max():
         return Unresolved(name, NO_REFERENCES, len(rows))
     most = float(known.most_bits.max())
-    interval = rates.rate(known.bits / most, np.arange(len(known)), rng, alphas=ALPHAS, unit="canary")
+    interval = rates.rate(known.bits / most, np.arange(len(known)), rng)
     return _estimate(name, rates.scaled(interval, most), float(known.chance_bits.mean()), "chance")
 
 
 def _estimate(name: str, interval: Interval, null: float, null_kind: str) -> Estimate:
     """Make a record's estimate of so many canaries."""
-    words = interval.method.replace("canarys", "canaries")
-    return utility.estimate(name, replace(interval, method=words), UNIT, null, null_kind)
+    return utility.estimate(name, interval, UNIT, null, null_kind)
 
 
 def histograms(table: CanaryTable) -> tuple[Histogram, ...]:

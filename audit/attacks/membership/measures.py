@@ -19,11 +19,11 @@ from audit.attacks.membership.scores import LIMITED, POWER, RATIO, SCORES, Score
 from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.engine.interface import Progress
-from audit.measurements import ALPHAS, Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import Check, Control, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.record import Result
 from audit.stats.blind import MIN_UNITS
 from audit.stats.paired import Ratios, ratio_difference
-from audit.stats.rank_correlation import FEWEST, rank_correlation
+from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
 from audit.stats.roc import FEW, auc_interval, outranks
 from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities
 from audit.targets.utility import estimate, usefulness_by_document
@@ -51,10 +51,10 @@ def reference_power(scored: ScoredDocuments) -> Measurement:
     if "calibrated" not in scored.columns:
         return Unresolved(POWER, scored.missing.get("calibrated", "no document was scored"), 0)
     known = ~scored.member & np.isfinite(scored.columns["loss"]) & np.isfinite(scored.columns["calibrated"])
-    if known.sum() < FEWEST:
-        return Unresolved(POWER, "too few held-out documents that both models read", int(known.sum()), FEWEST)
+    if known.sum() < FEWEST_PAIRS:
+        return Unresolved(POWER, "too few held-out documents that both models read", int(known.sum()), FEWEST_PAIRS)
     own = -scored.columns["loss"][known]
-    found = rank_correlation(own, scored.columns["calibrated"][known] + own, alphas=ALPHAS)
+    found = rank_correlation(own, scored.columns["calibrated"][known] + own)
     return estimate(POWER, found, "documents", 0.0, "chance")
 
 
@@ -94,7 +94,7 @@ def _gaps(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[fl
 
 
 NEEDED_DOCUMENTS = 20
-"""Documents of a split under which statistics are marked "few documents"."""
+"""Documents of a split under which statistics are marked "few units"."""
 REPEATED_AUC = 0.65
 """The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
 DEDUPLICATE = "train again with one copy of each document (docaudit defend), and scan again"
@@ -177,10 +177,9 @@ def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
     for score in ("calibrated", RATIO):
         members, heldout = scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
         if min(len(members), len(heldout)) > 1:
-            area = auc_interval(members, heldout, alphas=ALPHAS)
-            bounds = [alpha for alpha, lower, _ in area.bounds if lower > REPEATED_AUC]
+            area = auc_interval(members, heldout)
             exact = outranks(members, heldout) if area.value > REPEATED_AUC else 1.0
-            p_value = exact if len(members) < FEW else min(bounds, default=1.0)
+            p_value = exact if len(members) < FEW else area.p_above(REPEATED_AUC)
             found.append((p_value, area.value, len(members)))
     if not found:
         return ()
@@ -219,8 +218,8 @@ def reference_knows_members(scored: ScoredDocuments) -> tuple[Check, ...]:
     members, heldout = (_reference(scored, member=side) for side in (True, False))
     if not (len(members) and len(heldout)):
         return ()
-    found = auc_interval(members, heldout, alphas=ALPHAS)
-    p_value = min((alpha for alpha, low, _ in found.bounds if low > 0.5), default=1.0)
+    found = auc_interval(members, heldout)
+    p_value = found.p_above(0.5)
     reason = (
         "the reference looks trained on the audited documents, or these differ in themselves: its own loss tells member"
         f" from held-out ones, AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"

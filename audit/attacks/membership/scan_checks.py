@@ -23,8 +23,7 @@ from audit.corpus.documents import Corpus, Document, Membership, Word
 from audit.corpus.folding import fold
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Progress, Trial
-from audit.measurements import ALPHAS, Check
-from audit.stats.intervals import Interval
+from audit.measurements import Check
 from audit.stats.paired import UnitScores, paired_difference
 from audit.stats.roc import auc_interval
 from audit.targets.interface import Target, TokenTarget
@@ -162,14 +161,14 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     if few is not None:
         return f"{few} can be compared, and {FEWEST} of either kind are needed"
     scores = -np.array([losses[one.id] for one in known]).T
-    own = auc_interval(scores[0][heldout], scores[0][~heldout], alphas=ALPHAS)
-    p_value, beside, compared = _p_above(own, 0.5), None, ""
+    own = auc_interval(scores[0][heldout], scores[0][~heldout])
+    p_value, beside, compared = own.p_above(0.5), None, ""
     if np.isfinite(scores[1]).all():
-        beside = auc_interval(scores[1][heldout], scores[1][~heldout], alphas=ALPHAS)
+        beside = auc_interval(scores[1][heldout], scores[1][~heldout])
         names = [one.id for one in known]
         target, reference = (UnitScores(names, names, heldout, column, "auc") for column in scores)
         excess = paired_difference(reference, target, np.random.default_rng(_SEED))
-        p_value = max(p_value, 1.0 if excess is None else _p_above(excess.interval, 0.0))
+        p_value = max(p_value, 1.0 if excess is None else excess.interval.p_above(0.0))
         compared = f"; of its reference {beside.value:.3f}"
     # Only a baseline without the public documents shows what a difference in kind does.
     controlled = role == "baselines" and beside is not None and beside.high >= 0.5
@@ -180,11 +179,6 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
         f" documents, AUC {own.value:.3f} [{own.low:.3f}, {own.high:.3f}]{compared}"
     )
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
-
-
-def _p_above(interval: Interval, null: float) -> float:
-    """Read a conservative one-sided p from the bounds."""
-    return min((alpha for alpha, lower, _ in interval.bounds if lower > null), default=1.0)
 
 
 def _told_apart(corpus: Corpus, known: Sequence[Document], heldout: Bools) -> bool:

@@ -30,12 +30,12 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.removal.proof import Reading
 from audit.engine.interface import Json, Progress, Trial
-from audit.measurements import ALPHAS, Count, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import Count, Coverage, Estimate, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.distances import anls
 from audit.stats.intervals import Interval
-from audit.stats.means import mean
 from audit.stats.paired import UnitScores
+from audit.stats.rates import mean
 from audit.targets.utility import estimate
 
 IDENTIFIED = "identified"
@@ -225,7 +225,7 @@ def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generato
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results[context]
-    interval = rates.net(results.gained, results.lost, rows.cluster, rng, alphas=ALPHAS)
+    interval = rates.net(results.gained, results.lost, rows.cluster, rng)
     return _estimate(name, interval, null)
 
 
@@ -242,7 +242,7 @@ def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measu
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results["exact"]
-    found = rates.rate(getattr(results, column), rows.cluster, rng, alphas=ALPHAS)
+    found = rates.rate(getattr(results, column), rows.cluster, rng)
     return _estimate(name, found, (float(results.baseline.mean()), "public model") if column == "target" else None)
 
 
@@ -250,7 +250,7 @@ def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurem
     """How well the target reads complete held-out pages; null: the members' commonest answer to everything."""
     if rows.n_documents < 2:
         return Unresolved(POWER, "fewer than two held-out documents with questions that were asked", rows.n_documents)
-    found = mean(rows.readings[:, 0], rows.cluster, rng, alphas=ALPHAS)
+    found = mean(rows.readings[:, 0], rows.cluster, rng)
     return _estimate(POWER, found, (float(commonest.mean()), "chance"))
 
 
@@ -262,7 +262,7 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     if rows.n_documents < 2:
         return Unresolved(GAP, "fewer than two held-out documents with questions that were asked", rows.n_documents)
     gap = rows.readings[:, 0] - rows.readings[:, 1:].mean(axis=1)
-    interval = rates.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng, alphas=ALPHAS)
+    interval = rates.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng)
     return _estimate(GAP, interval, (0.0, "chance"))
 
 
@@ -290,7 +290,7 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
         reason = "fewer than two documents with a personal value of their own and a proven removal"
         return Unresolved(IDENTIFIED, reason, rows.n_documents)
     gained, lost, documents = _by_value(rows)
-    net = rates.net(gained, lost, documents, rng, alphas=ALPHAS)
+    net = rates.net(gained, lost, documents, rng)
     return estimate(IDENTIFIED, rates.scaled(net, net.n), "values", 0.0, "chance")
 
 

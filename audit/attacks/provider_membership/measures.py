@@ -31,10 +31,10 @@ from audit.attacks.score_figures import LOW, ScoreComparison, TwoSides, draw_roc
 from audit.corpus.documents import Corpus
 from audit.corpus.summary import unnamed_members
 from audit.engine.interface import SILENT, Progress
-from audit.measurements import ALPHAS, Count, Curve, Diagnostic, Histogram, Measurement, Unresolved
+from audit.measurements import Count, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.record import Result
-from audit.stats.advantage import lowest_resolved
 from audit.stats.intervals import median_interval
+from audit.stats.roc import lowest_resolved
 from audit.targets.utility import estimate
 
 POWER = "questions_a_provider"
@@ -193,7 +193,7 @@ def _break_ties(column: Floats, rng: Generator) -> Floats:
 def _accuracy(name: str, table: ProviderTable, inference: Inference, method: str, rng: Generator) -> Measurement:
     """Measure the balanced accuracy of a method over providers; null: 0.5."""
     calls = inference.calls.get(method)
-    found = None if calls is None or says_nothing(calls) else measure_accuracy(calls, table.member, rng, ALPHAS)
+    found = None if calls is None or says_nothing(calls) else measure_accuracy(calls, table.member, rng)
     return _lack(name, table, inference, method) if found is None else estimate(name, found, "providers", 0.5, "chance")
 
 
@@ -201,7 +201,7 @@ def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measu
     """Measure the chance that a forest of APK finds a member likelier than a provider that is out; null: 0.5."""
     forests = inference.probabilities
     told = forests is not None and not says_nothing(inference.calls["apk"])
-    found = measure_forest_area(forests, table.member, ALPHAS) if forests is not None and told else None
+    found = measure_forest_area(forests, table.member) if forests is not None and told else None
     return _lack(name, table, inference, "apk") if found is None else estimate(name, found, "providers", 0.5, "chance")
 
 
@@ -219,7 +219,7 @@ def _power(table: ProviderTable) -> Measurement:
     """Measure the median number of questions compared of a provider; it has no null."""
     if not table.names:
         return Unresolved(POWER, "no provider is compared", 0)
-    found = median_interval(table.n_questions, alphas=ALPHAS, unit="provider")
+    found = median_interval(table.n_questions)
     return estimate_without_null(POWER, found, "providers")
 
 

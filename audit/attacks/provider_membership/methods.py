@@ -23,10 +23,9 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.provider_membership.providers import FEATURES, MEMORY, ProviderTable
 from audit.engine.interface import Progress
 from audit.measurements import Unresolved
-from audit.stats.advantage import balanced_accuracy
 from audit.stats.intervals import Interval
-from audit.stats.means import group_jackknife, widen_to
-from audit.stats.roc import auc, auc_interval
+from audit.stats.resampling import group_jackknife, widen_to
+from audit.stats.roc import auc, auc_interval, balanced_accuracy
 
 METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
 """The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
@@ -294,27 +293,24 @@ def mean_known(rows: Floats) -> Floats:
     return means
 
 
-def measure_accuracy(
-    calls: Floats, member: Bools, rng: np.random.Generator, alphas: tuple[float, ...]
-) -> Interval | None:
+def measure_accuracy(calls: Floats, member: Bools, rng: np.random.Generator) -> Interval | None:
     """Measure the balanced accuracy over providers; None where fewer than two of a side were judged.
 
     Args:
         calls: shape (n_seeds, n).
         member: shape (n,).
         rng: the source of randomness.
-        alphas: one-sided levels for `Interval.bounds`.
     """
     called = mean_known(calls)
     right, judged = np.where(member, called, 1 - called), ~np.isnan(called)
     if smaller_side(member[judged]) < MIN_JUDGED:
         return None
     sides = (right[judged & member], right[judged & ~member])
-    given = balanced_accuracy(*sides, rng, alphas=alphas, unit="provider")
-    return _resample(lambda votes, own: balanced(mean_known(votes), own), calls, member, given, alphas)
+    given = balanced_accuracy(*sides, rng)
+    return _resample(lambda votes, own: balanced(mean_known(votes), own), calls, member, given)
 
 
-def measure_forest_area(probabilities: Floats, member: Bools, alphas: tuple[float, ...]) -> Interval | None:
+def measure_forest_area(probabilities: Floats, member: Bools) -> Interval | None:
     """Measure the mean AUC of the single forests, over the providers each judges; None where too few are judged.
 
     An attacker knows some companies, and has one forest. Given that forest, whoever it judges without a leak is as
@@ -324,14 +320,13 @@ def measure_forest_area(probabilities: Floats, member: Bools, alphas: tuple[floa
     Args:
         probabilities: of being a member, by forest, shape (n_seeds, n), NaN for not judged.
         member: shape (n,).
-        alphas: one-sided levels for `Interval.bounds`.
     """
     mean = mean_known(probabilities)
     judged = ~np.isnan(mean)
     if smaller_side(member[judged]) < MIN_JUDGED:
         return None
-    given = auc_interval(mean[judged & member], mean[judged & ~member], alphas=alphas, unit="provider")
-    return _resample(mean_area, probabilities, member, given, alphas)
+    given = auc_interval(mean[judged & member], mean[judged & ~member])
+    return _resample(mean_area, probabilities, member, given)
 
 
 def mean_area(probabilities: Floats, member: Bools) -> float:
@@ -349,9 +344,7 @@ Statistic = Callable[[Floats, Bools], float]
 """A number in [0, 1] from what seeds say, shape (n_seeds, n), NaN for not judged, and who is a member, shape (n,)."""
 
 
-def _resample(
-    statistic: Statistic, votes: Floats, member: Bools, given: Interval, alphas: tuple[float, ...]
-) -> Interval:
+def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interval) -> Interval:
     """Compute the interval of what forests reach, over companies trained on and judged.
 
     Args:
@@ -360,7 +353,6 @@ def _resample(
         member: shape (n,).
         given: the interval when the forests are taken as given: bounds reach at least as far from the value. It is the
             interval where no group can be left out, as with one forest.
-        alphas: one-sided levels for `Interval.bounds`, those of `given`.
     """
     judged = ~np.isnan(mean_known(votes))
     known = np.isnan(votes) & judged
@@ -369,7 +361,7 @@ def _resample(
         return given
     without, sizes = zip(*left, strict=True)
     value, n = statistic(votes[:, judged], member[judged]), int(judged.sum())
-    return widen_to(group_jackknife(value, without, sizes, n=n, alphas=alphas, unit="provider"), given)
+    return widen_to(group_jackknife(value, without, sizes, n=n), given)
 
 
 def _without(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
 from audit.arrays import Floats
@@ -39,7 +37,6 @@ from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences
 from audit.engine.interface import Json, Progress
 from audit.measurements import (
-    ALPHAS,
     Check,
     Control,
     Count,
@@ -53,7 +50,7 @@ from audit.measurements import (
 from audit.record import Result
 from audit.stats.intervals import Interval, proportion
 from audit.stats.ranking import at, at_interval
-from audit.stats.rates import excess_mean, excess_rate, net
+from audit.stats.rates import Columns, excess_mean, excess_rate, net
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
@@ -191,12 +188,11 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
     if few is not None:
         return few
     exact = name.startswith(EXCESSES[0])
-    columns: list[npt.NDArray[Any]] = []
+    columns: list[Columns] = []
     for rows in splits:
         attack, baseline = ((rows.exact if exact else rows.similar)[named(player, method)] for player in PLAYERS)
-        columns += [*((baseline, 0 * baseline) if of_baseline else (attack, baseline)), rows.cluster]
-    of: Callable[..., Interval] = excess_rate if exact else excess_mean
-    return estimate(name, of(*columns, rng, alphas=ALPHAS), "fields", 0.0, "held-out")
+        columns.append((baseline, 0 * baseline, rows.cluster) if of_baseline else (attack, baseline, rows.cluster))
+    return estimate(name, (excess_rate if exact else excess_mean)(columns, rng), "fields", 0.0, "held-out")
 
 
 def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
@@ -204,7 +200,7 @@ def _exact(name: str, table: FieldTable, player: str, method: str) -> Measuremen
     few = _unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
-    interval = proportion(table.exact[named(player, method)] > 0, table.cluster, alphas=ALPHAS)
+    interval = proportion(table.exact[named(player, method)] > 0, table.cluster)
     return _beside_baseline(name, interval, table, player, table.exact[named("baseline", method)].mean())
 
 
@@ -220,7 +216,7 @@ def _surest(name: str, table: FieldTable, player: str) -> Measurement:
     if few is not None:
         return few
     score, exact = table.best[player, "score"], table.best[player, "exact"]
-    interval = at_interval(score, exact, table.cluster, SUREST, alphas=ALPHAS)
+    interval = at_interval(score, exact, table.cluster, SUREST)
     baseline = at(table.best["baseline", "score"], table.best["baseline", "exact"], SUREST)
     return _beside_baseline(name, interval, table, player, baseline)
 
@@ -231,7 +227,7 @@ def _detection(name: str, table: FieldTable) -> Measurement:
         return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
     planted = np.any([*table.planted.values()], axis=0)
     detected = planted & ~np.any([table.exact[named("attack", method)] > 0 for method in METHODS], axis=0)
-    return estimate(name, proportion(detected, table.cluster, alphas=ALPHAS), "fields", 0.0, "chance")
+    return estimate(name, proportion(detected, table.cluster), "fields", 0.0, "chance")
 
 
 def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
@@ -242,7 +238,7 @@ def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurem
     attack, baseline = (table.exact[named(player, method)] for player in PLAYERS)
     gained: Floats = np.maximum(attack - baseline, 0.0)
     lost: Floats = np.maximum(baseline - attack, 0.0)
-    return estimate(name, net(gained, lost, table.cluster, rng, alphas=ALPHAS), "fields", 0.0, "public model")
+    return estimate(name, net(gained, lost, table.cluster, rng), "fields", 0.0, "public model")
 
 
 def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Control, ...]:

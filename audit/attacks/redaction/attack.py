@@ -35,7 +35,7 @@ from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
 from audit.corpus.redaction import RedactedSpan, redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
-from audit.measurements import ALPHAS, Count, Diagnostic, Measurement, Unresolved
+from audit.measurements import Count, Diagnostic, Measurement, Unresolved
 from audit.record import Reason, Result
 from audit.stats.intervals import proportion
 from audit.stats.lift import WorstClass, lift_share, worst_class
@@ -250,22 +250,22 @@ def _kinds(predictions: Predictions) -> Iterator[Count]:
         yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: left out")
     found = _worst(predictions)
     if not isinstance(found, Unresolved):
-        n = int(np.sum(predictions.samples.classes == found.index))
+        n = int(np.sum(predictions.samples.classes == found.label))
         yield Count(
-            f"told best: {CATEGORIES[found.index]}", n, "values of the kind that is told best, beyond false calls"
+            f"told best: {CATEGORIES[found.label]}", n, "values of the kind that is told best, beyond false calls"
         )
 
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
     """Compute the share of values whose category is told; null: naming the commonest of the training folds."""
-    found = proportion(predictions.hits(predicted), predictions.documents, alphas=ALPHAS)
+    found = proportion(predictions.hits(predicted), predictions.documents)
     return estimate(name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance")
 
 
 def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
     """Compute how much more often the context tells the category than the values' lengths do; null: 0."""
     right, blind = predictions.hits(predictions.told), predictions.hits(predictions.length)
-    found = net(right & ~blind, blind & ~right, predictions.documents, rng, alphas=ALPHAS)
+    found = net(right & ~blind, blind & ~right, predictions.documents, rng)
     return estimate("lift_over_length", found, "values", 0.0, "blind")
 
 
@@ -275,7 +275,7 @@ def lift_share_of(predictions: Predictions) -> Measurement:
     rest = int(np.sum(~prior))
     if rest < NEEDED:
         return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
-    found = lift_share(predictions.hits(predictions.told), prior, predictions.documents, alphas=ALPHAS)
+    found = lift_share(predictions.hits(predictions.told), prior, predictions.documents)
     return estimate("lift_share", found, "values", 0.0, "blind")
 
 
@@ -293,7 +293,7 @@ def _worst(predictions: Predictions) -> WorstClass | Unresolved:
         rest = classes.size - int(counts.max(initial=0))
         return Unresolved("worst_class", "too few values of other kinds than the commonest", rest, NEEDED)
     columns = classes[judged], predictions.told[judged], predictions.documents[judged]
-    return worst_class(*columns, alphas=ALPHAS)
+    return worst_class(*columns)
 
 
 def _judged(classes: Ints) -> Bools:

@@ -20,7 +20,7 @@ from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
 from audit.corpus.redaction import FIXED, STAR, is_page
 from audit.engine.interface import Json, Progress, Request
-from audit.measurements import ALPHAS, Count, Measurement, Unresolved
+from audit.measurements import Count, Measurement, Unresolved
 from audit.stats.rates import excess_rate, net
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import NONE_AUDITED, Candidates, FillMask, TagProbabilities, Target, TokenTarget
@@ -257,9 +257,7 @@ def _by_split(sides: Sequence[_Side], streams: Streams) -> Iterator[Measurement]
         name = f"target_gain.{split}"
         if side.documents.size:
             gained, lost = side.together & ~side.alone, side.alone & ~side.together
-            yield estimate(
-                name, net(gained, lost, side.documents, streams[name], alphas=ALPHAS), "values", 0.0, "blind"
-            )
+            yield estimate(name, net(gained, lost, side.documents, streams[name]), "values", 0.0, "blind")
         else:
             yield Unresolved(name, f"the target was asked about no {split} document", 0)
 
@@ -269,16 +267,8 @@ def _excess(name: str, member: _Side, heldout: _Side, rng: Rng) -> Measurement:
         if side.documents.size < NEEDED:
             reason = f"the target was asked about too few values of {split} documents"
             return Unresolved(name, reason, side.documents.size, NEEDED)
-    found = excess_rate(
-        member.together,
-        member.alone,
-        member.documents,
-        heldout.together,
-        heldout.alone,
-        heldout.documents,
-        rng,
-        alphas=ALPHAS,
-    )
+    columns = [(side.together, side.alone, side.documents) for side in (member, heldout)]
+    found = excess_rate(columns, rng)
     return estimate(name, found, "values", 0.0, "held-out")
 
 

@@ -17,7 +17,7 @@ from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, TargetError
 from audit.extensions.countermeasures.interface import TrainingDefense
-from audit.measurements import ALPHAS, Estimate
+from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.references.baselines import material, train_baseline
@@ -189,19 +189,12 @@ def side_channel(
     for answers, documents in ((members, member_documents), (heldout, heldout_documents)):
         values = np.asarray(answers, np.float64)
         sides.append((values, np.zeros_like(values), np.unique(list(documents), return_inverse=True)[1]))
-    gap = excess_rate(*sides[0], *sides[1], rng, alphas=ALPHAS)
+    gap = excess_rate(sides, rng)
 
     def area(difference: float) -> float:
         return min(1.0, max(0.0, 0.5 + difference / 2))
 
-    found = replace(
-        gap,
-        value=area(gap.value),
-        low=area(gap.low),
-        high=area(gap.high),
-        bounds=tuple((alpha, area(lower), area(upper)) for alpha, lower, upper in gap.bounds),
-    )
-    return estimate("auc.not_present", found, "questions", 0.5, "chance")
+    return estimate("auc.not_present", gap.transform(area), "questions", 0.5, "chance")
 
 
 @contextmanager
