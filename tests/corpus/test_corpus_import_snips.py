@@ -129,11 +129,11 @@ def test_the_official_division(tmp_path: Path) -> None:
     [
         ({"intent": None}, "intent: missing, and task.kind is intent-slots"),
         ({"tags": None}, "tags: missing, and task.kind is intent-slots"),
-        ({"tags": ["O", "B-name", "I-other"]}, "tags[2]: I-other is not among task.labels of the manifest"),
+        ({"tags": ["O", "B-name", "I-other"]}, "tags[2]: I-other not among task.labels of the manifest"),
         ({"tags": ["O", "name", "O"]}, "tags[1]: none of O, B-..., I-..."),
-        ({"paragraphs": [1, 2]}, "paragraphs: the first must begin at word 0"),
-        ({"paragraphs": [0, 2, 2]}, "paragraphs: the indices must increase"),
-        ({"paragraphs": [0, 3]}, "paragraphs: index 3 of 3 words"),
+        ({"paragraphs": [1, 2]}, "paragraphs: give increasing indices of the 3 words, the first 0"),
+        ({"paragraphs": [0, 2, 2]}, "paragraphs: give increasing indices of the 3 words, the first 0"),
+        ({"paragraphs": [0, 3]}, "paragraphs: give increasing indices of the 3 words, the first 0"),
     ],
 )
 def test_what_an_utterance_needs(tmp_path: Path, change: dict[str, object], problem: str) -> None:

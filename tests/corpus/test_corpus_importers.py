@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus import manifest as manifests
-from audit.corpus import publishing
 from audit.corpus.documents import Category, Split, TaskKind
 from audit.errors import EngineError, ManifestError
 from audit.files import mark_underway
@@ -243,7 +242,7 @@ def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr(publishing.shutil, "copyfile", full)
+    monkeypatch.setattr(manifests.shutil, "copyfile", full)
     with pytest.raises(EngineError, match="No space left on device"):
         sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert sorted(tmp_path.rglob("*")) == before
