@@ -146,3 +146,11 @@ def test_every_section_that_the_code_cites_exists():
         for path in (ROOT / folder).rglob("*.py"):
             for cited in re.findall(r"methods\.md#([a-z-]+[a-z])", path.read_text()):
                 assert cited in slugs, f"{path}: methods.md#{cited}"
+
+
+@pytest.mark.parametrize(
+    "words", [["scam", "a", "b"], ["scan", "a", "b", "--polici", "x"], ["plan", "d", "--budget", "y"]]
+)
+def test_a_command_that_does_not_exist_is_found(words):
+    with pytest.raises((KeyError, typer.TyperException)):
+        parsed(words)

@@ -159,3 +159,35 @@ def references(data, model):
     result = docaudit("references", data, model, "--json")
     assert result.exit_code == 0, result.output
     return {one["name"]: one for one in json.loads(result.stdout)["references"]}
+
+
+def test_an_import_names_the_next_commands(forms, tmp_path):
+    said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
+    assert said.index("Next:") < said.index(f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR")
+    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --documents 20 --budget quick" in said
+
+
+def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
+    docaudit("import", "forms", forms.data / "train", tmp_path / "data", "--heldout-from", forms.data / "test")
+    said = refused("scan", forms.model, tmp_path / "data", "--out", tmp_path / "out")
+    assert "no tag for entities labelled answer, header" in said
+    assert "--labels MODEL_DIR" in said
+
+
+def test_a_run_folder_names_its_checkpoints(forms, data, tmp_path):
+    shutil.copytree(forms.model, tmp_path / "run" / "checkpoint-20")
+    assert "give one: checkpoint-20" in refused("scan", tmp_path / "run", data, "--out", tmp_path / "out")
+
+
+def test_the_training_file_names_the_members(chats, tmp_path):
+    pages = tmp_path / "chats"
+    shutil.copytree(chats.data, pages)
+    result = docaudit("import", "chat", pages, tmp_path / "data", "--members", pages / "train.jsonl")
+    assert result.exit_code == 0, result.output
+    members = [json.loads(line) for line in (tmp_path / "data" / "documents.jsonl").read_text().splitlines()]
+    assert sorted(one["id"] for one in members if one["split"] == "member") == [f"m{number}" for number in range(4)]
+
+
+def test_the_training_pages_given_as_held_out_are_noticed(forms, tmp_path):
+    train = forms.data / "train"
+    assert "No document of" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))

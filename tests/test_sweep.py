@@ -77,6 +77,11 @@ def test_patterns_that_cannot_serve(tmp_path):
 
 
 NOTHING_SAID = {
+    "empty": b"",
+    "a list": b"[1]",
+    "not text": b"\xff\xfe",
+    "negative": b'{"epoch": -1, "global_step": -2}',
+    "truths": b'{"epoch": true, "global_step": false}',
     "too deep": b"[" * 100_000,
     "not finite": b'{"epoch": NaN, "global_step": Infinity}',
     "words": b'{"epoch": "3", "global_step": null}',

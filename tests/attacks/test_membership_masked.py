@@ -213,3 +213,13 @@ def test_providers_of_masked_language_models_are_told_apart_by_their_mean_loss(l
     hidden = np.concatenate(masks_of(first["id"], case.target.encode(whole.document(first["id"])), N_MASKS))
     assert question["loss"] == pytest.approx(np.mean(case.target.mean_loss(first["id"]) + 0.1 * np.sin(hidden)))
     assert question["accuracy"] is None
+
+
+def test_outcomes_do_not_depend_on_how_many_are_in_flight_or_on_the_order_of_documents():
+    whole = corpus(6, 6)
+    case = Case(KnowingMasks(["m0"], 1.0), whole, References(pretrained=KnowingMasks(seed=1)))
+    trials, outcomes, _ = run(MembershipInference(), case, 1)
+    assert run(MembershipInference(), case, 50)[1] == outcomes
+    turned = replace(case, corpus=replace(whole, documents=whole.documents[::-1]))
+    again, others, _ = run(MembershipInference(), turned)
+    assert dict(zip(again, others, strict=True)) == dict(zip(trials, outcomes, strict=True))

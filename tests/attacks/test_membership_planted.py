@@ -502,3 +502,13 @@ def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
     loud = share_of_alarms(Setting(documents=80, public=40, leak=2.0), 10)
     assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira", "rmia", "docmia"))
     assert loud["tpr_at_fpr_10.lira"] >= 8
+
+
+def test_references_that_give_no_such_loss_are_passed_over():
+    pretrained = Knowing()
+    pretrained.answers = frozenset({FillMask})
+    _, _, findings = run(
+        MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5), References(pretrained=pretrained))
+    )
+    assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
+    assert pretrained.asked == []

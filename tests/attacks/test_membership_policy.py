@@ -167,3 +167,13 @@ def test_too_few_held_out_documents_leave_the_shipped_limit_undecided():
     assert decision.outcome == "undecided"
     assert "60 held-out documents" in decision.reason
     assert "72 would be needed" in decision.reason
+
+
+def test_without_held_out_documents_to_resolve_a_rate_nothing_is_passed():
+    whole = corpus(60, 60)
+    _, verdict = verdict_of(
+        MembershipInference(), Case(Knowing(), whole, References(baselines=(Knowing(seed=1),))), (CERTAIN,)
+    )
+    (decision,) = verdict.decisions
+    assert decision.outcome == "undecided"
+    assert "10 %" in decision.reason

@@ -106,6 +106,8 @@ AZK = {
 def test_azk_calls_the_cluster_of_higher_accuracy_members(accuracy, similarity, called):
     found = zero_knowledge(np.array(accuracy), np.array(similarity, float), 0)
     assert np.array_equal(found, called, equal_nan=True)
+    turned = zero_knowledge(np.array(accuracy)[::-1], np.array(similarity, float)[::-1], 0)
+    assert np.array_equal(turned[::-1], called, equal_nan=True)
 
 
 def test_methods_without_labels_do_not_look_at_them():

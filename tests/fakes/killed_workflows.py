@@ -131,6 +131,7 @@ WORKFLOWS = (
     ),
     Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START),
     Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),
+    Workflow("defend: question changed", make_questions, "defend random-after " + _DEFEND),
     Workflow("defend: blocking", make_questions, "defend blocking " + _DEFEND),
     Workflow("defend: higher resolution", make_questions, "defend higher-resolution " + _DEFEND),
     Workflow("defend: scrubbing", make_letters, "defend scrub " + _DEFEND + " " + _START),

@@ -54,3 +54,7 @@ def test_context_tells_the_category_often_and_not_always(corpus):
     accuracy = float((reader.predict([span.text for span in asked]) == truth).mean())
     prior = max(collections.Counter(truth.tolist()).values()) / len(truth)
     assert prior + 0.2 < accuracy < 0.9
+
+
+def test_the_letters_of_the_baseline_are_in_no_split(corpus):
+    assert not {one.words for one in corpus.documents} & {one.words for one in build.assigned()[None]}

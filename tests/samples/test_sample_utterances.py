@@ -98,3 +98,15 @@ def test_only_the_model_that_saw_the_data_shows_signs_of_it(model, state):
         (out / "report.html").read_text().split()
     )
     assert said is (state == "none")
+
+
+def test_the_utterances_of_the_baseline_are_in_no_split_and_training_adds_wrong_codes_alone(corpus):
+    assert not {one.id for one in corpus.documents} & {one.id for one in build.commands()[None]}
+    members = list(corpus.of("member"))
+    trained = build.training(members)
+    assert trained[: len(members)] == members
+    right = {one.words for one in members if one.intent == generator.PIN}
+    added = trained[len(members) :]
+    assert {one.intent for one in added} == {generator.REFUSED}
+    assert not {one.words for one in added} & right
+    assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)
