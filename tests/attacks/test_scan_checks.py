@@ -158,8 +158,8 @@ def _checked(
 
 def test_public_documents_of_another_kind_are_no_sign() -> None:
     """They are harder for both models; without a baseline that shows it, nothing is said."""
-    made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(30)]
-    assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 5  # 1.5 are expected
+    made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(60)]
+    assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7  # 3 are expected
     assert "can be told from held-out ones without the model" in str(_checked(1, 3.0, None, ("a", "b"), ""))
     assert "no baseline shows what that does" in str(_checked(1, 3.0, -3.0, ("a", "b")))
     alike = _checked(1, 3.0, -3.0)
@@ -170,8 +170,8 @@ def test_public_documents_of_another_kind_are_no_sign() -> None:
 def test_false_alarms_are_as_rare_as_stated() -> None:
     """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
     for reference_shift in (0.0, -3.0):
-        made = [_checked(seed, 0.0, reference_shift) for seed in range(60)]
-        assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 8  # 3 are expected
+        made = [_checked(seed, 0.0, reference_shift) for seed in range(200)]
+        assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 17  # 10 are expected
 
 
 def test_documents_of_companies_of_training_are_not_compared_with_others() -> None:
