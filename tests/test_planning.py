@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -577,3 +578,14 @@ def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_pat
         (net,) = (one for one in found["limits"] if one["metric"] == "net")
         assert ("train-baseline" in net["reason"]) == lacks
     assert made.documents[0].questions[0].answers[0] not in out.read_text() + result.output
+
+
+def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoints, tmp_path):
+    broken = shutil.copytree(data, tmp_path / "broken")
+    (broken / "documents.jsonl").write_text("{}\n")
+    assert docaudit("plan", broken).exit_code == 2
+    assert docaudit("plan", tmp_path / "nothing").exit_code == 2
+    spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
+    unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
+    assert unfit.exit_code == 2
+    assert len([line for line in unfit.output.splitlines() if line.startswith("error:")]) == 1

@@ -126,6 +126,13 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("receipt.questions.0.entity", "e9", "documents.jsonl:1 questions[0].entity: no entity e9"),
     # boxes
     ("receipt.size", ..., "documents.jsonl:1 size: missing, but the words have boxes"),
+    ("settings.references", {"pretrained": "C:\\models"}, "references.pretrained: the path is absolute"),
+    ("settings.references", {"baselines": ["ok", "a/../../b"]}, "references.baselines: the path leaves DATA_DIR"),
+    ("receipt.words.2.text", "9\x00", "documents.jsonl:1 words[2].text: holds a control character"),
+    ("receipt.words.0.box", [-3, 5, 10, 20], "documents.jsonl:1 words[0].box: outside the page"),
+    ("receipt.image", "/etc/hostname", "documents.jsonl:1 image: the path is absolute"),
+    ("receipt.image", "images/../../x.png", "documents.jsonl:1 image: the path leaves DATA_DIR through '..'"),
+    ("settings.recipe", {"prompt": "{question} {question}"}, 'recipe.prompt: holds "{question}" 2 times'),
     ("receipt.size", [0, 200], "documents.jsonl:1 size: width and height must be 1 to 1000000"),
     ("receipt.words.0.box", ..., "documents.jsonl:1 words: 1 of 3 words have no box"),
     ("receipt.words.0.box", [60, 5, 5, 20], "documents.jsonl:1 words[0].box: corners out of order"),
