@@ -54,6 +54,14 @@ def test_a_scan_that_trains_nothing_imports_nothing_that_trains():
     assert modules & {"audit.references.trainer", "transformers.trainer", "datasets", "peft"} == set()
 
 
+def test_a_plan_imports_nothing_that_draws_reports():
+    program = "import sys, audit.cli.plan, audit.workflows.planning; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "audit.workflows.options" in modules
+    assert modules & {"jinja2", "matplotlib", "weasyprint", "audit.report.files"} == set()
+
+
 def test_a_command_imports_no_other_command(tmp_path):
     records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
     modules = imported("gate", tmp_path / "record.json")

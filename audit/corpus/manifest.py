@@ -168,7 +168,7 @@ def _default(field: dataclasses.Field[Any]) -> object:
 
 
 def _manifest_bytes(root: Path, named: Path) -> bytes:
-    reason = reason_refused(root, FILE_NAME) or _no_file(root / FILE_NAME)
+    reason = _refusal(root, FILE_NAME)
     try:
         if reason is None:
             return read_file(root / FILE_NAME)
@@ -181,9 +181,11 @@ def _manifest_bytes(root: Path, named: Path) -> bytes:
     raise ManifestError(f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}", hint)
 
 
-def _no_file(path: Path) -> str | None:
-    if path.is_file():
-        return None
+def _refusal(root: Path, relative: str) -> str | None:
+    """Explain why a file of the data set is not read; None when it is."""
+    path, reason = root / relative, reason_refused(root, relative)
+    if reason is not None or path.is_file():
+        return reason
     return "not a regular file" if path.exists() else f"{path.name} is missing in {path.parent}"
 
 
@@ -241,7 +243,7 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def _content(root: Path, key: str, name: str, problems: Problems) -> bytes | None:
     """Read a file that the manifest names; None where it cannot be read, which is added to the problems."""
-    reason = reason_refused(root, name) or _no_file(root / name)
+    reason = _refusal(root, name)
     try:
         if reason is None:
             return read_file(root / name)
@@ -253,8 +255,7 @@ def _content(root: Path, key: str, name: str, problems: Problems) -> bytes | Non
 
 def _documents(root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes]) -> list[Document]:
     """Read the documents; appends to `digests` the documents file's sha256 and each image's."""
-    reason = reason_refused(root, name) or _no_file(root / name)
-    if reason is not None:
+    if reason := _refusal(root, name):
         problems.add(FILE_NAME, [f"documents: {reason}"])
         return []
     images: list[bytes] = []

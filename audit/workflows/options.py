@@ -13,8 +13,6 @@ from audit.engine.journal import exclusive
 from audit.engine.local import LOCAL, make_engine
 from audit.errors import EngineError, UsageError
 from audit.files import EVIDENCE, check_folder
-from audit.report.files import NAMES, TREND_NAMES
-from audit.report.revealed import NAME
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to."""
@@ -88,7 +86,6 @@ def check_work(options: ScanOptions) -> None:
 
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"
-_REPORTS = (*NAMES, *TREND_NAMES)
 _OF_A_SCAN = (".lock", "record.json", "record.previous.json", "*/record.json")
 
 
@@ -107,11 +104,18 @@ def check_folders(out: Path, evidence: Path | None = None) -> None:
         _refuse_shared(out, evidence)
 
 
+def _report_names() -> tuple[str, ...]:
+    """Name the files of a report and a trend; imported late, as a plan draws neither."""
+    from audit.report.files import NAMES, TREND_NAMES
+
+    return (*NAMES, *TREND_NAMES)
+
+
 def _refuse_foreign(out: Path) -> None:
     """Refuse a folder with files that a scan would replace, and that no scan has written."""
     if any(next(out.glob(name), None) for name in _OF_A_SCAN):
         return
-    foreign = [name for name in _REPORTS if (out / name).exists()]
+    foreign = [name for name in _report_names() if (out / name).exists()]
     if foreign:
         raise UsageError(
             f"--out {out}: holds {', '.join(foreign)}, and no record that they would be the report of",
@@ -160,6 +164,7 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
         UsageError: it is no folder for evidence: it holds `out`, or files of something else.
     """
     own = evidence.absolute() == (out / EVIDENCE).absolute()
+    option = "--out" if own else "--evidence"
     try:
         if own:
             _refuse_link(evidence)
@@ -168,7 +173,7 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
         evidence.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close(evidence)
     except OSError as error:
-        raise EngineError(f"{evidence}: {error.strerror or error}", _elsewhere(own)) from None
+        raise EngineError(f"{evidence}: {error.strerror or error}", f"choose another {option}") from None
     with ExitStack() as held:
         if not own:
             held.enter_context(exclusive(evidence))
@@ -195,10 +200,6 @@ def _close(evidence: Path) -> None:
     evidence.chmod(0o700)
     if not (evidence / _IGNORE).exists():
         (evidence / _IGNORE).write_text(_EVERYTHING, encoding="utf-8")
-
-
-def _elsewhere(own: bool) -> str:
-    return "choose another --out" if own else "choose another --evidence"
 
 
 def _refuse_shared(out: Path, evidence: Path) -> None:
@@ -232,10 +233,12 @@ def make_private(folder: Path) -> None:
 
 def _clear(out: Path, evidence: Path) -> None:
     """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
+    from audit.report.revealed import NAME
+
     try:
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / "record.previous.json")
-        for path in [*(out / name for name in _REPORTS), evidence / NAME, *evidence.glob("failure-*.txt")]:
+        for path in [*(out / name for name in _report_names()), evidence / NAME, *evidence.glob("failure-*.txt")]:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None

@@ -561,6 +561,8 @@ WHOLE = outcome(canary_set(1, 4).canaries[0], 1).as_json()
         {**WHOLE, "true_loss": "1.0"},
         {**WHOLE, "ranked": {"rank": 1}},
         {**WHOLE, "more": 1},
+        {name: value for name, value in WHOLE.items() if name != "ranked"},
+        {"left_out": "split"},
     ],
 )
 def test_a_damaged_outcome_is_never_read_as_a_canary_that_was_left_out(damaged):

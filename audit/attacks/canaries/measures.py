@@ -122,7 +122,7 @@ def read_outcome(content: Json) -> Outcome:
         ValueError: it is no outcome of a canary: what is missing or damaged must never be read as left out.
     """
     outcome = _OUTCOME.validate_json(json.dumps(content), strict=True)
-    if not outcome.coherent:
+    if not outcome.coherent or json.loads(json.dumps(outcome.as_json())) != json.loads(json.dumps(content)):
         raise ValueError("the outcome of a canary is damaged")
     return outcome
 
