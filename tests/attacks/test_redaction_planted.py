@@ -17,7 +17,7 @@ from audit.attacks import TEXTS
 from audit.attacks.budget import FOLDS, sample
 from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.redaction import RedactionContext
-from audit.attacks.redaction.attack import Predictions, gather, lift_share_of, worst_class_of
+from audit.attacks.redaction.attack import Predictions, gather, kinds_of, lift_share_of, worst_class_of
 from audit.attacks.redaction.contexts import Samples, groups_of, samples_of
 from audit.attacks.redaction.target_gain import ELSE, categories_of_tags
 from audit.attacks.redaction.target_gain import redacted as hide
@@ -286,8 +286,11 @@ def told(classes, predicted):
     return Predictions(samples, predicted, length=prior, prior=prior)
 
 
-def test_kinds_of_too_few_values_are_not_judged():
+def test_rare_kinds_are_judged_together_and_left_out_only_when_they_are_too_few_together():
     person, url, contact = (CATEGORIES.index(name) for name in ("person", "url", "contact"))
+    both = told([person] * 60 + [url] * 6 + [contact] * 6, [person] * 60 + [url] * 12)
+    assert worst_class_of(both).value == 1.0
+    assert [(count.name, count.value) for count in kinds_of(both)] == [("rare kinds", 12), ("told best: rare", 12)]
     found = told([person] * 60 + [contact] * 12 + [url] * 6, [person] * 60 + [contact] * 12 + [person] * 6)
     assert worst_class_of(found).value == 1.0
     few = told([person] * 60 + [url] * 6, [person] * 60 + [url] * 6)

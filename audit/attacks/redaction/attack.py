@@ -155,7 +155,7 @@ class RedactionContext(Attack):
                 Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
                 Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
                 Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
-                *_kinds(predictions),
+                *kinds_of(predictions),
                 *gain.counts,
                 Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
                 Count(
@@ -243,17 +243,18 @@ def number_of(trial: Trial) -> int:
     return int(trial.id.split("/")[1])
 
 
-def _kinds(predictions: Predictions) -> Iterator[Count]:
-    """Count the values of the category that stands for `worst_class`, and those that are too few to be judged."""
-    n_rare = int(np.sum(~_judged(predictions.samples.classes)))
+def kinds_of(predictions: Predictions) -> Iterator[Count]:
+    """Count the values of the category that stands for `worst_class`, and those that are too few to stand alone."""
+    classes, judged = _merge_rare(predictions.samples.classes, predictions.samples.classes)
+    n_rare = int(np.sum(classes == RARE))
     if n_rare:
-        yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: left out")
+        treated = "judged as one" if judged.all() else "left out, for they are too few together"
+        yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: {treated}")
     found = _worst(predictions)
     if not isinstance(found, Unresolved):
-        n = int(np.sum(predictions.samples.classes == found.label))
-        yield Count(
-            f"told best: {CATEGORIES[found.label]}", n, "values of the kind that is told best, beyond false calls"
-        )
+        name = CATEGORIES[found.label] if found.label < RARE else "rare"
+        n = int(np.sum(classes == found.label))
+        yield Count(f"told best: {name}", n, "values of the kind that is told best, beyond false calls")
 
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
@@ -280,25 +281,36 @@ def lift_share_of(predictions: Predictions) -> Measurement:
 
 
 def worst_class_of(predictions: Predictions) -> Measurement:
-    """Measure `audit.stats.lift.worst_class` over the categories with `NEEDED` values or more; null: 0."""
+    """Measure `audit.stats.lift.worst_class` over the categories, rare ones together as one; null: 0."""
     found = _worst(predictions)
     return found if isinstance(found, Unresolved) else estimate("worst_class", found.interval, "values", 0.0, "blind")
 
 
 def _worst(predictions: Predictions) -> WorstClass | Unresolved:
-    classes = predictions.samples.classes
-    judged = _judged(classes)
+    true = predictions.samples.classes
+    classes, judged = _merge_rare(true, true)
+    called, _ = _merge_rare(predictions.told, true)
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
         rest = classes.size - int(counts.max(initial=0))
         return Unresolved("worst_class", "too few values of other kinds than the commonest", rest, NEEDED)
-    columns = classes[judged], predictions.told[judged], predictions.documents[judged]
-    return worst_class(*columns)
+    return worst_class(classes[judged], called[judged], predictions.documents[judged])
 
 
-def _judged(classes: Ints) -> Bools:
-    """Mark the values whose category has `NEEDED` values or more: shape of `classes`."""
-    return np.asarray(np.bincount(classes)[classes] >= NEEDED, bool)
+RARE = len(CATEGORIES)
+"""Stands for all rare categories together."""
+
+
+def _merge_rare(classes: Ints, true: Ints) -> tuple[Ints, Bools]:
+    """Replace categories of which `true` holds fewer than `NEEDED` values by `RARE`.
+
+    Returns:
+        The categories, and which of the true values are judged: all but the rare ones where these are too few together.
+    """
+    categories, counts = np.unique(true, return_counts=True)
+    rare = categories[counts < NEEDED]
+    is_rare = np.isin(true, rare)
+    return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (is_rare.sum() >= NEEDED)
 
 
 def units_of(corpus: Corpus) -> tuple[Units, ...]:
@@ -328,13 +340,12 @@ def units_of(corpus: Corpus) -> tuple[Units, ...]:
 
 def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     """Count documents with the rarest category that is judged, those with others, and the categories judged."""
-    judged = _judged(classes)
-    categories = np.unique(classes[judged]).tolist()
+    merged, judged = _merge_rare(classes, classes)
+    categories = np.unique(merged[judged]).tolist()
     if len(categories) < 2:
         return 0, 0, 1
     own, others = min(
-        (_count(documents[judged & (classes == category)]), _count(documents[judged & (classes != category)]))
-        for category in categories
+        (_count(documents[merged == category]), _count(documents[merged != category])) for category in categories
     )
     return own, others, len(categories)
 
