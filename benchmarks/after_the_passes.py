@@ -20,8 +20,8 @@ from unittest.mock import patch
 import numpy as np
 
 from audit.corpus import features, manifest
-from audit.report import canvas, figures
-from audit.report.pdf import pdf
+from audit.report import figures
+from audit.report.files import pdf
 from audit.stats import resampling
 from audit.targets.opening import instructions, threads
 
@@ -72,7 +72,7 @@ def compare_figures() -> dict[str, Any]:
         return pdf(PAGE.format("".join(figures.by_category(f"figure{number}", rows, panels) for number in range(4))))
 
     def with_paths() -> bytes:
-        with patch.dict(canvas.RC, {"svg.fonttype": "path"}):
+        with patch.dict(figures.RC, {"svg.fonttype": "path"}):
             return page()
 
     return compare("a page of four figures, drawn and printed", with_paths, page)

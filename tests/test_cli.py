@@ -17,7 +17,7 @@ from audit import record as records
 from audit.cli import app
 from audit.errors import EngineError, RenderError
 from audit.files import write_atomically
-from audit.report.pdf import pdf
+from audit.report.files import pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 

@@ -11,7 +11,7 @@ from audit.attacks import TEXTS, known_metrics
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import RenderError
-from audit.report.frameworks import FOR, frameworks
+from audit.report.coverage import FOR, frameworks
 from audit.resources import folder
 
 SHIPPED = (folder("policies") / "frameworks.toml").read_text(encoding="utf-8")

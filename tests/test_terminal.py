@@ -8,11 +8,11 @@ import shlex
 import example_records
 import pytest
 import typer
+from shown_pages import decision
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
 from audit.report.answer import headline
-from audit.report.html import decision_html
 from audit.report.recommend import first_action
 from audit.report.remedies import DEFENSES
 
@@ -100,7 +100,7 @@ def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monk
     assert "'/tmp/my models/reader' data" in capsys.readouterr().out
     unknown = first_action(record, verdict)
     assert unknown.text.endswith("Put your own paths in place of MODEL_DIR and DATA_DIR.")
-    assert "my models" not in decision_html(*example_records.violated()), "paths stay on the terminal"
+    assert "my models" not in decision(example_records.violated()), "paths stay on the terminal"
     # The command line takes what is printed: nothing is left that stands for something else.
     parsed = typer.main.get_command(app).commands["defend"].make_context("defend", words[2:])
     assert parsed.params["seed"] == 0

@@ -55,8 +55,9 @@ def demo(
     console.say(*(f"  {out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
         console.say("  not written: report.pdf; the warning above says what is missing (docaudit doctor)")
+    console.say("")
     console.show_commands(
-        "\nNext, for a model of your own",
+        "Next, for a model of your own",
         [
             "docaudit import --help",
             "docaudit scan MODEL_DIR DATA_DIR --documents 20 --budget quick --out first-look",

@@ -17,13 +17,13 @@ from pydantic import TypeAdapter
 
 from audit import policy as policies
 from audit import record as records
+from audit.attacks import text_of
 from audit.engine.interface import SILENT
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import read as read_record
 from audit.report import numbers
-from audit.report.labels import report_of
 from audit.report.tables import decision_row
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions, check_work, claim_folder, protect
@@ -180,7 +180,7 @@ def sentence(verdict: Verdict) -> str:
     why = [verdict.contradicted] if verdict.contradicted else []
     for decision in verdict.decisions:
         if decision.outcome == "violated":
-            row, limit = decision_row(decision, report_of(decision.limit.attack)), decision.limit
+            row, limit = decision_row(decision, text_of(decision.limit.attack)), decision.limit
             why.append(
                 f"{limit.attack} {limit.metric} is {row.measured} ({row.between}), confirmed beyond the limit of "
                 f"{row.limit}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from audit.attacks import TEXTS, text_of
-from audit.attacks.text import sentence_case
+from audit.attacks.text import AttackText, Metric, sentence_case
 from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
 from audit.policy.checks import AGAIN
@@ -15,6 +15,19 @@ from audit.policy.reasons import ALL, MORE
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.numbers import between, interval, reached, show
+
+UTILITY = AttackText(
+    metrics={
+        "masked_token_accuracy": Metric(label="Hidden words guessed correctly", kind="share"),
+        "entity_f1": Metric(label="Fields found (F1)", kind="share", counted=False),
+        "class_accuracy": Metric(label="Pages classified correctly", kind="share"),
+        "intent_accuracy": Metric(label="Intents named correctly", kind="share"),
+        "link_f1": Metric(label="Links between fields found (F1)", kind="share", counted=False),
+        "anls": Metric(label="Answers given (ANLS)", kind="share", counted=False),
+        "accuracy": Metric(label="Correct decisions", kind="share"),
+    }
+)
+"""Labels of the measurements of what the model is good for."""
 
 
 def decided(verdict: Verdict) -> Overall:

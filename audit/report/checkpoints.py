@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS
-from audit.cards import Timing
 from audit.errors import RecordError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
@@ -72,11 +71,6 @@ class Stop:
         return next((item for item in self.verdict.decisions if item.limit == limit), None)
 
 
-def place(axis: str, x: float) -> str:
-    """Return a position in words: "epoch 3", "step 2,475"."""
-    return f"{AXIS_WORDS.get(axis, axis)} {numbers.axis_value(x)}"
-
-
 def passes(verdict: Verdict) -> bool:
     """Return True for a verdict that lets its checkpoint through because its limits are met or waived.
 
@@ -118,7 +112,7 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
 
 def _named(axis: str, x: float, name: str) -> str:
     """A checkpoint by its position, and by its name where that says more."""
-    where = place(axis, x)
+    where = f"{AXIS_WORDS.get(axis, axis)} {numbers.axis_value(x)}"
     return f"{name} ({where})" if where != name.replace("-", " ") else name
 
 
@@ -131,15 +125,6 @@ def summary(records: Sequence[AuditRecord]) -> dict[str, tuple[str, str]]:
         if name in ran
         for heading, metric in text.trend.summary.items()
     }
-
-
-def common_origin(stops: Sequence[Stop]) -> str:
-    """Return a sentence on the outcomes of all checkpoints that earlier runs computed; empty when there are none."""
-    timings = [stop.record.timing for stop in stops]
-    oldest = [timing.oldest for timing in timings if timing.oldest is not None]
-    newest = [timing.newest for timing in timings if timing.newest is not None]
-    outcomes, resumed = (sum(getattr(timing, name) for timing in timings) for name in ("outcomes", "resumed"))
-    return Timing("", "", 0.0, outcomes, resumed, min(oldest, default=None), max(newest, default=None)).origin
 
 
 def axis_positions(records: Sequence[AuditRecord]) -> tuple[str, list[float]]:

@@ -2,18 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Literal
 
+from pydantic import StringConstraints, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from audit.attacks import text_of
 from audit.attacks.threats import ACCESS_LABELS, Threat
-from audit.measurements import Estimate
+from audit.measurements import STRICT, Estimate
 from audit.policy import Verdict
 from audit.record import AuditRecord, Result
 from audit.report.answer import plainest
-from audit.report.frameworks import FOR, Clause, Evidence, Framework, Frameworks, frameworks
-from audit.report.labels import report_of
 from audit.report.leaks import unlimited, within
+from audit.report.remedies import read_shipped
+
+Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+FOR = "evidence for the resistance"
+"""The beginning of the role of every attack: no test can be evidence for more."""
+Part = Literal["coverage", "threat models", "ratio", "limits", "record", "sign-off", "countermeasures", "residual risk"]
+"""A part of the report that is evidence itself, whatever the attacks found."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Framework:
+    """A law or a taxonomy, and the document that holds it."""
+
+    name: Written
+    source: Written
+
+
+@dataclass(frozen=True, config=STRICT)
+class Clause:
+    """A place in a law or a taxonomy.
+
+    Attributes:
+        framework: its name.
+        summary: what it asks, in our words.
+        quote: its own words, only where these matter.
+        read: the day on which it was read.
+        seen: how, where that was not in the source itself.
+        attack_class: the class of attack it names, of EDPB Opinion 28/2024, paragraph 55.
+        outside: what of that class no attack of docaudit tries.
+        unmapped: why nothing in a report is evidence for it.
+    """
+
+    id: Written
+    framework: Written
+    clause: Written
+    summary: Written
+    read: dt.date
+    seen: Literal["", "as quoted by others", "as summarised by others", "in a copy on another site"] = ""
+    quote: str = ""
+    attack_class: str = ""
+    outside: str = ""
+    unmapped: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Evidence:
+    """What an attack, or a part of the report, is evidence for.
+
+    Attributes:
+        role: in words, without a full stop; that of an attack begins with `FOR`.
+        clauses: their ids.
+        metrics: those of the attack that count; empty: all of it.
+        none: why an attack is evidence for no clause; then it has neither role nor clauses.
+    """
+
+    role: str = ""
+    clauses: tuple[Written, ...] = ()
+    attack: Written | None = None
+    part: Part | None = None
+    metrics: tuple[Written, ...] = ()
+    none: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Frameworks:
+    """Laws and taxonomies, their clauses, each in its order, and all evidence, as `policies/frameworks.toml` has them.
+
+    A test keeps that every attack is mapped and every clause has evidence or a reason why it has none.
+    """
+
+    schema: Literal[1]
+    frameworks: tuple[Framework, ...]
+    clauses: tuple[Clause, ...]
+    mappings: tuple[Evidence, ...]
+
+    def of_clause(self, clause: str) -> tuple[Evidence, ...]:
+        """Return what is evidence for a clause."""
+        return tuple(one for one in self.mappings if clause in one.clauses)
+
+    def of_attack(self, attack: str) -> tuple[Evidence, ...]:
+        """Return what an attack is evidence for; empty for one that nobody has mapped."""
+        return tuple(one for one in self.mappings if one.attack == attack)
+
+
+@cache
+def frameworks() -> Frameworks:
+    """Read the shipped clauses and mappings.
+
+    Raises:
+        RenderError: the file cannot be read, with every problem of its fields.
+    """
+    return read_shipped("frameworks.toml", TypeAdapter(Frameworks))
+
 
 State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
 NOT_STATED = "not stated"
@@ -57,7 +153,6 @@ class Examined:
     Attributes:
         note: how much it tried, or why not.
         outcome: what became of its limits; empty where it was not examined.
-        repeated: whether a row above tells the same.
     """
 
     attack: str
@@ -65,13 +160,11 @@ class Examined:
     state: State
     note: str
     outcome: str = ""
-    repeated: bool = False
 
     @property
     def sentence(self) -> str:
         """State, note and outcome on one line."""
-        note = "see above" if self.repeated else self.note
-        return f"{self.state}: {'; '.join(part for part in (note, self.outcome) if part)}"
+        return f"{self.state}: {'; '.join(part for part in (self.note, self.outcome) if part)}"
 
 
 @dataclass(frozen=True)
@@ -96,27 +189,12 @@ class ThreatRow:
 
 
 @dataclass(frozen=True)
-class ClauseRow:
-    """A clause, and in sentences what of this report is evidence for it."""
-
-    clause: Clause
-    evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class FrameworkRows:
-    """A law or a taxonomy with its clauses."""
-
-    framework: Framework
-    rows: tuple[ClauseRow, ...]
-
-
-@dataclass(frozen=True)
 class LegalView:
     """Coverage, threat models, ratio of training data to parameters, and clauses, of one record.
 
     Attributes:
         quote: of EDPB Opinion 28/2024, paragraph 55, on what testing can show.
+        clauses: of each law or taxonomy, with sentences on what of this report is evidence for each.
         release: to whom the model goes, as its owner states it, and which of the threat models that makes likely.
         unmapped: titles of attacks that nobody has mapped to a clause.
     """
@@ -126,7 +204,7 @@ class LegalView:
     threats: tuple[ThreatRow, ...]
     release: str
     ratio: str
-    clauses: tuple[FrameworkRows, ...]
+    clauses: Mapping[Framework, Sequence[tuple[Clause, Sequence[str]]]]
     unmapped: tuple[str, ...]
 
 
@@ -144,8 +222,15 @@ def legal_view(record: AuditRecord, verdict: Verdict) -> LegalView:
         threats=tuple(_threat(record, attack) for attack in attacks),
         release=release(record),
         ratio=ratio(record),
-        clauses=tuple(_clauses(record, verdict, framework, known) for framework in known.frameworks),
-        unmapped=tuple(report_of(attack).title or attack for attack in attacks if not known.of_attack(attack)),
+        clauses={
+            framework: [
+                (clause, [*_sentences(record, verdict, known.of_clause(clause.id))])
+                for clause in known.clauses
+                if clause.framework == framework.name
+            ]
+            for framework in known.frameworks
+        },
+        unmapped=tuple(text_of(attack).title or attack for attack in attacks if not known.of_attack(attack)),
     )
 
 
@@ -157,12 +242,9 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     """
     known = frameworks()
     rows = []
-    told: set[Examined] = set()
     for clause in (one for one in known.clauses if one.attack_class):
         tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
-        shown = tuple(replace(one, repeated=one in told) for one in tried)
-        told |= {*tried}
-        rows.append(CoverageRow(clause.attack_class, _together(tried), shown, clause.outside))
+        rows.append(CoverageRow(clause.attack_class, _together(tried), tried, clause.outside))
     rows += [
         CoverageRow(clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped)
         for clause in known.clauses
@@ -184,26 +266,27 @@ def _together(tried: Sequence[Examined]) -> State:
 def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Examined:
     """Say what a scan did with an attack, or with those of its metrics that count."""
     attack = evidence.attack or ""
-    title = report_of(attack).title or attack
+    title = text_of(attack).title or attack
     result = record.results.get(attack)
     if result is not None and result.status == "completed":
         return _completed(record, verdict, evidence, result, title)
-    state, note = _not_run(record, attack, result)
+    state, note, _ = why_not_run(record, attack)
     return Examined(attack, title, state, note)
 
 
-def _not_run(record: AuditRecord, attack: str, result: Result | None) -> tuple[State, str]:
-    """State and reason of an attack that gave no numbers."""
-    if result is not None and result.reason is not None:
-        if result.reason.kind == "model":
-            return "does not apply", result.reason.why
-        if result.status != "left out":
-            return "not examined", result.why
-        if result.reason.kind == "data":
-            return "not examined", f"not asked for; {result.reason.why}"
-    if attack in record.battery:
-        return "not examined", "not asked for in this scan"
-    return "not examined", "not in the version that scanned"
+def why_not_run(record: AuditRecord, attack: str) -> tuple[State, str, str]:
+    """Return state, reason and remedy of an attack that gave no numbers."""
+    result = record.results.get(attack)
+    if result is None and attack not in record.battery:
+        return "not examined", "not in the version that scanned", "scan again"
+    if result is None or result.reason is None or result.reason.kind == "left out":
+        return "not examined", "not asked for in this scan", "scan without --only"
+    why, fix = result.reason.why, result.reason.fix
+    if result.reason.kind == "model":
+        return "does not apply", why, fix
+    if result.status == "failed":
+        return "not examined", f"broke down ({why})", "report this failure with the record"
+    return "not examined", f"not asked for in this scan; {why}" if result.status == "left out" else why, fix
 
 
 def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Result, title: str) -> Examined:
@@ -240,7 +323,7 @@ def amount(record: AuditRecord, result: Result) -> str:
 
 
 def _threat(record: AuditRecord, attack: str) -> ThreatRow:
-    report = report_of(attack)
+    report = text_of(attack)
     threat, title = report.threat, report.title or attack
     result = record.completed.get(attack)
     cost = _cost(record, threat, result) if result is not None else "not run"
@@ -284,15 +367,6 @@ def release(record: AuditRecord) -> str:
     """To whom the model goes, as its owner states it, and which access to it that makes likely."""
     stated = record.audit.release
     return f"Release, as the owner states it: {RELEASES[stated]}." if stated else f"Release: {NOT_STATED}."
-
-
-def _clauses(record: AuditRecord, verdict: Verdict, framework: Framework, known: Frameworks) -> FrameworkRows:
-    rows = (
-        ClauseRow(clause, tuple(_sentences(record, verdict, known.of_clause(clause.id))))
-        for clause in known.clauses
-        if clause.framework == framework.name
-    )
-    return FrameworkRows(framework, tuple(rows))
 
 
 def _sentences(record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:

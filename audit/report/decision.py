@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from audit.attacks import text_of
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.printable import shown
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
-from audit.report.attack_text import AttackMacros, ResultIndex
-from audit.report.labels import report_of
 from audit.report.leaks import findings_outside
+from audit.report.templates import AttackMacros, ResultIndex
 
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
 LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
@@ -133,7 +133,7 @@ def _decisive(result: Result, verdict: Verdict, told: Markup) -> Markup:
     worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
     if worst is None or worst.measured is None or worst.cause == "confounded":
         return Markup()
-    report, measured = report_of(result.attack), worst.measured
+    report, measured = text_of(result.attack), worst.measured
     form = report.form(worst.limit.metric)
     bound = worst.limit.max if worst.limit.max is not None else worst.limit.min or 0.0
     words = told.striptags().replace(numbers.NBSP, " ")

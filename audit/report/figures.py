@@ -2,18 +2,118 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from audit.attacks.figure_text import Form
-from audit.measurements import Estimate, Histogram, Unresolved
-from audit.report.canvas import INK, RC, STYLES, add_legend, as_svg, blank_figure
+from markupsafe import Markup, escape
+
+from audit.attacks.figure_text import CurveFigure, CurvePanel, Form, HistogramFigure
+from audit.attacks.figure_text import Figure as FigureSpec
+from audit.measurements import Curve, Estimate, Histogram, Unresolved
+from audit.record import Result
+from audit.resources import folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, FAINT = "#1d2733", "#d5dae0"
+FONTS = "docaudit Sans, Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
+WIDTH = 6.9
+"""Inches: the width of an A4 page between its margins."""
+FONT_SIZE = 9.0
+"""Points, of all text: nothing in a report is smaller."""
+RC: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "docaudit",
+    "font.family": ["Liberation Sans", "DejaVu Sans"],  # matplotlib's own measures the letters that the first lacks
+    "font.size": FONT_SIZE,
+    **dict.fromkeys(("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"), "medium"),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "axes.edgecolor": FAINT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+}
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#0072B2", "marker": "o", "fill": True, "line": "-"},
+    {"color": "#D55E00", "marker": "s", "fill": False, "line": "--"},
+    {"color": "#6b7785", "marker": "D", "fill": True, "line": ":"},
+    {"color": "#009E73", "marker": "^", "fill": False, "line": "-."},
+    {"color": "#CC79A7", "marker": "v", "fill": True, "line": (0, (5, 1, 1, 1, 1, 1))},
+    {"color": "#8a6d00", "marker": "P", "fill": False, "line": (0, (1, 1))},
+)
+"""One for each series: hue, marker, filled or open, and the line's dashes."""
+LEGEND = 92
+"""Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
+
+
+def add_legend(figure: Figure, *axes: Axes) -> None:
+    """Add one entry for each label of these axes, above all panels; none where nothing is labelled."""
+    entries: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if not entries:
+        return
+    figure.legend(
+        entries.values(),
+        entries.keys(),
+        loc="outside upper left",
+        ncols=len(entries) if sum(map(len, entries)) <= LEGEND else -(-len(entries) // 2),
+        frameon=False,
+        handletextpad=0.5,
+        columnspacing=1.6,
+    )
+
+
+def blank_figure(height: float) -> Figure:
+    """Make a figure outside pyplot's global state."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    _register_typeface()
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    FigureCanvasSVG(figure)
+    return figure
+
+
+@cache
+def _register_typeface() -> None:
+    """Let matplotlib measure text in the typeface that the reports are printed in."""
+    from matplotlib.font_manager import fontManager
+
+    for style in ("Regular", "Bold"):
+        fontManager.addfont(folder("templates") / "fonts" / f"LiberationSans-{style}.ttf")
+
+
+def as_svg(figure: Figure, name: str, alternative: str) -> str:
+    """Return the SVG element with its alternative text, without prologue, ids prefixed for a page of figures."""
+    stream = io.StringIO()
+    figure.savefig(
+        stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
+    text = stream.getvalue()
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r"(?<=font-family: )'[^;\"]*", FONTS, text)
+    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
+
 
 BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
 """Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
@@ -62,12 +162,6 @@ class LinePanel:
     diagonal: bool = False
 
 
-def _marked(style: Mapping[str, Any]) -> dict[str, Any]:
-    """The marker of a style."""
-    fill = style["color"] if style["fill"] else "white"
-    return {"marker": style["marker"], "color": style["color"], "markerfacecolor": fill}
-
-
 def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], height: float | None = None) -> str:
     """Draw a distribution: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
@@ -80,10 +174,10 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
     import matplotlib as mpl
 
     split = {key: tuple(key.split(", ", 1)) if ", " in key else ("", key) for key in histogram.counts}
-    titles = {
-        panel: f"{labels.get(panel, panel)} (n = {' / '.join(_totals(histogram, panel, split))})"
-        for panel, _ in split.values()
-    }
+    totals: dict[str, dict[str, None]] = {}
+    for key, (panel, _) in split.items():
+        totals.setdefault(panel, {})[f"{sum(histogram.counts[key]):,}"] = None
+    titles = {panel: f"{labels.get(panel, panel)} (n = {' / '.join(counts)})" for panel, counts in totals.items()}
     kinds = list(dict.fromkeys(kind for _, kind in split.values()))
     with mpl.rc_context(RC):
         figure = blank_figure(height or BARS_HEIGHT)
@@ -99,11 +193,6 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
         add_legend(figure, axes[0])
         parts = [*titles.values(), *(labels.get(kind, kind) for kind in kinds)]
         return as_svg(figure, name, f"Bars of a distribution of {histogram.quantity}: {'; '.join(parts)}.")
-
-
-def _totals(histogram: Histogram, panel: str, split: Mapping[str, tuple[str, ...]]) -> list[str]:
-    own = [counts for key, counts in histogram.counts.items() if split[key][0] == panel]
-    return list(dict.fromkeys(f"{sum(counts):,}" for counts in own))
 
 
 def _draw_bars(axis: Axes, histogram: Histogram, key: str, index: int, n_kinds: int, label: str) -> None:
@@ -169,7 +258,9 @@ def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
             linewidth=1.3,
             markersize=3.2,
             label=line.label if line.label in labels else None,
-            **_marked(style),
+            marker=style["marker"],
+            color=style["color"],
+            markerfacecolor=style["color"] if style["fill"] else "white",
         )
     _line_axes(axis, panel, scale)
 
@@ -189,11 +280,75 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
         axis.set_xlim(-2, 102)
     if panel.limit is not None:
         axis.axhline(scale * panel.limit, color=INK, linewidth=1.2, linestyle=(0, (6, 2)))
-        _name_limit(axis, scale * panel.limit)
+        axis.annotate("limit", (1, scale * panel.limit), xycoords=("axes fraction", "data"), ha="right", va="bottom")
     axis.set_title(panel.title)
     axis.set_ylabel(panel.quantity)
     axis.grid(visible=True)
 
 
-def _name_limit(axis: Axes, height: float) -> None:
-    axis.annotate("limit", (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+@dataclass(frozen=True)
+class DrawnFigure:
+    """A figure with its number in the report, and a caption that says what it shows."""
+
+    number: int
+    svg: Markup
+    caption: str
+    spec: FigureSpec
+
+
+def draw(specs: Sequence[FigureSpec], result: Result, drawn: int) -> tuple[DrawnFigure, ...]:
+    """Draw the figures that the record can fill, numbered from `drawn` + 1.
+
+    Args:
+        specs: specifications of the attack's report.
+        result: the numbers.
+        drawn: how many figures the report already has.
+    """
+    made: list[DrawnFigure] = []
+    for spec in specs:
+        number = drawn + len(made) + 1
+        svg = _figure(spec, result, f"figure{number}")
+        if svg:
+            made.append(DrawnFigure(number, Markup(svg), spec.caption, spec))
+    return tuple(made)
+
+
+def unspecified(result: Result, specs: Sequence[FigureSpec]) -> list[FigureSpec]:
+    """Return figures for the histograms and curves that no specification names."""
+    named = {spec.histogram for spec in specs if isinstance(spec, HistogramFigure)}
+    named |= {panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels}
+    bars = (HistogramFigure(histogram=one.name, caption=one.quantity) for one in result.histograms)
+    curves = (CurveFigure(panels=(CurvePanel(curve=one.name),), caption=one.quantity) for one in result.curves)
+    return [
+        *(spec for spec in bars if spec.histogram not in named),
+        *(spec for spec in curves if spec.panels[0].curve not in named),
+    ]
+
+
+def _figure(spec: FigureSpec, result: Result, name: str) -> str:
+    """Draw one figure as HTML; empty when the record has nothing for it."""
+    match spec:
+        case HistogramFigure():
+            histogram = next((item for item in result.histograms if item.name == spec.histogram), None)
+            if histogram is None or not any(sum(counts) for counts in histogram.counts.values()):
+                return ""
+            return distribution(name, histogram, spec.labels, spec.height)
+        case CurveFigure():
+            curves = {curve.name: curve for curve in result.curves if any(curve.series.values())}
+            panels = [_curve_panel(curves[one.curve], one, spec.series) for one in spec.panels if one.curve in curves]
+            return lines(name, panels, spec.height) if panels else ""
+
+
+def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> LinePanel:
+    """Make a panel of a curve; its series in the specified order, so that each has the same look in every panel."""
+    lines = [
+        FigureLine(
+            labels.get(series, series),
+            tuple(spec.x_scale * point.x for point in curve.series.get(series, ())),
+            tuple(Point(point.value, point.low, point.high) for point in curve.series.get(series, ())),
+        )
+        for series in dict.fromkeys([*labels, *curve.series])
+    ]
+    axis = curve.axis if spec.axis is None else spec.axis
+    quantity = curve.quantity if spec.quantity is None else spec.quantity
+    return LinePanel(spec.title, axis, quantity, tuple(lines), spec.form, diagonal=spec.diagonal)

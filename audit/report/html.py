@@ -13,22 +13,24 @@ from typing import Any, Literal
 from markupsafe import Markup
 
 from audit.attacks.figure_text import HistogramFigure
+from audit.attacks.text import sentence_case
+from audit.cards import PrivacyCard
+from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
+from audit.policy.guarantee import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Result
 from audit.report import tables
-from audit.report.answer import decides_most, findings
-from audit.report.attack_figures import DrawnFigure, draw, unspecified
-from audit.report.attack_text import AttackMacros, ResultIndex, in_one_line
+from audit.report.answer import UTILITY, decides_most, findings
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
-from audit.report.guarantee import guarantee_view
-from audit.report.jinja import environment, template_errors
-from audit.report.labels import UTILITY
+from audit.report.figures import DrawnFigure, draw, unspecified
 from audit.report.leaks import documents_used, plausibility, tried_in_part, unlimited, within
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
+from audit.report.templates import AttackMacros, ResultIndex, environment, in_one_line, template_errors
 from audit.resources import folder
+from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
 MOST_OUTSIDE = 2
 """Findings that no limit is on, on page one; the annex has every measurement."""
@@ -99,9 +101,9 @@ def report_context(
             "accepted": within(record, verdict),
             "most_outside": MOST_OUTSIDE,
             "declared": plausibility(record, verdict),
-            "used": documents_used(record),
-            "in_part": tried_in_part(record),
-            "unexamined": unexamined(record, verdict, texts),
+            "used": [*documents_used(record)],
+            "in_part": " ".join(tried_in_part(record)),
+            "unexamined": unexamined(record, verdict),
             "limits": tables.limit_tables(titled, {view.result.attack for view in views}),
             "rows": rows,
             "outcome_labels": tables.OUTCOME_LABELS,
@@ -159,11 +161,6 @@ def html(
 ) -> str:
     """Draw the annex of a record; see `report_context` and `render`."""
     return render("report.html", report_context(record, verdict, policy, comparisons), revealed)
-
-
-def decision_html(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
-    """Draw the decision report of a record; see `report_context` and `render`."""
-    return render("decision.html", report_context(record, verdict, policy, comparisons))
 
 
 def _brief(
@@ -231,3 +228,48 @@ def _glossary(texts: Sequence[AttackMacros]) -> list[tuple[str, str]]:
     for text in texts:
         meanings = {**text.report.glossary, **meanings}
     return list(meanings.items())
+
+
+NO_SECRETS = (
+    "The data set holds no planted secrets that tell epsilon; they can show that a guarantee is false (docaudit canary "
+    "insert)."
+)
+AGREES = "Planted secrets, which can show that a guarantee is false, do not contradict this one."
+NO_GUARANTEE = "There is no guarantee that planted secrets could refute."
+
+
+@dataclass(frozen=True)
+class GuaranteeView:
+    """The section on the guarantee.
+
+    Attributes:
+        card: of the training.
+        promised: to one unit; None without an epsilon.
+        right: the largest share of right guesses at whether one unit was used; None without an epsilon.
+        check: what planted secrets say about the guarantee.
+        contradicted: whether they show that it is false.
+    """
+
+    card: PrivacyCard
+    promised: Guarantee | None
+    right: float | None
+    check: str
+    contradicted: bool
+
+
+def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
+    """Lay out the guarantee of the audited model's training; None where it claims none."""
+    card, false = record.dp, contradiction(record)
+    if card is None:
+        return None
+    if card.epsilon is None:
+        return GuaranteeView(card, None, None, NO_GUARANTEE, contradicted=False)
+    promised = Guarantee(card.epsilon, card.delta, card.curve)
+    measured = any(
+        isinstance(item, Estimate) and item.name == EPSILON
+        for result in record.completed.values()
+        if result.attack == CANARIES
+        for item in result.measurements
+    )
+    check = f"{sentence_case(false)}." if false else AGREES if measured else NO_SECRETS
+    return GuaranteeView(card, promised, balanced_accuracy(promised), check, false is not None)

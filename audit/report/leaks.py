@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from audit.attacks import TEXTS
+from audit.attacks import TEXTS, text_of
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
 from audit.report.answer import finding_sentence
-from audit.report.numbers import show
+from audit.report.numbers import duration, show
 from audit.stats.p_values import holm
 
 LEVEL = 0.025
@@ -186,8 +186,6 @@ def _sentence(result: Result, metric: str, strongest: Estimate, shown: str) -> s
 
 SHOWN = 2
 """Signs that the sentence gives with their number; others are only counted."""
-_TITLES = {name: text.title or name for name, text in TEXTS.items()}
-_LEFT_OUT = "left out: "
 _SPLITS = {
     "member": ("member documents", "declared as trained on"),
     "heldout": ("held-out documents", "declared as never seen"),
@@ -246,56 +244,33 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
     )
 
 
-def documents_used(record: AuditRecord) -> list[str]:
+def documents_used(record: AuditRecord) -> Iterator[str]:
     """Say of each attack that used fewer documents than the data set holds how many, and why."""
-    return [
-        f"{_TITLES.get(result.attack, result.attack)}: {line}"
-        for result in record.completed.values()
-        if (line := _used(record, result))
-    ]
+    for result in record.completed.values():
+        counts = {count.name: count.value for count in result.counts}
+        used = [
+            (counts[name], record.corpus.documents.get(split, 0), words)
+            for split, (name, words) in _SPLITS.items()
+            if name in counts
+        ]
+        if any(count < held for count, held, _ in used):
+            parts = " and ".join(f"{count:,} of {held:,} {words}" for count, held, words in used)
+            why = "; ".join(
+                f"{value:,} {name}" for name, value in counts.items() if name.startswith("left out: ") and value
+            )
+            title = text_of(result.attack).title or result.attack
+            yield f"{title}: used {parts}{f' ({why})' if why else ''}"
 
 
-def tried_in_part(record: AuditRecord) -> str:
-    """Say that a budget or a bound left a part untried, with the documents of training that each attack used.
-
-    Returns:
-        Empty where all that could be tried was tried.
-    """
+def tried_in_part(record: AuditRecord) -> Iterator[str]:
+    """Say that a budget or a bound left a part untried; nothing where all that could be tried was tried."""
+    if record.share < 1:
+        yield f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried."
     bounds = record.bounds
-    if record.share >= 1 and (bounds is None or (bounds.documents is None and bounds.part >= 1)):
-        return ""
-    used = [_part_of(record, result) for result in record.completed.values()]
-    told = f"Of the documents of training: {'; '.join(filter(None, used))}." if any(used) else ""
-    budget = f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried. "
-    return f"{budget if record.share < 1 else 'A bound was set. '}{told}".strip()
-
-
-def _part_of(record: AuditRecord, result: Result) -> str:
-    """The documents of training that an attack used, and what it attacked in them; empty where it counts none."""
-    used = next((count.value for count in result.counts if count.name == _SPLITS["member"][0]), None)
-    inside = next((one for one in result.coverage if one.category == "all" and one.unit != "documents"), None)
-    parts = [f"{used:,} of {record.corpus.documents.get('member', 0):,}"] if used is not None else []
-    parts += [f"{inside.attacked:,} of {inside.total:,} {inside.unit}"] if inside else []
-    return f"{_TITLES.get(result.attack, result.attack)}, {', '.join(parts)}" if parts else ""
-
-
-def _used(record: AuditRecord, result: Result) -> str:
-    counts = {count.name: count.value for count in result.counts}
-    short, parts = False, []
-    for split, (name, words) in _SPLITS.items():
-        held = record.corpus.documents.get(split, 0)
-        if name in counts:
-            short = short or counts[name] < held
-            parts.append(f"{counts[name]:,} of {held:,} {words}")
-    reasons = "; ".join(_reasons(counts))
-    why = f" ({reasons})" if reasons else ""
-    return f"used {' and '.join(parts)}{why}" if short else ""
-
-
-def _reasons(counts: dict[str, int]) -> Iterator[str]:
-    for name, value in counts.items():
-        if name.startswith(_LEFT_OUT) and value:
-            yield f"{value:,} {name}"
+    if bounds is not None and bounds.documents is not None:
+        yield f"At most {bounds.documents:,} of the documents trained on and never seen were tried."
+    elif bounds is not None and bounds.seconds is not None and bounds.part < 1:
+        yield f"Documents were tried as far as {duration(bounds.seconds)} allowed."
 
 
 MOST_LISTED = 4

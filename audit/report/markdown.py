@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from audit.attacks import text_of
 from audit.errors import UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.answer import finding_sentence, plainest
-from audit.report.attack_text import AttackMacros
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
-from audit.report.jinja import environment, template_errors
-from audit.report.labels import report_of
 from audit.report.leaks import told, unlimited, within
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
+from audit.report.templates import environment, template_errors
 
 DPIA_NAME, CARD_NAME = "dpia.md", "model-card.md"
 _SPECIAL = re.compile(r"[\\`*_\[\]#|]")
@@ -53,19 +52,16 @@ def model_card(record: AuditRecord, verdict: Verdict) -> str:
     """
     if not record.target.is_model:
         raise UsageError("--model-card: no model was audited", "give the record of a scan of a model")
-    completed = {*record.completed}
-    names = {*record.battery, *completed, *(one.limit.attack for one in verdict.decisions)}
-    names |= {result.attack for result in record.attacks}
-    with template_errors():
-        texts = {name: AttackMacros(environment(), name) for name in names}
-    return _render("model_card.md", record, verdict, completed=completed, unexamined=unexamined(record, verdict, texts))
+    return _render(
+        "model_card.md", record, verdict, completed={*record.completed}, unexamined=unexamined(record, verdict)
+    )
 
 
 def _render(template: str, record: AuditRecord, verdict: Verdict, **values: object) -> str:
     """Draw a template; every value in it is escaped, so that no name in a record can add markup."""
-    rows = [tables.decision_row(decision, report_of(decision.limit.attack)) for decision in verdict.decisions]
+    rows = [tables.decision_row(decision, text_of(decision.limit.attack)) for decision in verdict.decisions]
     names = {decision.limit.attack for decision in verdict.decisions}
-    titles = {name: report_of(name).title or name for name in names}
+    titles = {name: text_of(name).title or name for name in names}
     with template_errors():
         templates = environment().overlay(autoescape=False, finalize=escaped)
         text = templates.get_template(template).render(
@@ -83,6 +79,6 @@ def escaped(value: object) -> str:
 def _found(record: AuditRecord) -> Iterator[str]:
     """A line for each attack that ran: its plainest number, with count and interval."""
     for result in record.completed.values():
-        title, measured = report_of(result.attack).title or result.attack, plainest(result)
+        title, measured = text_of(result.attack).title or result.attack, plainest(result)
         said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
         yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

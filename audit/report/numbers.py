@@ -135,13 +135,8 @@ def between_of_hundred(estimate: Estimate, form: Form) -> str:
 
 def exact_count(estimate: Estimate) -> int | None:
     """Return a proportion as a whole number of its units; None when it is none, as where units were weighted."""
-    return count_of(estimate.value, estimate.n)
-
-
-def count_of(share: float, n: int) -> int | None:
-    """Return a share of `n` units as a whole number of them; None when it is none."""
-    hits = share * n
-    if n == 0 or not 0 <= share <= 1 or abs(hits - round(hits)) > 1e-6 * n:
+    hits = estimate.value * estimate.n
+    if estimate.n == 0 or not 0 <= estimate.value <= 1 or abs(hits - round(hits)) > 1e-6 * estimate.n:
         return None
     return round(hits)
 

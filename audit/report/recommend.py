@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from audit.attacks import text_of
 from audit.measurements import Estimate
 from audit.policy.guarantee import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.policy.reasons import ALL
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import decided, decides_most
-from audit.report.labels import UTILITY, report_of
+from audit.report.answer import UTILITY, decided, decides_most
 from audit.report.leaks import unlimited, untested, within
 from audit.report.remedies import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy, remedies
 
@@ -65,7 +65,7 @@ class Finding:
     def words(self) -> str:
         """The metric and its state."""
         state = STATE_LABELS[self.state]
-        return f"{report_of(self.attack).label(self.metric)} ({state})" if self.attack else state
+        return f"{text_of(self.attack).label(self.metric)} ({state})" if self.attack else state
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
 
 
 def _change(effect: Effect) -> str:
-    report = report_of(effect.attack) if effect.attack else UTILITY
+    report = text_of(effect.attack) if effect.attack else UTILITY
     label, form = report.label(effect.metric), report.form(effect.metric)
     label = label if label.isupper() else label[:1].lower() + label[1:]
     sides = " → ".join(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from audit.attacks import TEXTS
+from audit.attacks import TEXTS, text_of
 from audit.policy import Decision, Policy, Verdict
-from audit.record import AuditRecord, Result
+from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.attack_text import AttackMacros
-from audit.report.coverage import CoverageRow, coverage
-from audit.report.labels import report_of
+from audit.report.coverage import CoverageRow, coverage, why_not_run
+from audit.report.leaks import tried_in_part
 
-TOO_OLD, SCAN_AGAIN = "not in the version that scanned", "scan again"
 NEVER = (
     "No attack tries to give back pictures, such as signatures or photographs: what is attacked is words. Attacks that "
     "nobody has published yet are not among those that were run."
@@ -45,83 +43,48 @@ class Unexamined:
     parts: tuple[str, ...]
 
 
-def unexamined(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> Unexamined:
+def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
     """List what a record says nothing about.
 
     Args:
         record: the scan.
         verdict: on it: what a policy asks for all the same is a gap.
-        texts: of every attack that the record names.
     """
     wanted = {decision.limit.attack: decision.remedy for decision in verdict.decisions if decision.cause == "gap"}
     gaps: list[Gap] = []
     harmless: dict[str, list[str]] = {}
     if not record.target.is_model:
-        gaps.append(_no_model())
-    for attack in dict.fromkeys([*(result.attack for result in record.attacks), *record.battery]):
+        question = "What does a model that was trained on these documents give away?"
+        gaps.append(Gap("Any model", question, "no model was audited", "docaudit scan MODEL_DIR DATA_DIR"))
+    named = [*(result.attack for result in record.attacks), *record.battery]
+    for attack in dict.fromkeys([*named, *(TEXTS if record.target.is_model else ())]):
         if attack in record.completed:
             continue
-        result = record.results.get(attack)
-        text = texts[attack]
-        barred = result is not None and result.reason is not None and result.reason.kind == "model"
-        reason, remedy = _why(result)
-        if barred and attack not in wanted:
-            harmless.setdefault(reason, []).append(text.title)
+        state, reason, remedy = why_not_run(record, attack)
+        text = text_of(attack)
+        title = text.title or attack
+        if state == "does not apply" and attack not in wanted:
+            harmless.setdefault(reason, []).append(title)
         else:
-            gaps.append(Gap(text.title, text.report.question, reason, wanted[attack] if barred else remedy))
-    if record.target.is_model:
-        reports = [(name, text) for name, text in TEXTS.items() if name not in record.battery]
-        gaps += [Gap(one.title or name, one.question, TOO_OLD, SCAN_AGAIN) for name, one in reports]
+            gaps.append(Gap(title, text.question, reason, wanted.get(attack, remedy)))
     return Unexamined(
         tuple(gaps),
         tuple((", ".join(titles), reason) for reason, titles in harmless.items()),
-        (*_in_part(record, texts), NEVER),
+        (*_in_part(record), NEVER),
     )
 
 
-def _no_model() -> Gap:
-    return Gap(
-        "Any model",
-        "What does a model that was trained on these documents give away?",
-        "no model was audited",
-        "docaudit scan MODEL_DIR DATA_DIR",
-    )
-
-
-def _why(result: Result | None) -> tuple[str, str]:
-    """Why an attack gave no result, and what would let it."""
-    if result is None or result.reason is None or result.reason.kind == "left out":
-        return "not asked for in this scan", "scan without --only"
-    why, fix = result.reason.why, result.reason.fix
-    if result.status == "failed":
-        return f"broke down ({why})", "report this failure with the record"
-    if result.status == "left out" and result.reason.kind == "data":
-        return f"not asked for in this scan; {why}", fix
-    return why, fix
-
-
-def _in_part(record: AuditRecord, texts: Mapping[str, AttackMacros]) -> Iterator[str]:
-    """What was examined, and not as far as it could be, a sentence each."""
-    if record.share < 1:
-        share = numbers.show(record.share, "share")
-        yield f"A part of the values: the budget “{record.budget}” took {share} of what could be tried."
+def _in_part(record: AuditRecord) -> Iterator[str]:
+    """Yield a sentence on whatever was examined, and not as far as it could be."""
+    yield from tried_in_part(record)
     for untested in record.untested:
         yield f"Not tested: {untested}."
-    bounds = record.bounds
-    if bounds is not None and bounds.documents is not None:
-        yield f"A part of the documents: at most {bounds.documents:,} of those trained on and never seen were tried."
-    elif bounds is not None and bounds.seconds is not None:
-        yield f"A part of the documents: they were tried as far as {numbers.duration(bounds.seconds)} allowed."
     for result in record.completed.values():
-        title = texts[result.attack].title
+        title = text_of(result.attack).title or result.attack
         for ablation in result.ablations:
             yield f"{title}, with the attacker weakened: {ablation}. Nothing is passed on that."
         if result.parameters_file:
             yield f"{title}, with parameters that a file set in place of the usual ones."
-
-
-Named = Iterable[tuple[Decision, str]]
-"""Limits, each with something about it."""
 
 
 def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tuple[str, ...]:
@@ -136,26 +99,39 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
         RenderError: `policies/frameworks.toml` is broken.
     """
     rows = coverage(record, verdict)
-    limits = (*_confirmed(verdict), *_waived(verdict), *_undecided(verdict), *_met(verdict, policy))
-    told = [f"{head}: {_grouped(named)}." for head, named in limits]
+    told = list(_limits(verdict, policy))
     if verdict.contradicted:
         told.insert(0, f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.")
     return tuple(filter(None, (*told, _not_examined(rows), _declared(record), _outside(rows))))
 
 
-def _grouped(items: Named) -> str:
-    """Limits by attack: "Attack: label (text), label (text); Attack: ..."."""
-    groups: dict[str, list[str]] = {}
-    for decision, text in items:
-        report = report_of(decision.limit.attack)
-        label = f"{report.label(decision.limit.metric)} ({text})"
-        groups.setdefault(report.title or decision.limit.attack, []).append(label)
-    shown = {title: dict.fromkeys(labels) for title, labels in groups.items()}
-    return "; ".join(f"{title}: {', '.join(labels)}" for title, labels in shown.items())
-
-
-def _of(verdict: Verdict, outcome: str) -> list[Decision]:
-    return [decision for decision in verdict.decisions if decision.outcome == outcome]
+def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
+    """Yield a paragraph on the limits of each outcome that leaves something."""
+    met = sum(one.outcome == "passed" for one in verdict.decisions)
+    more = "gives away more than a limit allows, which is confirmed and remains until a new audit shows otherwise"
+    heads: tuple[tuple[str, bool | None, str, Callable[[Decision], str]], ...] = (
+        ("violated", False, f"The model {more}", _measured),
+        ("violated", True, f"The documents’ own text, whatever the model, {more}", _measured),
+        ("waived", None, "Over a limit and accepted by a waiver, which does not make the leak smaller", _accepted),
+        ("undecided", None, "Not decided, so that a leak over the limit is not excluded", _reach),
+        (
+            "passed",
+            None,
+            f"{'One limit is' if met == 1 else f'{met} limits are'} met, which does not mean no leak. What the policy "
+            f"“{policy.name}” lets through remains, as far as the 95 % intervals reach",
+            _reach,
+        ),
+    )
+    for outcome, about_text, head, words in heads:
+        groups: dict[str, dict[str, None]] = {}
+        for one in verdict.decisions:
+            if one.outcome == outcome and about_text in (None, one.about_text):
+                text = text_of(one.limit.attack)
+                label = f"{text.label(one.limit.metric)} ({words(one)})"
+                groups.setdefault(text.title or one.limit.attack, {})[label] = None
+        if groups:
+            listed = (f"{title}: {', '.join(labels)}" for title, labels in groups.items())
+            yield f"{head}: {'; '.join(listed)}."
 
 
 def _measured(decision: Decision) -> str:
@@ -163,8 +139,18 @@ def _measured(decision: Decision) -> str:
     item = decision.measured
     if item is None:
         return "no number"
-    form = report_of(decision.limit.attack).form(decision.limit.metric)
+    form = text_of(decision.limit.attack).form(decision.limit.metric)
     return f"{numbers.show(item.value, form)}, {numbers.interval(item, form)}".replace(numbers.NBSP, " ")
+
+
+def _accepted(decision: Decision) -> str:
+    """The number over a limit, and who accepts it."""
+    by = decision.waiver
+    assert by is not None
+    return (
+        f"{_measured(decision)}; accepted by {by.owner}, {by.role}, until {by.expires}; instead of mending it: "
+        f"{by.measure} (quoted from the waiver)"
+    )
 
 
 def _reach(decision: Decision) -> str:
@@ -172,52 +158,10 @@ def _reach(decision: Decision) -> str:
     item = decision.measured
     if item is None:
         return "no number"
-    form = report_of(decision.limit.attack).form(decision.limit.metric)
+    form = text_of(decision.limit.attack).form(decision.limit.metric)
     low, high = numbers.ends(item, form)
     reach = f"up to {high}" if decision.limit.max is not None else f"down to {low}"
     return f"{reach} {numbers.UNIT_LABELS[form]}".strip()
-
-
-def _confirmed(verdict: Verdict) -> Iterator[tuple[str, Named]]:
-    for about_text, subject in ((False, "The model"), (True, "The documents’ own text, whatever the model,")):
-        found = [(one, _measured(one)) for one in _of(verdict, "violated") if one.about_text == about_text]
-        if found:
-            yield (
-                f"{subject} gives away more than a limit allows, which is confirmed and remains until a new audit "
-                "shows otherwise",
-                found,
-            )
-
-
-def _waived(verdict: Verdict) -> Iterator[tuple[str, Named]]:
-    found = [
-        (
-            one,
-            f"{_measured(one)}; accepted by {one.waiver.owner}, {one.waiver.role}, until {one.waiver.expires}; instead "
-            f"of mending it: {one.waiver.measure} (quoted from the waiver)",
-        )
-        for one in _of(verdict, "waived")
-        if one.waiver is not None
-    ]
-    if found:
-        yield "Over a limit and accepted by a waiver, which does not make the leak smaller", found
-
-
-def _undecided(verdict: Verdict) -> Iterator[tuple[str, Named]]:
-    found = [(one, _reach(one)) for one in _of(verdict, "undecided")]
-    if found:
-        yield "Not decided, so that a leak over the limit is not excluded", found
-
-
-def _met(verdict: Verdict, policy: Policy) -> Iterator[tuple[str, Named]]:
-    met = [(one, _reach(one)) for one in _of(verdict, "passed")]
-    if met:
-        count = "One limit is" if len(met) == 1 else f"{len(met)} limits are"
-        yield (
-            f"{count} met, which does not mean no leak. What the policy “{policy.name}” lets through remains, as far "
-            "as the 95 % intervals reach",
-            met,
-        )
 
 
 def _listed(items: Iterable[str]) -> str:
@@ -226,10 +170,7 @@ def _listed(items: Iterable[str]) -> str:
 
 def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
     gaps = _listed(
-        f"{tried.title} ({tried.note})"
-        for row in rows
-        for tried in row.tried
-        if tried.state == "not examined" and not tried.repeated
+        f"{tried.title} ({tried.note})" for row in rows for tried in row.tried if tried.state == "not examined"
     )
     return f"Not examined, so that nothing is known of it: {gaps}." if gaps else ""
 

@@ -11,7 +11,7 @@ from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
 from audit.report import numbers
-from audit.report.attack_text import ResultIndex
+from audit.report.templates import ResultIndex
 
 OUTCOME_LABELS = {
     "violated": "Violated",

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from audit.attacks import text_of
 from audit.attacks.text import AttackText
 from audit.errors import DocauditError
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Verdict
 from audit.record import AuditRecord
 from audit.report import figures, numbers, tables
-from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, common_origin, place, weaknesses
+from audit.report.answer import UTILITY
+from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, weaknesses
 from audit.report.files import TREND_NAMES, remove, write_pages
-from audit.report.jinja import environment, template_errors
-from audit.report.labels import UTILITY, report_of
+from audit.report.templates import environment, template_errors
 
 PDF_NAME, HTML_NAME = TREND_NAMES
 MOST_COLUMNS = 5
@@ -104,7 +105,7 @@ def html(stops: Sequence[Stop], axis: str) -> str:
     with template_errors():
         limits = _applicable(stops)
         ran = [item.attack for stop in stops for item in stop.record.completed.values()]
-        texts = {name: report_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
+        texts = {name: text_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
         quantities = _quantities(texts, limits, useful)
         return (
@@ -116,11 +117,7 @@ def html(stops: Sequence[Stop], axis: str) -> str:
                 axis=axis,
                 answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
                 finished=max(stop.record.timing.finished for stop in stops),
-                origin=common_origin(stops),
-                sentences=[
-                    *(limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits),
-                    *(sentence for name in useful if (sentence := _best(name, stops, axis))),
-                ],
+                sentences=[limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits],
                 figures=_draw(panels_of(stops, axis, texts, limits, useful)),
                 blocks=_blocks(stops, quantities, texts),
                 gaps=list(dict.fromkeys(_gaps(stops, quantities))),
@@ -206,46 +203,17 @@ def _applicable(stops: Sequence[Stop]) -> list[Limit]:
 
 
 def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis: str) -> str:
-    """Return what the verdicts say about one limit, no more: "from ... on" only when none after it says less."""
-    outcomes = [decision.outcome if (decision := stop.decision(limit)) else "not run" for stop in stops]
-    over = [stop for stop, outcome in zip(stops, outcomes, strict=True) if outcome in ("violated", "waived")]
-    bound, side = _bound(limit), "over" if limit.max is not None else "under"
-    head = f"“{report.label(limit.metric)}” is confirmed {side} its limit of "
-    head += numbers.limit_text(bound, report.form(limit.metric))
-    rest = _unconfirmed(outcomes.count("passed"), len(stops) - len(over))
-    if not over:
-        return f"{head} at none of {len(stops)} checkpoints; {rest}."
-    first, last = place(axis, over[0].x), place(axis, stops[-1].x)
-    count = f"{len(over)} of {len(stops)} checkpoints"
-    if len(over) == len(stops):
-        return f"{head} at every checkpoint, from {first} on ({count})."
-    if over == list(stops[-len(over) :]):
-        where = f"from {first} on" if len(over) > 1 else f"at the last checkpoint, {last}"
-        return f"{head} {where} ({count}); before that, {rest}."
-    listed = ", ".join(numbers.axis_value(stop.x) for stop in over)
-    return f"{head} at {count} ({AXIS_WORDS.get(axis, axis)} {listed}); elsewhere, {rest}."
-
-
-def _unconfirmed(passed: int, others: int) -> str:
-    """Checkpoints whose limit is not confirmed to be broken: "met" only where the verdict says so."""
-    if passed == others:
-        return "it is met" if others == 1 else f"it is met at all {others}"
-    if passed == 0:
-        return "it is undecided or not checked"
-    return f"it is met at {passed} and undecided or not checked at {others - passed}"
-
-
-def _best(name: str, stops: Sequence[Stop], axis: str) -> str:
-    """The checkpoint where the model was most useful, with its verdict; empty when that was measured nowhere."""
-    measured = [(item, stop) for stop in stops if isinstance(item := stop.useful(name), Estimate)]
-    if not measured or len(stops) < 2:
-        return ""
-    item, stop = max(measured, key=lambda pair: pair[0].value)
-    form = UTILITY.form(name)
-    return (
-        f"“{UTILITY.family(name)}” is highest at {place(axis, stop.x)}, {numbers.show(item.value, form)} "
-        f"({numbers.interval(item, form)}), where the verdict is {stop.verdict.overall}."
+    """Return at which checkpoints the verdicts confirm a leak over one limit; the table says what became of others."""
+    over = [stop for stop in stops if (one := stop.decision(limit)) and one.outcome in ("violated", "waived")]
+    bound = numbers.limit_text(_bound(limit), report.form(limit.metric))
+    side = "over" if limit.max is not None else "under"
+    places = ", ".join(numbers.axis_value(stop.x) for stop in over)
+    where = (
+        f"{len(over)} of {len(stops)} checkpoints ({AXIS_WORDS.get(axis, axis)} {places})"
+        if over
+        else (f"none of {len(stops)} checkpoints")
     )
+    return f"“{report.label(limit.metric)}” is confirmed {side} its limit of {bound} at {where}."
 
 
 def panels_of(

@@ -8,8 +8,7 @@ import pytest
 from jinja2 import nodes
 
 from audit.attacks import TEXTS
-from audit.report.attack_text import AttackMacros
-from audit.report.jinja import environment
+from audit.report.templates import AttackMacros, environment
 
 ASKING = ("get", "decisive", "find", "missing", "diagnostic")
 """Methods of `n`, the index of measurements, that take names."""

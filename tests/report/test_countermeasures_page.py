@@ -9,7 +9,7 @@ from pathlib import Path
 import example_answers as answers
 import pytest
 from pdf_claims import failures
-from test_report_html import HOSTILE, Seen
+from shown_pages import HOSTILE, Seen
 
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.measuring import use_of_limit

@@ -12,17 +12,15 @@ import example_records as examples
 import printed
 import pytest
 from example_records import Case
-from test_report_html import HOSTILE, Seen
+from shown_pages import HOSTILE, Seen, decision
 
 from audit.cards import AuditSheet, Bounds
-from audit.measurements import Count, Coverage, Estimate
+from audit.measurements import Estimate
 from audit.policy import Limit, Policy
 from audit.record import Reason, Result
-from audit.report import canvas
+from audit.report import figures
 from audit.report.decision import decision_view
-from audit.report.files import write
-from audit.report.html import decision_html
-from audit.report.pdf import pdf
+from audit.report.files import pdf, write
 
 SMALLEST = 9.0
 FULL = 0.3
@@ -30,11 +28,11 @@ FULL = 0.3
 
 
 def text_of(case: Case) -> str:
-    return Seen(decision_html(*case)).text
+    return Seen(decision(case)).text
 
 
 def page_one(case: Case) -> str:
-    return Seen(decision_html(*case).partition("</section>")[0]).text
+    return Seen(decision(case).partition("</section>")[0]).text
 
 
 def held(text: str = "report", leak: float = 0.0) -> Case:
@@ -52,7 +50,7 @@ def held(text: str = "report", leak: float = 0.0) -> Case:
 def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """An example record's name, and its decision report."""
     path = tmp_path_factory.mktemp("decision") / "report.pdf"
-    path.write_bytes(pdf(decision_html(*examples.CASES[request.param]())))
+    path.write_bytes(pdf(decision(examples.CASES[request.param]())))
     return request.param, path
 
 
@@ -81,7 +79,7 @@ def test_page_one_ends_with_what_was_audited_and_the_last_pages_ask_for_a_signat
 
 
 def test_letters_in_drawings_are_as_large() -> None:
-    assert canvas.RC["font.size"] >= SMALLEST
+    assert figures.RC["font.size"] >= SMALLEST
 
 
 @pytest.mark.parametrize(
@@ -124,7 +122,7 @@ def test_the_sheet_names_the_model_and_shows_what_is_not_stated() -> None:
     assert page_one((record, verdict, policy)).count("not stated") == 9
     sheet = AuditSheet(system="Mail room", model_name="Reader", model_version="2.1", decides="B. Head", dpo=HOSTILE)
     stated = dataclasses.replace(record, audit=sheet)
-    page = decision_html(stated, verdict, policy)
+    page = decision((stated, verdict, policy))
     assert f"<h1>{record.target.name}</h1>" in page
     assert "“Mail room”" in page
     assert "“Reader 2.1”" in page
@@ -189,8 +187,7 @@ class _Texts(dict):  # type: ignore[type-arg]
     """The sentences of any attack."""
 
     def __missing__(self, attack: str) -> object:
-        from audit.report.attack_text import AttackMacros
-        from audit.report.jinja import environment
+        from audit.report.templates import AttackMacros, environment
 
         return AttackMacros(environment(), attack)
 
@@ -206,7 +203,7 @@ def test_every_file_of_a_report_is_written_and_no_older_one_stays(tmp_path: Path
 def test_what_the_owner_states_is_no_title_and_stands_in_quotes() -> None:
     record, verdict, policy = examples.violated()
     stated = AuditSheet(system="CERTIFICATE OF CONFORMITY", model_name="Result: SAFE", release="internal")
-    page = decision_html(dataclasses.replace(record, audit=stated), verdict, policy)
+    page = decision((dataclasses.replace(record, audit=stated), verdict, policy))
     (heading,) = re.findall(r"<h1>(.*?)</h1>", page)
     assert heading == record.target.name
     assert "<title>Privacy audit of receipts-" in page
@@ -218,7 +215,7 @@ def test_what_the_owner_states_is_no_title_and_stands_in_quotes() -> None:
 def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
     record, verdict, policy = examples.violated()
     named = dataclasses.replace(record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200))
-    (heading,) = re.findall(r"<h1>(.*?)</h1>", decision_html(named, verdict, policy))
+    (heading,) = re.findall(r"<h1>(.*?)</h1>", decision((named, verdict, policy)))
     assert heading.startswith("x\\u202eyyy")
     assert len(heading) <= 64
 
@@ -304,19 +301,14 @@ def test_a_strength_that_suffices_is_no_reason_for_an_undecided_limit() -> None:
 
 
 def test_a_quick_scan_says_on_page_one_how_much_it_used() -> None:
-    done = dataclasses.replace(
-        examples.reconstruction(0.6),
-        coverage=(Coverage("all", 320, 1280),),
-        counts=(Count("member documents", 150, "x"),),
-    )
-    record = dataclasses.replace(examples.record(done), budget="quick", share=0.25)
+    record = dataclasses.replace(examples.violated()[0], budget="quick", share=0.25)
     first = page_one(examples.judged(record))
     assert "Quick scan. The budget “quick” took 25 % of what could be tried." in first
-    held = record.corpus.documents["member"]
-    assert f"Reconstruction of blacked-out values, 150 of {held}, 320 of 1,280 fields." in first
     assert "Quick scan" not in page_one(examples.judged(dataclasses.replace(record, share=1.0, budget="standard")))
     bounded = dataclasses.replace(record, share=1.0, budget="standard", bounds=Bounds(40, None, 0.5))
-    assert "A part was tried. A bound was set." in page_one(examples.judged(bounded))
+    assert "A part was tried. At most 40 of the documents trained on and never seen were tried." in page_one(
+        examples.judged(bounded)
+    )
 
 
 def test_the_owners_name_of_the_model_stands_under_the_title_and_internal_means_internal() -> None:

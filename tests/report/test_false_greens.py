@@ -92,14 +92,14 @@ def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same(
         assert "No countermeasure is called for" not in text
         assert "Evidence for the resistance" not in text
     assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
-    spoken = [one for row in legal_view(record, verdict).clauses for clause in row.rows for one in clause.evidence]
+    spoken = [one for rows in legal_view(record, verdict).clauses.values() for _, told in rows for one in told]
     assert [one for one in spoken if one.startswith("evidence against the resistance, although its limits are met:")]
     assert not [one for one in spoken if one.startswith("evidence for the resistance")]
 
 
 def test_what_is_measured_and_not_limited_is_no_evidence_for_the_resistance(given_away: Case) -> None:
     record, verdict, _ = given_away
-    spoken = [one for row in legal_view(record, verdict).clauses for clause in row.rows for one in clause.evidence]
+    spoken = [one for rows in legal_view(record, verdict).clauses.values() for _, told in rows for one in told]
     assert [one for one in spoken if one.startswith("evidence against the resistance, not limited")]
 
 
@@ -235,12 +235,12 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
         Result("canaries", status="skipped", reason=Reason("missing", "none", "some")),
     )
     corpus = dataclasses.replace(record.corpus, documents=HELD_BACK)
-    assert documents_used(dataclasses.replace(record, corpus=corpus)) == [
+    assert [*documents_used(dataclasses.replace(record, corpus=corpus))] == [
         "Telling which documents were used for training: used 466 of 806 declared as trained on and 119 of 119 "
         "declared as never seen (340 left out: canary)"
     ]
     whole = dataclasses.replace(corpus, documents={"member": 466, "heldout": 119})
-    assert documents_used(dataclasses.replace(record, corpus=whole)) == []
+    assert not [*documents_used(dataclasses.replace(record, corpus=whole))]
 
 
 def test_a_waiver_is_shown_with_owner_role_and_end_everywhere(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import example_records as records
 import planted_canaries as planted
 import pytest
 from report_cells import cells
-from test_report_html import HOSTILE, Seen
+from shown_pages import HOSTILE, Seen
 
 from audit.attacks import TEXTS
 from audit.attacks.figure_text import HistogramFigure
@@ -195,7 +195,7 @@ def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
         target = dataclasses.replace(record.target, epoch=float(place), sha256=f"{place}" * 64)
         stops.append(Stop(float(place), f"c{place}", dataclasses.replace(record, target=target), verdict))
     text = Seen(trend.html(stops, "epoch")).text
-    assert "is confirmed over its limit of 60 % at the last checkpoint, epoch 2" in text
+    assert "is confirmed over its limit of 60 % at 1 of 3 checkpoints (epoch 2)" in text
     assert "70 % 66 to 74" in text
 
 

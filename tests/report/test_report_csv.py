@@ -13,7 +13,7 @@ import pytest
 
 import audit
 from audit.measurements import Estimate
-from audit.report.measurements_csv import COLUMNS, csv_text, measurements_csv
+from audit.report.files import COLUMNS, csv_text, measurements_csv
 
 
 @pytest.mark.parametrize("case", ["violated", "unresolved", "skipped"])
@@ -57,4 +57,4 @@ def test_one_writer_writes_every_table() -> None:
     """So that no table is written without it."""
     package = Path(audit.__file__).parent
     users = [path for path in package.rglob("*.py") if re.search(r"\bcsv\.(writer|DictWriter)\b", path.read_text())]
-    assert [path.name for path in users] == ["measurements_csv.py"]
+    assert [path.name for path in users] == ["files.py"]

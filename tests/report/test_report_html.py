@@ -7,44 +7,19 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 
 import example_records as examples
 import pytest
 from example_records import Case
+from shown_pages import HOSTILE, Seen, decision
 
 from audit.attacks.text import CATEGORY_LABELS
 from audit.measurements import Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Reason, Result
-from audit.report import figures, numbers
+from audit.report import figures
 from audit.report.answer import decides_most, findings
-from audit.report.html import decision_html, html, script
-
-HOSTILE = "<script>alert('x')</script>\"&"
-
-
-class Seen(HTMLParser):
-    """Every attribute, every id, every tag, and the text, of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.words: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-
-    def handle_data(self, data: str) -> None:
-        if self.tags[-1:] != ["style"]:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).replace(numbers.NBSP, " ").split())
+from audit.report.html import html, script
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +46,11 @@ def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages:
         seen = Seen(page)
         assert verdict.stamp in seen.text
         assert f"policy “{policy.name}”" in seen.text
-        for decision in verdict.decisions:
-            assert decision.reason.lower() in seen.text.lower()
+        for one in verdict.decisions:
+            assert one.reason.lower() in seen.text.lower()
             # What does not apply to a model is named in a line: nobody asks why it is limited.
-            assert (decision.limit.rationale in seen.text) == (decision.outcome != "inapplicable")
-        for outcome in {decision.outcome for decision in verdict.decisions}:
+            assert (one.limit.rationale in seen.text) == (one.outcome != "inapplicable")
+        for outcome in {one.outcome for one in verdict.decisions}:
             assert f'class="pill {outcome}"' in page or outcome == "inapplicable"
 
 
@@ -130,7 +105,7 @@ def test_what_was_not_tested_names_results_without_numbers_and_families_not_buil
         "Broke down (RuntimeError at attacks/signatures.py:12).",
         "Cannot be tried here, so nothing is known of it: stamps (no stamps).",
         "Can someone who holds the model put back a value that was blacked out on a page it was trained on? Not asked",
-        "the budget “quick” took 25 % of what could be tried",
+        "The budget “quick” took 25 % of what could be tried",
         "Not in the version that scanned. To examine it: scan again.",
         "No attack tries to give back pictures",
     ):
@@ -218,7 +193,7 @@ def test_the_attack_that_leaks_most_is_told_first() -> None:
     first = html(*examples.judged(record, policy)).partition("</section>")[0]
     text = Seen(first.partition("<main>")[2]).text
     assert text.index("at least 93 of 150") < text.index("gain of at least 0.90")
-    rows = Seen(decision_html(*examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
+    rows = Seen(decision(examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
     assert rows.index("Violated") < rows.index(" Met ")
 
 
@@ -230,7 +205,7 @@ def test_limits_that_nothing_was_tried_for_are_named_in_a_line_and_told_in_the_a
     record = examples.record(examples.reconstruction(0.6), skipped, battery=("reconstruction", "canaries"))
     policy = Policy(1, "p", (*examples.policy().limits, absent))
     case = examples.judged(record, policy)
-    brief = Seen(decision_html(*case)).text
+    brief = Seen(decision(case)).text
     assert "Not tested : Planted secrets (canaries) (1 limit); see what was not examined." in brief
     assert brief.count("he data set holds no canaries. To examine it: put some in.") == 1
     assert "Not tested" in Seen(html(*case)).text
@@ -240,7 +215,7 @@ def test_of_undecided_limits_those_that_were_measured_come_first() -> None:
     left_out = tuple(Limit("membership", "auc", f"why {place}", max=0.6) for place in range(5))
     policy = Policy(1, "p", (*left_out, *examples.policy().limits))
     record = examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership"))
-    rows = Seen(decision_html(*examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
+    rows = Seen(decision(examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
     assert rows.index(" points") < rows.index("(5 limits)") < rows.index("see what was not examined")
 
 

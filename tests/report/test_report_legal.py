@@ -17,8 +17,8 @@ from audit.policy import Limit
 from audit.record import Reason, Result
 from audit.report.coverage import CoverageRow, LegalView, coverage, legal_view, ratio, release
 from audit.report.html import html
-from audit.report.jinja import environment
 from audit.report.residual import residual_risk
+from audit.report.templates import environment
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 BATTERY = tuple(TEXTS)
@@ -33,7 +33,8 @@ def row(case: Case, name: str) -> CoverageRow:
 
 
 def evidence(case: Case, clause: str) -> tuple[str, ...]:
-    return next(one.evidence for group in view(case).clauses for one in group.rows if one.clause.id == clause)
+    rows = (row for group in view(case).clauses.values() for row in group)
+    return next(tuple(told) for one, told in rows if one.id == clause)
 
 
 def test_a_class_is_examined_with_how_much_was_tried_and_what_came_of_it() -> None:
@@ -49,7 +50,7 @@ def test_a_class_is_examined_with_how_much_was_tried_and_what_came_of_it() -> No
     ("make", "state", "note"),
     [
         (examples.skipped, "not examined", "no public language model"),
-        (examples.failed, "not examined", "it broke down (IndexError at attacks/reconstruction/scores.py:88)"),
+        (examples.failed, "not examined", "broke down (IndexError at attacks/reconstruction/scores.py:88)"),
         (examples.inapplicable, "does not apply", "the target answers questions and has no loss for a token"),
     ],
 )
@@ -75,7 +76,7 @@ def test_an_attack_that_nobody_asked_for_or_that_an_older_version_lacks_is_no_ga
     (lacking,) = row(examples.judged(left), "(iv) Model inversion").tried
     (older,) = row(examples.judged(examples.record()), "(iv) Model inversion").tried
     assert asked.note == "not asked for in this scan"
-    assert lacking.note == "not asked for; the data set holds no canaries"
+    assert lacking.note == "not asked for in this scan; the data set holds no canaries"
     assert older.note == "not in the version that scanned"
 
 
@@ -87,11 +88,6 @@ def test_a_class_is_examined_in_part_where_an_attack_of_it_was_skipped() -> None
     case = examples.judged(examples.record(skipped, done, battery=BATTERY))
     assert row(case, "(iii) Regurgitation").state == "examined in part"
     assert row(case, "(iv) Model inversion").state == "examined"
-
-
-def test_a_reason_is_told_once() -> None:
-    sentences = [one.sentence for found in coverage(*examples.judged(examples.record())[:2]) for one in found.tried]
-    assert sentences.count("not examined: see above") == 3  # memorisation and canaries of (iii), canaries of (iv)
 
 
 def test_a_part_of_an_attack_that_could_not_be_measured_is_not_examined() -> None:
@@ -154,7 +150,7 @@ def test_the_chapter_is_escaped_and_holds_every_clause() -> None:
     page = html(*case)
     assert 'id="legal"' in page
     assert "<script>alert" not in page
-    assert all(one.clause.clause[1:] in page for group in view(case).clauses for one in group.rows)
+    assert all(one.clause[1:] in page for group in view(case).clauses.values() for one, _ in group)
 
 
 def test_the_short_table_has_the_six_classes_and_the_quotation() -> None:

@@ -13,9 +13,8 @@ from pypdf import PdfReader
 
 from audit import policy as policies
 from audit import record as records
-from audit.report.files import write
-from audit.report.jinja import linked
-from audit.report.pdf import Attachment, pdf
+from audit.report.files import Attachment, pdf, write
+from audit.report.templates import linked
 
 pytestmark = pytest.mark.slow
 PAGE = '<!DOCTYPE html><html lang="en"><head><title>A page</title>{head}</head><body>{body}</body></html>'

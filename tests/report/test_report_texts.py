@@ -20,7 +20,7 @@ import example_records as records
 import pytest
 import redacted
 from PIL import Image
-from test_report_html import Seen
+from shown_pages import Seen
 
 from audit.attacks.redaction import RedactionContext
 from audit.cards import PrivacyCard

@@ -12,17 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from audit.attacks import text_of
 from audit.attacks.figure_text import Form
 from audit.errors import DocauditError
 from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.report import numbers, tables
+from audit.report.answer import UTILITY
 from audit.report.comparison import KINDS, Comparison, Effect
 from audit.report.files import remove, write_pages
-from audit.report.guarantee import guarantee_view
-from audit.report.jinja import environment, template_errors
-from audit.report.labels import UTILITY, report_of
+from audit.report.html import guarantee_view
 from audit.report.tables import OUTCOME_LABELS
+from audit.report.templates import environment, template_errors
 
 HTML_NAME = "defences.html"
 PDF_NAME = "defences.pdf"
@@ -113,7 +114,7 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
                 choices=choices(comparisons) if len(comparisons) > 1 else (),
                 measure=measure_of(comparisons),
                 tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
-                channel=lambda one: tables.cell(one.side_channel, report_of("membership")),
+                channel=lambda one: tables.cell(one.side_channel, text_of("membership")),
                 percent=percent,
                 guarantees=[(one.title, view) for one, record in after if (view := guarantee_view(record)) is not None],
             )
@@ -125,7 +126,7 @@ def effect_lines(comparison: Comparison) -> list[EffectLine]:
     limits = {(one.attack, one.metric): (one.before.outcome, one.after.outcome) for one in comparison.limits}
     lines = []
     for effect in (*comparison.effects, *comparison.usefulness):
-        report = report_of(effect.attack) if effect.attack else UTILITY
+        report = text_of(effect.attack) if effect.attack else UTILITY
         lines.append(
             EffectLine(
                 label=report.label(effect.metric),
@@ -217,7 +218,7 @@ def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> C
         verdict=comparison.verdict_after if after else comparison.verdict_before,
         value=max((use.value or 0.0 for _, use in uses), default=None),
         reach=reach,
-        worst="" if worst is None else report_of(worst.attack).label(worst.metric),
+        worst="" if worst is None else text_of(worst.attack).label(worst.metric),
         useful=useful if isinstance(useful, Estimate) else None,
         cell=tables.cell(useful, UTILITY),
         difference=difference_text(effect, UTILITY.form(effect.metric)) if after and effect is not None else "",
