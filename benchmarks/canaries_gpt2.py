@@ -42,7 +42,7 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.images import page_view
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Attempt, Trial
-from audit.integrations.canary_loss import CanaryCallback
+from audit.extensions.callbacks.canary_loss import CanaryCallback
 from audit.measurements import Estimate
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample

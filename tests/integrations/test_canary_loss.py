@@ -19,8 +19,8 @@ from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import LOSS_FILE, LossProof, canaries_sha256, load_canaries, read_proof
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
-from audit.integrations.canary_loss import CanaryCallback
-from audit.integrations.transformers import LeakCallback
+from audit.extensions.callbacks.canary_loss import CanaryCallback
+from audit.extensions.callbacks.leak_callback import LeakCallback
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_the_proof_lies_in_each_checkpoint_and_training_is_as_it_was(
 def test_the_leak_callback_proves_the_loss_before_it_audits(
     planted: Corpus, decoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from audit.integrations.quick_audit import QuickAudit
+    from audit.extensions.callbacks.quick_audit import QuickAudit
 
     seen: list[bool] = []
 
@@ -209,9 +209,9 @@ def test_the_leak_callback_proves_the_loss_before_it_audits(
     monkeypatch.setattr(QuickAudit, "run", run)
     model, words = decoder
     trainer = trainer_of(tmp_path / "run", model, words, rows_of(planted, words), save_strategy="epoch")
-    trainer.add_callback(LeakCallback(trainer, planted.root, at_end=True))
+    trainer.add_callback(LeakCallback(trainer, planted.root))
     trainer.train()
-    assert seen == [True, True, True]
+    assert seen == [True, True]
 
 
 def test_data_without_planted_answers_and_a_trainer_without_a_tokenizer_are_refused(

@@ -19,10 +19,10 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 import docaudit.integrations.transformers as public
 from audit.errors import EngineError, PolicyError, UsageError
-from audit.integrations import quick_audit
-from audit.integrations import transformers as callbacks
-from audit.integrations.quick_audit import OPTIONS, QuickAudit, alone
-from audit.integrations.transformers import LeakCallback
+from audit.extensions.callbacks import leak_callback as callbacks
+from audit.extensions.callbacks import quick_audit
+from audit.extensions.callbacks.leak_callback import LeakCallback
+from audit.extensions.callbacks.quick_audit import OPTIONS, QuickAudit, alone
 from audit.workflows.gate import load_policy
 
 VERDICTS = {"violated": examples.violated, "undecided": examples.wide, "passed": examples.passed}
@@ -117,16 +117,6 @@ def test_a_leak_stops_nothing_unless_it_is_asked_to(tmp_path: Path, tiny_corpus:
     assert {one["docaudit/exit_code"] for one in logged(trainer).values()} == {10}
 
 
-def test_steps_of_ones_own_leave_no_checkpoint_behind(tmp_path: Path, tiny_corpus: Path, audits: list[Any]) -> None:
-    trainer = trainer_in(tmp_path, save_strategy="no", logging_steps=3, max_steps=6)
-    callback = LeakCallback(trainer, tiny_corpus, every=3, at_end=True)
-    trainer.add_callback(callback)
-    trainer.train()
-    assert [one.step for one in callback.audits] == [3, 6], "the model at the end is that of step 6"
-    assert [one["step"] for one in trainer.state.log_history if "loss" in one] == [3, 6]
-    assert not [*tmp_path.rglob("checkpoint-*")]
-
-
 class Reporter(TrainerCallback):
     """Keeps what TensorBoard, W&B or MLflow would be told, and nothing once the training has told it to close."""
 
@@ -142,20 +132,12 @@ class Reporter(TrainerCallback):
         self.closed = True
 
 
-def test_the_trainers_own_checkpoints_stay(tmp_path: Path, tiny_corpus: Path, audits: list[Any]) -> None:
-    trainer = trainer_in(tmp_path)
-    trainer.add_callback(LeakCallback(trainer, tiny_corpus, every=3, at_end=True, out=tmp_path / "run"))
-    trainer.train()
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["checkpoint-2", "checkpoint-4"]
-    assert all((tmp_path / "run" / f"checkpoint-{step}" / "model.safetensors").is_file() for step in (2, 4))
-
-
-def test_the_end_alone_can_be_audited_and_reporters_are_still_told(
+def test_the_last_audit_reaches_reporters_before_they_close(
     tmp_path: Path, tiny_corpus: Path, audits: list[Any]
 ) -> None:
-    trainer, reporter = trainer_in(tmp_path, save_strategy="no"), Reporter()
+    trainer, reporter = trainer_in(tmp_path, save_steps=4), Reporter()
     trainer.add_callback(reporter)
-    trainer.add_callback(LeakCallback(trainer, tiny_corpus, every=None, at_end=True))
+    trainer.add_callback(LeakCallback(trainer, tiny_corpus))
     trainer.train()
     assert reporter.told[4]["docaudit/exit_code"] == 11
     assert all(isinstance(value, float | int) for value in reporter.told[4].values()), "MLflow takes numbers alone"
@@ -207,12 +189,12 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(
     tmp_path: Path, tiny_corpus: Path, audits: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = trainer_in(tmp_path)
-    callback = LeakCallback(trainer, tiny_corpus, every=1, stop_on="violated")
+    callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
     trainer.add_callback(callback)
     said = callbacks._Outcome({"docaudit/exit_code": 10}, violated="VIOLATED: much")
     monkeypatch.setattr(callbacks, "_shared", lambda args, value: said)
     state = dataclasses.replace(trainer.state, is_world_process_zero=False, global_step=1)
-    control = callback.on_step_end(trainer.args, state, trainer.control)
+    control = callback.on_save(trainer.args, state, trainer.control)
     assert not callback.audits
     assert control.should_training_stop
     assert callback.stopped == (1, "VIOLATED: much")
@@ -235,7 +217,7 @@ def test_what_a_failed_audit_says_is_for_its_owner_alone(
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
         return subprocess.CompletedProcess(command, 2, b"", b"documents.jsonl:17 invoice of A. Berg")
 
-    monkeypatch.setattr("audit.integrations.quick_audit.subprocess.run", run)
+    monkeypatch.setattr("audit.extensions.callbacks.quick_audit.subprocess.run", run)
     with pytest.raises(EngineError) as raised:
         quick.run(tmp_path, "step-2", load_policy("default"))
     assert "Berg" not in f"{raised.value} {raised.value.hint}"
@@ -266,9 +248,6 @@ def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared() -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"every": 0}, "every=0"),
-        ({"every": True}, "every=True"),
-        ({"every": None}, "nothing would be audited"),
         ({"stop_on": "undecided"}, "no such outcome"),
         ({"on_error": "ignore"}, "no such choice"),
         ({"only": ("membreship",)}, "no attack is called"),
@@ -303,10 +282,10 @@ def test_weights_and_random_state_are_those_of_a_training_without_it(tmp_path: P
     """A real audit, in its own process, with its record beside the checkpoints."""
     trained = {}
     for name in ("without", "with"):
-        trainer = trainer_in(tmp_path / name, max_steps=3, save_strategy="no")
+        trainer = trainer_in(tmp_path / name, max_steps=3)
         if name == "with":
             # One step of training follows the audit.
-            options = {"every": 2, "only": ("membership",), "documents": 8, "seed": 7, "device": "cpu"}
+            options = {"only": ("membership",), "documents": 8, "seed": 7, "device": "cpu"}
             callback = LeakCallback(trainer, tiny_corpus, **options)
             trainer.add_callback(callback)
         trainer.train()
@@ -315,7 +294,7 @@ def test_weights_and_random_state_are_those_of_a_training_without_it(tmp_path: P
     assert all(torch.equal(weights[key], others[key]) for key in weights)
     assert torch.equal(drawn, other_drawn)
     assert not callback.failures
-    (audited,) = callback.audits
+    audited = callback.audits[0]
     record = json.loads((audited.folder / "record.json").read_text())
     assert (record["target"]["step"], record["seed"], record["policy"]["name"]) == (2, 7, "default")
     assert record["bounds"]["documents"] == 8

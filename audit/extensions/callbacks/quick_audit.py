@@ -95,7 +95,7 @@ class QuickAudit:
         """
         options = self.options(model, name)
         # -P: a folder called audit, where the training was started, is not this package.
-        command = [sys.executable, "-P", "-m", "audit.integrations.quick_audit", self.policy]
+        command = [sys.executable, "-P", "-m", "audit.extensions.callbacks.quick_audit", self.policy]
         try:
             done = subprocess.run(
                 command,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,16 +13,14 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 
 from audit.corpus import manifest
 from audit.errors import DocauditError, EngineError, UsageError
-from audit.integrations.canary_loss import CanaryCallback
-from audit.integrations.quick_audit import PREFIX, QuickAudit, check_audit, is_violated, metrics, sentence
+from audit.extensions.callbacks.canary_loss import CanaryCallback
+from audit.extensions.callbacks.quick_audit import PREFIX, QuickAudit, check_audit, is_violated, metrics, sentence
 from audit.policy import Verdict
 from audit.workflows.gate import load_policy
 
 LOG = logging.getLogger("docaudit")
 DOCUMENTS = 100
 """Units that an audit tries unless it is told another number: it confirms a large leak, and passes nothing."""
-SCRATCH = "audited-now"
-"""The folder, below that of all audits, of a checkpoint that is saved for its audit and removed again."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,6 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         trainer: Trainer,
         data: str | Path,
         *,
-        every: Literal["save"] | int | None = "save",
-        at_end: bool = False,
         policy: str = "default",
         budget: str = "quick",
         documents: int | None = DOCUMENTS,
@@ -91,9 +85,6 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         Args:
             trainer: that the callback is added to; it saves with its `processing_class`, and logs.
             data: the folder with manifest.toml.
-            every: "save": whenever the Trainer saves a checkpoint; a number: after so many steps, a checkpoint that is
-                removed again; None: not during the training.
-            at_end: also audit the model as the training leaves it.
             policy: a shipped policy or the path of one.
             budget: as of `docaudit scan`.
             documents: how many are tried, half of them trained on, drawn by lot from `seed`; None: all.
@@ -112,8 +103,11 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         Raises:
             DocauditError: an option names nothing, or the policy cannot be read.
         """
-        _check_choices(every, at_end, stop_on, on_error)
-        self._trainer, self._every, self._at_end = trainer, every, at_end
+        if stop_on not in (None, "violated"):
+            raise UsageError(f"stop_on={stop_on!r}: no such outcome", "'violated' or None")
+        if on_error not in ("warn", "raise"):
+            raise UsageError(f"on_error={on_error!r}: no such choice", "'warn' or 'raise'")
+        self._trainer = trainer
         self._stop_on, self._on_error = stop_on, on_error
         named = {name: [Path(path) for path in paths] for name, paths in (references or {}).items()}
         root = _place(trainer.args, out)
@@ -144,91 +138,44 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         handler.callbacks = [*first, *(one for one in handler.callbacks if one not in first)]
         if self._canaries is not None:
             self._canaries.on_train_begin(args, state, control)
-        if self._every == "save" and str(getattr(args.save_strategy, "value", args.save_strategy)) == "no":
-            self._tell("the Trainer saves no checkpoint, so that none is audited: set save_strategy, or every=STEPS")
+        if str(getattr(args.save_strategy, "value", args.save_strategy)) == "no":
+            self._tell("the Trainer saves no checkpoint, so that none is audited: set save_strategy and save_steps")
         if getattr(self._trainer, "processing_class", None) is None:
             self._tell("the Trainer saves no tokenizer: without Trainer(processing_class=...) an audit may find none")
-        return control
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> TrainerControl:
-        """Audit after every so many steps."""
-        if isinstance(self._every, int) and state.global_step % self._every == 0:
-            self._audit(args, state, control, f"step-{state.global_step}")
         return control
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Audit what was saved."""
-        if self._every == "save":
-            # A search for hyperparameters saves elsewhere.
-            saved = None if state.is_hyper_param_search else Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            self._audit(args, state, control, f"step-{state.global_step}", saved)
+        """Audit the checkpoint that the Trainer has just saved, and log its numbers in every process."""
+        step, outcome = state.global_step, None
+        try:
+            if state.is_world_process_zero:
+                outcome = self._audit_checkpoint(Path(args.output_dir) / f"checkpoint-{step}", step)
+        except Exception as error:  # noqa: BLE001 (a failing audit must not end a training that costs days)
+            outcome = self._fail(step, error)
+        outcome = _shared(args, outcome)
+        assert outcome is not None
+        self._trainer.log(dict(outcome.logged))
+        if outcome.error is not None and self._on_error == "raise":
+            raise EngineError(f"the audit at step {step} failed: {outcome.error}")
+        if outcome.violated is not None and self._stop_on == "violated":
+            control.should_training_stop = True
+            self.stopped = (step, outcome.violated)
+            if state.is_world_process_zero:
+                self._tell(f"training stopped at step {step}: {outcome.violated}")
         return control
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Audit the model that is left, unless it has been; say how many audits there were, and how many failed."""
-        done = bool(self.audits) and self.audits[-1].step == state.global_step and not args.load_best_model_at_end
-        if self._at_end and not _shared(args, done):
-            self._audit(args, state, control, "end")
+        """Count the audits, and those that failed."""
         if state.is_world_process_zero:
             self._sum_up()
         return control
 
-    def _audit(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        name: str,
-        saved: Path | None = None,
-    ) -> None:
-        """Audit a checkpoint in the main process, and let every process log and stop alike."""
-        outcome: _Outcome | None = None
-        try:
-            with self._checkpoint(state, saved) as model:
-                if state.is_world_process_zero:
-                    outcome = self._audit_checkpoint(model, state.global_step, name)
-        except Exception as error:  # noqa: BLE001 (a failing audit must not end a training that costs days)
-            outcome = self._fail(state.global_step, error)
-        outcome = _shared(args, outcome)
-        assert outcome is not None
-        self._trainer.log(dict(outcome.logged))
-        if outcome.error is not None and self._on_error == "raise":
-            raise EngineError(f"the audit at step {state.global_step} failed: {outcome.error}")
-        if outcome.violated is not None and self._stop_on == "violated" and name != "end":
-            control.should_training_stop = True
-            self.stopped = (state.global_step, outcome.violated)
-            if state.is_world_process_zero:
-                self._tell(f"training stopped at step {state.global_step}: {outcome.violated}")
-
-    @contextmanager
-    def _checkpoint(self, state: TrainerState, saved: Path | None) -> Iterator[Path]:
-        """The folder of a checkpoint: what the Trainer has saved, else one that it saves now, in all its processes."""
-        if saved is not None:
-            yield saved
-            return
-        # In a folder of its own: where `out` is `output_dir`, the Trainer's checkpoints are beside it.
-        scratch = self._quick.root / SCRATCH
-        folder = scratch / f"checkpoint-{state.global_step}"
-        try:
-            # As an internal call, for it would push to the Hub otherwise.
-            self._trainer.save_model(str(folder), _internal_call=True)
-            if state.is_world_process_zero:
-                state.save_to_json(str(folder / "trainer_state.json"))
-                if self._canaries is not None:
-                    self._canaries.write(folder)
-            yield folder
-        finally:
-            if state.is_world_process_zero:
-                shutil.rmtree(scratch, ignore_errors=True)
-
-    def _audit_checkpoint(self, model: Path, step: int, name: str) -> _Outcome:
-        started = time.monotonic()
+    def _audit_checkpoint(self, model: Path, step: int) -> _Outcome:
+        started, name = time.monotonic(), f"step-{step}"
         verdict = self._quick.run(model, name, self._policy)
         folder = self._quick.root / name
         self.audits.append(Audited(step, folder, verdict))
@@ -261,18 +208,6 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
     def _tell(self, text: str, level: int = logging.WARNING) -> None:
         # Mostly as warnings: without any set-up of logging nothing less is shown.
         LOG.log(level, "docaudit: %s", text)
-
-
-def _check_choices(every: object, at_end: bool, stop_on: object, on_error: object) -> None:
-    number = isinstance(every, int) and not isinstance(every, bool) and every > 0
-    if not (number or every in ("save", None)):
-        raise UsageError(f"every={every!r}: neither 'save' nor a number of steps")
-    if every is None and not at_end:
-        raise UsageError("every=None and at_end=False: nothing would be audited", "give one of them")
-    if stop_on not in (None, "violated"):
-        raise UsageError(f"stop_on={stop_on!r}: no such outcome", "'violated' or None")
-    if on_error not in ("warn", "raise"):
-        raise UsageError(f"on_error={on_error!r}: no such choice", "'warn' or 'raise'")
 
 
 def _place(args: TrainingArguments, out: str | Path | None) -> Path:
