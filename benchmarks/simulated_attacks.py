@@ -24,7 +24,8 @@ from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.measures import Outcome, Ranked, table_of
 from audit.attacks.given_away import KindsCheck
 from audit.attacks.measuring import DOCUMENTS, VALUES, Streams
-from audit.attacks.membership import measures as membership_measures
+from audit.attacks.membership import attack as membership_attack
+from audit.attacks.membership import scores as membership_scores
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
@@ -283,11 +284,11 @@ def membership(audit: Audit, rng: np.random.Generator) -> Result:
 def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator) -> Result:
     """What membership measures on scores, each of which a limit is held against."""
     names = tuple(f"document {row}" for row in range(member.size))
-    missing = {score: "not simulated" for score in membership_measures.SCORES if score not in columns}
+    missing = {score: "not simulated" for score in membership_scores.SCORES if score not in columns}
     counts = (("member", int(member.sum())), ("held-out", int((~member).sum())))
     documents = ScoredDocuments(names, member, columns, missing, 0, counts)
-    found = membership_measures.measure_scores(documents, rng, SILENT)
-    checks = membership_measures.check_scores(documents, tuple(columns), found.measurements)
+    found = membership_scores.measure_scores(documents, rng, SILENT)
+    checks = membership_attack.check_scores(documents, tuple(columns), found.measurements)
     measured = {item.name for item in found.measurements}
     methods = {
         metric: tuple(f"{metric}.{score}" for score in columns)

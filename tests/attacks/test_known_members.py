@@ -10,7 +10,7 @@ from test_membership_planted import Knowing, corpus, measured, run
 from test_memorisation_planted import EXACT, Found, case
 
 from audit.attacks.membership import MembershipInference
-from audit.attacks.membership.measures import reference_knows_members
+from audit.attacks.membership.attack import reference_knows_members
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.case import Case, References
 from benchmarks.simulated_audits import confounded_of, fired

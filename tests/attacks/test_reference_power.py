@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.membership.measures import reference_power
-from audit.attacks.membership.scores import ScoredDocuments
+from audit.attacks.membership.scores import ScoredDocuments, reference_power
 from audit.cli import app
 from audit.measurements import Check, Estimate, Unresolved
 from audit.policy import Decision

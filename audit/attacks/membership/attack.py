@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
+from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
+from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS
@@ -28,33 +30,32 @@ from audit.attacks.membership.documents import (
     reference_of,
     select_compared,
 )
-from audit.attacks.membership.measures import (
-    check_scores,
-    measure_scores,
-    reads_otherwise,
-    reference_controls,
-    reference_knows_members,
-)
+from audit.attacks.membership.scan_checks import reads_otherwise
 from audit.attacks.membership.scores import (
+    COMPARISON,
     LIMITED,
     PRIMARIES,
     RATIO,
+    RESOLVING,
     SCORES,
+    ScoredDocuments,
     counted_scores,
-    enough,
     gated_scores,
+    measure_scores,
     score_documents,
 )
-from audit.attacks.score_figures import LOW, rank_scores
+from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import GIVE_REFERENCE, given, loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.measurements import Count, Coverage
+from audit.measurements import Check, Control, Count, Coverage, Measurement
 from audit.record import Reason, Result
+from audit.stats.blind import MIN_UNITS
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
+from audit.stats.roc import FEW, auc_interval, outranks
 from audit.targets.interface import AdaptationRule, Target
 
 ADAPTED: tuple[TaskKind, ...] = (
@@ -67,6 +68,10 @@ ADAPTED: tuple[TaskKind, ...] = (
     "extractive-qa",
 )
 """Tasks whose models can be adapted to a document."""
+
+REPEATED_AUC = 0.65
+"""The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
+DEDUPLICATE = "train again with one copy of each document (docaudit defend), and scan again"
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ class MembershipInference(Attack):
         sides = [splits.count(split) for split in AUDITED]
         of_score = {score: sides for score in ("", *SCORES) if score != RATIO}
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
-        adapted = corpus.manifest.task.kind in ADAPTED and enough(of_score["docmia"])
+        adapted = corpus.manifest.task.kind in ADAPTED and min(of_score["docmia"]) >= RESOLVING
         if adapted:
             of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
         # Loss, calibrated loss, Min-K of answers and DocMIA, see `scores.gated_scores`; split models add two.
@@ -153,8 +158,7 @@ class MembershipInference(Attack):
         """Ask each model for its loss of the document, and adapt the target to it."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        (own,) = yield from self._losses(case, [case.target], document)
-        outcome: dict[str, Json] = {"target": own}
+        outcome: dict[str, Json] = {"target": (yield from query_document(case, case.target, document, self.n_masks))}
         outcome["splits"] = yield from self._losses(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
@@ -164,11 +168,10 @@ class MembershipInference(Attack):
 
     def _losses(self, case: Case, models: Sequence[Target], document: Document) -> Generator[Request, Any, list[Json]]:
         """Ask each model for its loss, in order; models that give no such loss (without the head) are left out."""
-        kind, found = loss_kind(case.target), list[Json]()
+        found = []
         for model in models:
-            if loss_kind(model) == kind:
-                measured = yield from query_document(case, model, document, self.n_masks)
-                found.append(None if measured is None else measured.as_json())
+            if loss_kind(model) == loss_kind(case.target):
+                found += [(yield from query_document(case, model, document, self.n_masks))]
         return found
 
     def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
@@ -204,13 +207,9 @@ class MembershipInference(Attack):
             Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
             Count("split models", len(case.references.splits), "models trained on half of the documents"),
         ]
-        result = Result(
-            self.name,
-            measurements=measured.measurements,
+        result = replace(
+            measured,
             counts=tuple(counts),
-            diagnostics=measured.diagnostics,
-            histograms=measured.histograms,
-            curves=measured.curves,
             checks=(
                 *reference_knows_members(scored),
                 *reads_otherwise(case),
@@ -228,14 +227,13 @@ class MembershipInference(Attack):
         scored = score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
         for index, document in enumerate(scored.ids):
-            values = {name: float(column[index]) for name, column in scored.columns.items()}
-            known = [name for name, value in values.items() if np.isfinite(value)]
+            known = [name for name, column in scored.columns.items() if np.isfinite(column[index])]
             yield {
                 "attack": self.name,
                 "document": document,
                 "split": "member" if scored.member[index] else "heldout",
                 "primary": PRIMARIES[scored.primary],
-                "scores": {name: values[name] for name in known},
+                "scores": {name: float(scored.columns[name][index]) for name in known},
                 "ranks": {name: int(ranks[name][index]) for name in known},
             }
         columns = {f"auc.{score}": column for score, column in scored.columns.items() if score != RATIO}
@@ -253,3 +251,87 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
         for document in select_compared(corpus)
         if not answering or any(question.answers for question in document.questions)
     ]
+
+
+def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Test whether a few members are known for certain, and whether those with copies among the members are known.
+
+    Args:
+        scored: the documents with their scores.
+        scores: those that certain documents are counted by.
+        measured: everything of `measure_scores`.
+    """
+    known = [score for score in scores if score in scored.columns]
+    names = {f"{LOW}.{score}" for score in known}
+    certain = COMPARISON.check_certain(
+        [scored.single(score) for score in known], [item for item in measured if item.name in names]
+    )
+    return (*certain, *_repeated(scored))
+
+
+def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
+    """Test whether members that have copies among the members are told from held-out documents, beside a reference.
+
+    Documents that occur several times are common, and easy for any model: their plain loss proves nothing, and an area
+    of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann and Whitney's.
+    """
+    found: list[tuple[float, float, int]] = []
+    for score in ("calibrated", RATIO):
+        members, heldout = scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
+        if min(len(members), len(heldout)) > 1:
+            area = auc_interval(members, heldout)
+            exact = outranks(members, heldout) if area.value > REPEATED_AUC else 1.0
+            p_value = exact if len(members) < FEW else area.p_above(REPEATED_AUC)
+            found.append((p_value, area.value, len(members)))
+    if not found:
+        return ()
+    p_value, area_value, n = min(found)
+    reason = (
+        f"documents that occur several times in training are known: {n} with their copies are told from held-out ones, "
+        f"AUC {area_value:.3f}"
+    )
+    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
+
+
+def reference_knows_members(scored: ScoredDocuments) -> tuple[Check, ...]:
+    """Test whether the reference looks trained on the audited documents; empty where there is none.
+
+    A reference that saw neither split tells member from held-out documents no better than chance by its own loss. One
+    that knows the members takes away from the model's score what the model knows.
+    """
+    members, heldout = _reference_scores(scored)
+    if not (len(members) and len(heldout)):
+        return ()
+    found = auc_interval(members, heldout)
+    reason = (
+        "the reference looks trained on the audited documents, or these differ in themselves: its own loss tells member"
+        f" from held-out ones, AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    )
+    remedy = "give a reference that saw neither side (docaudit references), and scan again"
+    return (Check("reference knows members", found.p_above(0.5), "confounded", reason, remedy),)
+
+
+def reference_controls(
+    scored: ScoredDocuments, methods: Mapping[str, Sequence[str]], blind: Blind
+) -> tuple[Control, ...]:
+    """Bound what the documents explain by the reference's own loss; empty without one, or where nothing is in doubt.
+
+    Args:
+        scored: the documents with their scores.
+        methods: by limited metric, the measurements that a limit is held against.
+        blind: the blind check of the same documents.
+    """
+    sides = _reference_scores(scored)
+    if not blind.in_doubt or min(map(len, sides)) < MIN_UNITS:
+        return ()
+    area, (advantage, _) = COMPARISON.measure_auc("auc", sides), COMPARISON.measure_advantage(LOW, sides)
+    return reference_control(methods["auc"], area) + reference_control(methods[LOW], advantage)
+
+
+def _reference_scores(scored: ScoredDocuments) -> TwoSides:
+    """Give minus the reference's loss of members and of held-out documents; empty without a reference."""
+    if not {"loss", "calibrated"} <= scored.columns.keys():
+        return np.empty(0), np.empty(0)
+    values: Floats = scored.columns["loss"] - scored.columns["calibrated"]
+    known = np.isfinite(values)
+    return values[known & scored.member], values[known & ~scored.member]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from audit.arrays import Floats
-from audit.attacks.interface import ask_all
+from audit.attacks.interface import ask, ask_all
 from audit.attacks.masking import maskable, masked_losses
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
@@ -20,7 +19,7 @@ from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
-from audit.engine.interface import Request
+from audit.engine.interface import Json, Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
 from audit.targets.interface import (
     Adaptation,
@@ -40,6 +39,8 @@ model what it began as; the public model serves a masked language model for whic
 NO_REFERENCE = (
     "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
 )
+ADAPTING = frozenset({Adaptation, PageAdaptation})
+"""Queries of which a target that can be adapted to a document answers one."""
 NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
 REASONS = {
@@ -51,25 +52,6 @@ REASONS = {
     ),
     PLANTED: "documents that hold a canary, and those whose pages canaries were put on: they were trained on in copies",
 }
-
-
-@dataclass(frozen=True)
-class DocumentLoss:
-    """What a model says of one document: means over its questions; a page of an encoder is one question.
-
-    Attributes:
-        loss: the training loss, nats; of a masked language model the mean over the hidden tokens of all masks.
-        logit: the logit of the confidence exp(-loss).
-        min_k: Min-K% of the answers' tokens, nats; None for encoders.
-    """
-
-    loss: float
-    logit: float
-    min_k: float | None = None
-
-    def as_json(self) -> dict[str, float | None] | None:
-        """Return it for the journal; None where a number is not finite."""
-        return {"loss": self.loss, "logit": self.logit, "min_k": self.min_k} if np.isfinite(self.loss) else None
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
@@ -156,37 +138,49 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
 
 def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
     """Choose the ids of the documents that DocMIA adapts the target to: `n_adapted` of each split at most."""
-    if not n_adapted or not can_adapt(case.target):
+    if not n_adapted or not ADAPTING & case.target.answers:
         return frozenset()
     documents = select_compared(case.corpus)
     splits = [[document for document in documents if document.split == split] for split in AUDITED]
     return frozenset().union(*(first_by_name(split, n_adapted) for split in splits))
 
 
-def query_document(
-    case: Case, model: Target, document: Document, n_masks: int
-) -> Generator[Request, Any, DocumentLoss | None]:
-    """Ask a model about a document; None when it cannot read it, or reads other tokens than the target masks."""
-    kind = loss_kind(model)
-    if kind == "answers":
+def query_document(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Json]:
+    """Ask a model for its loss of a document; used with `yield from`.
+
+    Returns:
+        "loss", the training loss in nats; "logit", that of the confidence exp(-loss); "min_k", Min-K% of the answers'
+        tokens in nats, None for models that read pages: means over the document's questions. None when the model cannot
+        read the document, reads other tokens than the target masks, or gives no finite loss.
+    """
+    if loss_kind(model) == "answers":
         view = page_view(case.corpus, document)
         queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _asked(document)]
         found: list[Floats] = yield from ask_all(model, queries)
-        losses = np.array([-tokens.mean() for tokens in found])
-        least = float(np.mean([min_k(tokens) for tokens in found]))
-        return DocumentLoss(float(losses.mean()), float(logit_confidence(losses).mean()), least)
-    if kind == "masks":
+        losses, least = np.array([-tokens.mean() for tokens in found]), [min_k(tokens) for tokens in found]
+    else:
+        loss = yield from query_page(case, model, document, n_masks)
+        losses, least = np.array([np.nan if loss is None else loss]), []
+    if not np.isfinite(losses.mean()):
+        return None
+    logit = float(logit_confidence(losses).mean())
+    return {"loss": float(losses.mean()), "logit": logit, "min_k": float(np.mean(least)) if least else None}
+
+
+def query_page(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, float | None]:
+    """Ask a model that reads pages for its training loss of one, nats: the mean over the hidden tokens of all masks.
+
+    None when it cannot read the page, or reads other tokens than the target masks.
+    """
+    if loss_kind(model) == "masks":
         page = maskable(case.target, document)
         hidden = None if page is None else (yield from masked_losses(model, document, page, n_masks))
-        loss = None if hidden is None else float(hidden.mean())
-    else:
-        page = cast("TokenTarget", model).encode(document)
-        if page is None or not page.has_loss:
-            return None
-        # The loss of the page as it is: a token in its own place.
-        (own,) = yield from ask_all(model, [TrainingLoss(page, 0, page.ids[:1])])
-        loss = float(own[0])
-    return None if loss is None else DocumentLoss(loss, float(logit_confidence(loss)))
+        return None if hidden is None else float(hidden.mean())
+    page = cast("TokenTarget", model).encode(document)
+    if page is None or not page.has_loss:
+        return None
+    # The loss of the page as it is: a token in its own place.
+    return float((yield from ask(model, TrainingLoss(page, 0, page.ids[:1])))[0])
 
 
 def adapt_to(
@@ -203,11 +197,6 @@ def adapt_to(
         assert page is not None
         queries = [PageAdaptation(page, rule)]
     return (yield from ask_all(case.target, queries))
-
-
-def can_adapt(target: Target) -> bool:
-    """Return whether the target can be adapted to a document."""
-    return bool({Adaptation, PageAdaptation} & target.answers)
 
 
 def _asked(document: Document) -> list[Question]:

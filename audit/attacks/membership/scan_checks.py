@@ -6,14 +6,14 @@ Both bear on every attack, so that they are made once a scan, whichever attacks 
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
 import numpy as np
 
-from audit.arrays import Bools, Floats
+from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.membership.documents import first_by_name, left_out, query_document, reference_of
 from audit.attacks.usable import loss_kind
@@ -24,9 +24,18 @@ from audit.corpus.folding import fold
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Progress, Trial
 from audit.measurements import Check
-from audit.stats.paired import UnitScores, paired_difference
+from audit.stats.paired import Ratios, UnitScores, paired_difference, ratio_difference
 from audit.stats.roc import auc_interval
-from audit.targets.interface import Target, TokenTarget
+from audit.targets.interface import (
+    Answer,
+    BestClass,
+    BestLinks,
+    BestTokens,
+    TagProbabilities,
+    Target,
+    TokenTarget,
+)
+from audit.targets.utility import usefulness_by_document
 
 MOST = 200
 """Held-out and public documents that are compared, of each at most: they show an area of 0.6 in 9 of 10 scans."""
@@ -48,6 +57,15 @@ REDRAW = (
     "included (docaudit init), and scan again"
 )
 MATCH = "write the documents as the model was trained on them, and scan again"
+MAX_GAP = 0.10
+"""A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
+value that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
+MOST_READ = 100
+"""Held-out documents that both are compared on, at most."""
+BETTER = "give a reference that was trained as the model was, on other documents (docaudit references), and scan again"
+_READING = frozenset({Answer, BestClass, BestLinks, BestTokens, TagProbabilities})
+"""Queries that show how well a model does its task."""
+_READING_SEED = 12
 _SUBJECTS = ("whether the held-out documents were trained on", "whether the pages are written as in training")
 Losses = Mapping[str, tuple[float, float]]
 """By the name of a document, the loss of the target and of its reference, nats; NaN where there is none."""
@@ -80,7 +98,7 @@ class _Asking:
         losses: list[float] = []
         for model in (self.case.target, *self.references):
             found = yield from query_document(self.case, model, self.documents[trial.id], _MASKS)
-            losses.append(np.nan if found is None else found.loss)
+            losses.append(np.nan if found is None else found["loss"])
         return losses[0], float(np.mean(losses[1:])) if self.references else np.nan
 
 
@@ -172,19 +190,15 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
         compared = f"; of its reference {beside.value:.3f}"
     # Only a baseline without the public documents shows what a difference in kind does.
     controlled = role == "baselines" and beside is not None and beside.high >= 0.5
-    if p_value <= _LEVEL and not controlled and _told_apart(corpus, known, heldout):
+    # The public documents were not drawn within providers, whatever the held-out ones were.
+    as_drawn = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("random")))
+    if p_value <= _LEVEL and not controlled and blind_baseline.by_document(as_drawn, known, heldout).told_apart:
         return "public documents can be told from held-out ones without the model, and no baseline shows what that does"
     reason = (
         "the held-out documents look trained on, unless this is chance: the model's loss tells them from public"
         f" documents, AUC {own.value:.3f} [{own.low:.3f}, {own.high:.3f}]{compared}"
     )
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
-
-
-def _told_apart(corpus: Corpus, known: Sequence[Document], heldout: Bools) -> bool:
-    # The public documents were not drawn within providers, whatever the held-out ones were.
-    as_drawn = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("random")))
-    return blind_baseline.by_document(as_drawn, known, heldout).told_apart
 
 
 def rewrite(case: Case, members: Sequence[Document]) -> dict[str, dict[str, Document]]:
@@ -288,3 +302,38 @@ def _in_pixels(document: Document) -> Document:
         return replace(word, box=(x0, y0, x1, y1))
 
     return replace(document, words=tuple(map(moved, document.words)))
+
+
+def reads_otherwise(case: Case) -> Iterator[Check]:
+    """Test whether a reference does the task much worse or better than the target, on held-out documents.
+
+    Args:
+        case: the audit; nothing is tested where it has no reference that shows how it does the task.
+    """
+    models = [model for model in reference_of(case)[1] if _READING & model.answers]
+    if not models or not _READING & case.target.answers:
+        return
+    chosen = first_by_name(case.corpus.of("heldout"), MOST_READ)
+    documents = tuple(one for one in case.corpus.documents if one.split != "heldout" or one.id in chosen)
+    corpus = replace(case.corpus, documents=documents)
+    own = usefulness_by_document(case.target, corpus, _READING_SEED)
+    gaps = [gap for model in models for gap in _gaps(own, usefulness_by_document(model, corpus, _READING_SEED))]
+    if gaps:
+        p_value, reason = min(gaps)
+        yield Check("reference reads otherwise", min(1.0, len(gaps) * p_value), "alarm", reason, BETTER)
+
+
+def _gaps(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:
+    """Compare two models by each measure of usefulness: the p of a difference beyond `MAX_GAP`, and its reason."""
+    for name in own.keys() & other.keys():
+        found = ratio_difference(own[name], other[name], None, np.random.default_rng(_READING_SEED))
+        if found is None:
+            continue
+        gap = found.interval
+        beyond = [alpha for alpha, low, high in gap.bounds if low > MAX_GAP or high < -MAX_GAP]
+        word = "better" if gap.value > 0 else "worse"
+        reason = (
+            f"the reference reads held-out documents much {word} than the model, {name.replace('_', ' ')} different by"
+            f" {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}], so that it does not show how hard these are"
+        )
+        yield min(1.0, 2 * min(beyond, default=1.0)), reason

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
-from audit.attacks.measuring import DOCUMENTS
-from audit.attacks.membership.documents import adapted_ids, can_adapt, name_uncounted, reference_of
-from audit.attacks.score_figures import LOW
+from audit.attacks.measuring import DOCUMENTS, Streams
+from audit.attacks.membership.documents import ADAPTING, adapted_ids, name_uncounted, reference_of
+from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.attacks.splits import AUDITED
 from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.near_copies import group_copies
-from audit.engine.interface import Json, Trial
+from audit.engine.interface import Json, Progress, Trial
+from audit.measurements import Curve, Diagnostic, Measurement, Unresolved
+from audit.record import Result
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
+from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
+from audit.targets.utility import estimate
 
 SCORES = ("loss", "calibrated", "ratio", "min_k", "lira", "rmia", "docmia")
 POWER = "reference_power"
@@ -41,6 +46,14 @@ _UNCALIBRATED = "needs a baseline (docaudit train-baseline), or the pretrained m
 _NOT_TRAINED = "the model's parameters cannot be trained through this target"
 Score = Floats | str
 """Shape (n_documents,), NaN where a document has none; or why no document has it."""
+NEEDED_DOCUMENTS = 20
+"""Documents of a split under which statistics are marked "few units"."""
+QUANTITIES = {
+    "calibrated": "loss of models that never saw the document minus loss of this one, nats",
+    "loss": "minus the loss, nats",
+}
+"""The primary score in words, as an axis has it."""
+COMPARISON = ScoreComparison("document", "held-out documents", ("member", "held-out"))
 _SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit train-splits)"
 
 
@@ -116,9 +129,8 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
     """
     chosen = adapted_ids(case, n_adapted)
     tried = [[trial.unit for trial in trials if trial.stratum == split] for split in AUDITED]
-    adapted = enough([len(chosen.intersection(side)) for side in tried])
-    splits = bool(case.references.splits)
-    public = sum(trial.stratum == "public" for trial in trials)
+    adapted = min(len(chosen.intersection(side)) for side in tried) >= RESOLVING
+    splits, public = bool(case.references.splits), sum(trial.stratum == "public" for trial in trials)
     there = {
         "loss": True,
         "calibrated": bool(reference_of(case)[1]),
@@ -137,11 +149,6 @@ def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
     The ratio recognises few documents for certain and orders the others poorly, so that no area is held against it.
     """
     return (*gated, RATIO) if "calibrated" in gated else tuple(gated)
-
-
-def enough(adapted: Sequence[int]) -> bool:
-    """Return whether a limit is held against DocMIA: it has `RESOLVING` documents of each split."""
-    return min(adapted) >= RESOLVING
 
 
 def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> ScoredDocuments:
@@ -244,7 +251,7 @@ def _docmia(case: Case, adapted: Sequence[Json]) -> Score:
     standardised, as their units differ. Two clusters; that of fewer steps and the shorter update, in standard
     deviations together, is "member", whatever the data say. The score is how much nearer a document is to it.
     """
-    if not can_adapt(case.target):
+    if not ADAPTING & case.target.answers:
         masked = loss_kind(case.target) == "masks"
         return "for models that answer or tag only" if masked else _NOT_TRAINED
     features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
@@ -292,3 +299,57 @@ def _spread(values: Floats, known: Bools, reason: str) -> Score:
     column = np.full(len(known), np.nan)
     column[known] = values
     return _known(column, reason)
+
+
+def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Result:
+    """Measure every score; draw the histogram and the ROC curve of the primary one."""
+    progress.stage("membership: intervals", len(SCORES))
+    found: dict[str, Measurement] = {}
+    rates: dict[str, float | None] = {}
+    for score in SCORES:
+        area, low, certain = (f"{name}.{score}" for name in LIMITED)
+        found[certain] = _unresolved(certain, scored, score) or COMPARISON.count_certain(certain, scored.single(score))
+        if score != RATIO:
+            found[area] = _unresolved(area, scored, score) or COMPARISON.measure_auc(area, scored.split(score))
+            lack = _unresolved(low, scored, score)
+            found[low], rates[score] = (lack, None) if lack else COMPARISON.measure_advantage(low, scored.split(score))
+        progress.advance()
+    primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
+    rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
+    sides = scored.split(scored.primary) if scored.primary in scored.columns else None
+    tpr = lack or COMPARISON.measure_tpr(scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"])
+    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
+    axes = "share of held-out documents called members", "share of members called members"
+    return Result(
+        "membership",
+        measurements=(*primary, tpr, reference_power(scored), *found.values()),
+        diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
+        histograms=() if sides is None else COMPARISON.histogram(QUANTITIES[scored.primary], sides),
+        curves=() if lack or sides is None else (Curve("roc", *axes, {"members against held-out": draw_roc(sides)}),),
+    )
+
+
+def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | None:
+    """Return why a score cannot be measured; None when it can."""
+    if score not in scored.columns:
+        return Unresolved(name, scored.missing.get(score, "no document was scored"), 0)
+    for label, side in zip(COMPARISON.labels, scored.split(score), strict=True):
+        if len(side) < 2:
+            return Unresolved(name, f"fewer than two {label} documents have this score", len(side), NEEDED_DOCUMENTS)
+    return None
+
+
+def reference_power(scored: ScoredDocuments) -> Measurement:
+    """Measure how well the reference's losses explain the target's on held-out documents, by rank.
+
+    A reference whose losses have nothing to do with the target's adds noise to its score and hides a leak. Ranks are
+    compared because a few documents have losses many times those of the others.
+    """
+    if "calibrated" not in scored.columns:
+        return Unresolved(POWER, scored.missing.get("calibrated", "no document was scored"), 0)
+    known = ~scored.member & np.isfinite(scored.columns["loss"]) & np.isfinite(scored.columns["calibrated"])
+    if known.sum() < FEWEST_PAIRS:
+        return Unresolved(POWER, "too few held-out documents that both models read", int(known.sum()), FEWEST_PAIRS)
+    own = -scored.columns["loss"][known]
+    found = rank_correlation(own, scored.columns["calibrated"][known] + own)
+    return estimate(POWER, found, "documents", 0.0, "chance")
