@@ -17,7 +17,8 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all
-from audit.attacks.masking import N_MASKS, maskable, masked_losses
+from audit.attacks.masking import N_MASKS
+from audit.attacks.membership.documents import query_page
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import (
@@ -58,7 +59,6 @@ from audit.targets.interface import (
     TagProbabilities,
     Target,
     TokenTarget,
-    TrainingLoss,
 )
 from audit.targets.utility import find_on_page
 
@@ -110,14 +110,9 @@ class ProviderMembership(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`."""
-        asked = [provider for provider in providers_of(corpus, perhaps_askable(corpus)) if provider.asked]
-        members = sum(provider.member for provider in asked)
-        sides = (members, len(asked) - members)
-        kinds: dict[str, MetricKind] = {
-            "balanced_accuracy": "balanced accuracy",
-            "auc": "auc",
-            LOW: "low advantage",
-        }
+        asked = [provider.member for provider in providers_of(corpus, perhaps_askable(corpus)) if provider.asked]
+        sides = asked.count(True), asked.count(False)
+        kinds: dict[str, MetricKind] = {"balanced_accuracy": "balanced accuracy", "auc": "auc", LOW: "low advantage"}
         answering = corpus.manifest.task.asks
         return tuple(
             # The memorisation tests are for models that answer alone.
@@ -156,23 +151,11 @@ class ProviderMembership(Attack):
             table, rng, progress, n_seeds=self.n_seeds, share=self.share, missing_reference=lacking
         )
         looked_at = {document["id"] for outcome in compared.outcomes for document in outcome["documents"]}
-        taken = {trial.unit for trial in trials}
-        asked = [
-            (provider, document)
-            for provider in providers
-            if provider.name in taken
-            for document in provider.asked
-            if document.id in looked_at
-        ]
-        blind = blind_baseline.by_provider(
-            case.corpus,
-            [document for _, document in asked],
-            [provider.name for provider, _ in asked],
-            [provider.member for provider, _ in asked],
-            progress,
-        )
-        changes = ("loss_change", "confidence_change")
-        silent = table.user is None and not any(name in table.features for name in changes)
+        asked = [(one, provider) for provider in providers for one in provider.asked if one.id in looked_at]
+        documents, owners = [one for one, _ in asked], [provider for _, provider in asked]
+        names, sides = [provider.name for provider in owners], [provider.member for provider in owners]
+        blind = blind_baseline.by_provider(case.corpus, documents, names, sides, progress)
+        silent = table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
         weaknesses = (lacking or (NO_NUMBER if silent else None), describe_unnamed(case.corpus), compared.starved())
         result = replace(
             findings,
@@ -331,25 +314,17 @@ def _read(case: Case, model: Target, document: Document) -> Generator[Request, A
     classifier of pages accuracy and similarity are 1 where the class is right, and there is no confidence. Of a masked
     language model there is the mean loss of the tokens that masks hide alone.
     """
-    if loss_kind(model) == "masks":
-        page = maskable(case.target, document)
-        assert page is not None
-        hidden = yield from masked_losses(model, document, page, N_MASKS)
-        return None if hidden is None else _scored(float(hidden.mean()))
+    loss = yield from query_page(case, model, document, N_MASKS)
+    if loss is None or not {BestClass, BestLinks, TagProbabilities} & model.answers:
+        return None if loss is None else _scored(loss)
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
-    if page is None or not page.has_loss:
-        return None
-    # The loss of the page as it is: a token in its own place.
-    losses = yield from ask(model, TrainingLoss(page, 0, page.ids[:1]))
-    tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
-    links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
-    loss = float(losses[0])
+    assert page is not None
     if BestClass in model.answers:
         right = float((yield from ask(model, BestClass(page))) == page.page_class)
         return _scored(loss, None, right, right)
-    if tags is None and links is None:
-        return _scored(loss)
+    tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
+    links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
     true, found = find_on_page(page, reader.labels, tags, links)
     f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None
     if tags is None:

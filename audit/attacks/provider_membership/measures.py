@@ -33,7 +33,7 @@ from audit.corpus.summary import unnamed_members
 from audit.engine.interface import SILENT, Progress
 from audit.measurements import Count, Curve, Diagnostic, Histogram, Measurement, Unresolved
 from audit.record import Result
-from audit.stats.intervals import median_interval
+from audit.stats.intervals import Interval, median_interval
 from audit.stats.roc import lowest_resolved
 from audit.targets.utility import estimate
 
@@ -65,11 +65,6 @@ CONSTANT = "every provider has the same value, which tells nobody from anybody"
 _PROVIDERS = ScoreComparison("provider", "providers out of training", ("providers in", "providers out"))
 
 
-def primary_method(missing_reference: str | None) -> str:
-    """Choose APK where there is a model to compare with, else AZK; no number that a model gave decides it."""
-    return "apk" if missing_reference is None else "azk"
-
-
 def measure_table(
     table: ProviderTable,
     rng: Generator,
@@ -94,7 +89,7 @@ def measure_table(
     streams = Streams(rng)
     names = {f"balanced_accuracy.{method}": method for method in METHODS}
     found = {name: _accuracy(name, table, inference, method, streams[name]) for name, method in names.items()}
-    primary = primary_method(missing_reference)
+    primary = "apk" if missing_reference is None else "azk"  # whatever number a model gave
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
     for name, score in (("auc", "user"), ("auc.loss", "loss"), ("auc.memory_similarity", "memory_similarity")):
         column = _oriented(table, score)
@@ -106,14 +101,26 @@ def measure_table(
     meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that providers out resolve"
     columns = [_oriented(table, score) for score in CERTAIN_SCORES]
     ranked = [_sides(table, column) for column in columns if _unscored(LOW, table, column) is None]
+    power: Measurement = Unresolved(POWER, "no provider is compared", 0)
+    if table.names:
+        power = estimate_without_null(POWER, median_interval(table.n_questions), "providers")
     scores = collect_scores(table, inference)
-    shown = next(iter(scores), None)
+    series = {
+        label: draw_roc(_sides(table, scores[name]))
+        for name, label in (("user", "user inference"), ("apk", "APK"))
+        if name in scores and _unscored("roc", table, scores[name]) is None
+    }
+    axes = "share of providers out called members", "share of providers in called members"
+    histograms: tuple[Histogram, ...] = ()
+    for name, column in [*scores.items()][:1]:
+        sides = _sides(table, np.where(np.isfinite(column), column, np.nan))
+        histograms = _PROVIDERS.histogram(QUANTITIES[name], sides) if sides[0].size + sides[1].size else ()
     return Result(
         "provider_membership",
-        measurements=(*found.values(), *certain, _power(table)),
+        measurements=(*found.values(), *certain, power),
         diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
-        histograms=() if shown is None else _histogram(table, scores[shown], QUANTITIES[shown]),
-        curves=_curves(table, scores),
+        histograms=histograms,
+        curves=(Curve("roc", *axes, series),) if series else (),
         methods=STRONGEST,
         checks=_PROVIDERS.check_certain(ranked, certain),
     )
@@ -194,50 +201,29 @@ def _accuracy(name: str, table: ProviderTable, inference: Inference, method: str
     """Measure the balanced accuracy of a method over providers; null: 0.5."""
     calls = inference.calls.get(method)
     found = None if calls is None or says_nothing(calls) else measure_accuracy(calls, table.member, rng)
-    return _lack(name, table, inference, method) if found is None else estimate(name, found, "providers", 0.5, "chance")
+    return _estimate(name, table, inference, method, found)
 
 
 def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measurement:
     """Measure the chance that a forest of APK finds a member likelier than a provider that is out; null: 0.5."""
     forests = inference.probabilities
-    told = forests is not None and not says_nothing(inference.calls["apk"])
-    found = measure_forest_area(forests, table.member) if forests is not None and told else None
-    return _lack(name, table, inference, "apk") if found is None else estimate(name, found, "providers", 0.5, "chance")
+    silent = forests is None or says_nothing(inference.calls["apk"])
+    found = None if forests is None or silent else measure_forest_area(forests, table.member)
+    return _estimate(name, table, inference, "apk", found)
 
 
-def _lack(name: str, table: ProviderTable, inference: Inference, method: str) -> Unresolved:
-    """Return why a method gives no number."""
+def _estimate(
+    name: str, table: ProviderTable, inference: Inference, method: str, found: Interval | None
+) -> Measurement:
+    """Return an estimate of what a method reaches, or why it gives no number."""
+    if found is not None:
+        return estimate(name, found, "providers", 0.5, "chance")
     if method in inference.lacks:
         return replace(inference.lacks[method], name=name)
     n = len(table.names)
     if says_nothing(inference.calls[method]):
         return Unresolved(name, f"every provider is called the same: {method} tells nobody from anybody", n)
     return Unresolved(name, f"fewer than {MIN_JUDGED} providers of a side could be judged", n, 2 * NEEDED)
-
-
-def _power(table: ProviderTable) -> Measurement:
-    """Measure the median number of questions compared of a provider; it has no null."""
-    if not table.names:
-        return Unresolved(POWER, "no provider is compared", 0)
-    found = median_interval(table.n_questions)
-    return estimate_without_null(POWER, found, "providers")
-
-
-def _histogram(table: ProviderTable, column: Floats, quantity: str) -> tuple[Histogram, ...]:
-    """Draw the distribution of a score on either side; none where no number of it is finite."""
-    sides = _sides(table, np.where(np.isfinite(column), column, np.nan))
-    return _PROVIDERS.histogram(quantity, sides) if sides[0].size + sides[1].size else ()
-
-
-def _curves(table: ProviderTable, scores: Mapping[str, Floats]) -> tuple[Curve, ...]:
-    """Draw the ROC curves of user inference and of APK, as far as they say anything."""
-    series = {
-        label: draw_roc(_sides(table, scores[name]))
-        for name, label in (("user", "user inference"), ("apk", "APK"))
-        if name in scores and _unscored("roc", table, scores[name]) is None
-    }
-    axis, quantity = "share of providers out called members", "share of providers in called members"
-    return (Curve("roc", axis, quantity, series),) if series else ()
 
 
 def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float) -> Iterator[Any]:

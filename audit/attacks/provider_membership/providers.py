@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.masking import maskable
+from audit.attacks.membership.documents import left_out
 from audit.attacks.questions import distinct_answers
 from audit.attacks.usable import loss_kind
 from audit.case import Case
@@ -142,17 +142,9 @@ def askable(case: Case) -> Askable:
     """Return the test of whether this target, or without one some target, can be asked about a document."""
     if not case.target.card.is_model:
         return perhaps_askable(case.corpus)
-    kind = loss_kind(case.target)
-    if kind == "answers":
+    if loss_kind(case.target) == "answers":
         return lambda document: bool(questions_of(document))
-    if kind == "masks":
-        return lambda document: maskable(case.target, document) is not None
-
-    def has_loss(document: Document) -> bool:
-        page = case.token_target.encode(document)
-        return page is not None and page.has_loss
-
-    return has_loss
+    return lambda document: left_out(case, document) is None
 
 
 def perhaps_askable(corpus: Corpus) -> Askable:
@@ -331,8 +323,12 @@ def table_of(matched: Matched) -> ProviderTable:
     the log-probability a token of the true answer, minus that of the reference.
     """
     outcomes = matched.outcomes
-    columns = {name: _column([_values(outcome, name) for outcome in outcomes]) for name in (*FEATURES, *MEMORY)}
-    user = _column([_gains(outcome) for outcome in outcomes])
+    # NaN where a provider has no number.
+    columns = {
+        name: np.array([_mean(_values(outcome, name)) for outcome in outcomes], np.float64)
+        for name in (*FEATURES, *MEMORY)
+    }
+    user = np.array([_mean(_gains(outcome)) for outcome in outcomes], np.float64)
     return ProviderTable(
         tuple(trial.unit for trial in matched.trials),
         np.array([trial.stratum == IN for trial in matched.trials], bool),
@@ -375,8 +371,3 @@ def _difference(question: Json, name: str) -> float | None:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _column(rows: Sequence[Sequence[float | None]]) -> Floats:
-    """Average each row, NaN where it has no number: shape (n_rows,)."""
-    return np.array([np.nan if (mean := _mean(row)) is None else mean for row in rows], np.float64)
