@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from redaction_tab_classifiers import TAKES_SPARSE, by_length, dense, fit
+from redaction_tab_classifiers import TAKES_SPARSE, Classifier, by_length, dense, fit
 from redaction_tab_embedder import EmbedderTarget, load_embedder
 from redaction_tab_evasion import Text
 from redaction_tab_learners import NetworkKind, fit_network, tune
 from redaction_tab_samples import OVERSAMPLED, TEST_SHARE, Ints, Protocol, Split, Values, oversampled, split, values_of
 
-from audit.attacks.redaction.contexts import Classifier, Constant, tfidf
+from audit.attacks.redaction.contexts import tfidf
 from audit.corpus.documents import CATEGORIES, Mask
 from audit.corpus.redaction import RedactedSpan
 
@@ -159,7 +159,7 @@ def _blind(values: Values, features: Features) -> dict[str, npt.NDArray[np.int8]
     """What those say who see only lengths, and who know only how common each class is."""
     classes = values.classes[features.origins]
     length = by_length(values.lengths[features.origins], classes).predict(values.lengths[features.tested])
-    prior = Constant(int(np.bincount(classes).argmax())).predict(features.tested)
+    prior = np.full(len(features.tested), int(np.bincount(classes).argmax()))
     return {"told_length": np.asarray(length).astype(np.int8), "told_prior": prior.astype(np.int8)}
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from redaction_tab_learners import fit_network
 
 from audit.arrays import Floats, Ints
-from audit.attacks.redaction.contexts import LEAF, Classifier, Constant, Features
+from audit.attacks.redaction.contexts import LEAF, Features
 from audit.attacks.redaction.contexts import fit as fit_linear
 from audit.corpus.documents import CATEGORIES
 
@@ -31,6 +32,14 @@ N_COMPONENTS = 200
 """Of the projection of TF-IDF for classifiers that need a table."""
 
 
+class Classifier(Protocol):
+    """A fitted classifier."""
+
+    def predict(self, features: Features) -> Ints:
+        """Return the class of each row: (n,)."""
+        ...
+
+
 def fit(name: str, features: Features, classes: Ints, seed: int) -> Classifier:
     """Fit one of `CLASSIFIERS`; where all samples are of one class, that is what it says of everything.
 
@@ -41,7 +50,8 @@ def fit(name: str, features: Features, classes: Ints, seed: int) -> Classifier:
         seed: of what is random in fitting.
     """
     if len(np.unique(classes)) == 1:
-        return Constant(int(classes[0]))
+        constant: Classifier = fit_linear(features, classes, seed)
+        return constant
     return CLASSIFIERS[name](features, classes, seed)
 
 

@@ -33,7 +33,7 @@ from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Corpus, Mask
-from audit.corpus.redaction import RedactedSpan, redacted_spans
+from audit.corpus.redaction import redacted_spans
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Count, Diagnostic, Measurement, Unresolved
 from audit.record import Reason, Result
@@ -88,8 +88,27 @@ class RedactionContext(Attack):
         return None
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`, and `units_of`."""
-        return units_of(corpus)
+        """See `Attack.units`: documents with a redacted value, those that are never divided being one.
+
+        A lift cannot exceed what naming the commonest category leaves. Its share of that rests on documents with a
+        value of another category; the category told best on those with the rarest that is judged, against all documents
+        with others; what the target adds on members and held-out documents with a value of another category.
+        """
+        spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
+        classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
+        documents = documents_of(corpus, spans)
+        uncommon = classes != np.bincount(classes, minlength=1).argmax()
+        own, others, n_kinds = _rarest(classes, documents)
+        held = {span.document for span, rare in zip(spans, uncommon, strict=True) if rare}
+        sides = [sum(document.id in held for document in corpus.of(split)) for split in AUDITED]
+        paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
+        return (
+            paired("lift_over_length", members=_count(documents)),
+            paired("lift_share", members=_count(documents[uncommon]) if uncommon.sum() >= NEEDED else 0),
+            # Each category has an interval of its own, as if it were a method: the rarest stands for all.
+            Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
+            Units(EXCESS[0], "difference", UNIT, *sides, methods=len(EXCESS)),
+        )
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each fold, and one for each document that the target is asked about."""
@@ -143,20 +162,20 @@ class RedactionContext(Attack):
         ]
         found = run_jobs("redaction: intervals", jobs, progress)
         said = {trial.unit: outcome for trial, outcome in tried if trial.stratum != FOLDS}
-        gain = measure_gain(case, samples, said, streams, progress)
+        gains, asked = measure_gain(case, samples, said, streams, progress)
         progress.stage("redaction: page images", len(case.corpus.documents))
         covered = count_covered(case.corpus, progress.advance)
         leaking = float(predictions.hits(predictions.told).mean()) > LEAK
         return Result(
             "redaction",
-            measurements=(*found, *gain.measurements),
+            measurements=(*found, *gains),
             counts=(
                 Count("values", len(samples), "redacted values whose category was told"),
                 Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
                 Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
                 Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
                 *kinds_of(predictions),
-                *gain.counts,
+                *asked,
                 Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
                 Count(
                     "text under the box",
@@ -313,31 +332,6 @@ def _merge_rare(classes: Ints, true: Ints) -> tuple[Ints, Bools]:
     return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (is_rare.sum() >= NEEDED)
 
 
-def units_of(corpus: Corpus) -> tuple[Units, ...]:
-    """Count the units of each metric: documents with a redacted value, those that are never divided being one.
-
-    A lift cannot exceed what naming the commonest category leaves. Its share of that rests on documents with a value of
-    another category; the category told best on those with the rarest that is judged, against all documents with others.
-
-    Args:
-        corpus: the data set, which says how its values are hidden.
-    """
-    spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
-    classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
-    documents = documents_of(corpus, spans)
-    uncommon = classes != np.bincount(classes, minlength=1).argmax()
-    n_uncommon = _count(documents[uncommon]) if uncommon.sum() >= NEEDED else 0
-    own, others, n_kinds = _rarest(classes, documents)
-    paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
-    return (
-        paired("lift_over_length", members=_count(documents)),
-        paired("lift_share", members=n_uncommon),
-        # Each category has an interval of its own, as if it were a method: the rarest stands for all.
-        Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
-        _target_gain(corpus, spans, uncommon),
-    )
-
-
 def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     """Count documents with the rarest category that is judged, those with others, and the categories judged."""
     merged, judged = _merge_rare(classes, classes)
@@ -348,17 +342,6 @@ def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
         (_count(documents[merged == category]), _count(documents[merged != category])) for category in categories
     )
     return own, others, len(categories)
-
-
-def _target_gain(corpus: Corpus, spans: tuple[RedactedSpan, ...], uncommon: Bools) -> Units:
-    """Count members and held-out documents with a value that is not of the commonest category."""
-    held = {split: set[str]() for split in AUDITED}
-    for span, rare in zip(spans, uncommon, strict=True):
-        split = corpus.document(span.document).split
-        if rare and split in held:
-            held[split].add(span.document)
-    members, others = (len(held[split]) for split in AUDITED)
-    return Units(EXCESS[0], "difference", UNIT, members, others, methods=len(EXCESS))
 
 
 def _count(documents: Ints) -> int:

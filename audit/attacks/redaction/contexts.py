@@ -9,9 +9,10 @@ show. On pages the numbers of the layout stand beside it (methods.md#redaction-c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -109,13 +110,10 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     folds = np.zeros(len(spans), np.int64)
     for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
         folds[held] = number
-    return Samples(
-        spans,
-        _values(corpus, spans),
-        np.array([CATEGORIES.index(span.category) for span in spans], np.int64),
-        of_span,
-        folds,
-    )
+    texts = {(one.id, entity.id): fold(one.text_of(entity)) for one in corpus.documents for entity in one.entities}
+    values = tuple(texts[span.document, span.entity] for span in spans)
+    classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
+    return Samples(spans, values, classes, of_span, folds)
 
 
 def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
@@ -147,34 +145,7 @@ def groups_of(documents: Sequence[Document]) -> Ints:
     return groups
 
 
-def _values(corpus: Corpus, spans: Sequence[RedactedSpan]) -> tuple[str, ...]:
-    found = {}
-    for name in {span.document for span in spans}:
-        document = corpus.document(name)
-        found.update({(name, entity.id): fold(document.text_of(entity)) for entity in document.entities})
-    return tuple(found[span.document, span.entity] for span in spans)
-
-
-class Classifier(Protocol):
-    """A fitted classifier."""
-
-    def predict(self, features: Features) -> Ints:
-        """Return the class of each row: (n,)."""
-        ...
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A classifier that gives every row the same class."""
-
-    answer: int
-
-    def predict(self, features: Features) -> Ints:
-        """See `Classifier.predict`."""
-        return np.full(features.shape[0], self.answer, np.int64)
-
-
-def fit(features: Features, classes: Ints, seed: int) -> Classifier:
+def fit(features: Features, classes: Ints, seed: int) -> Any:
     """Fit the linear SVM, in which all values count alike; a constant where all samples are of one class.
 
     Args:
@@ -182,12 +153,11 @@ def fit(features: Features, classes: Ints, seed: int) -> Classifier:
         classes: (n,), indices into `CATEGORIES`.
         seed: of what is random in fitting.
     """
+    from sklearn.dummy import DummyClassifier
     from sklearn.svm import LinearSVC
 
-    if len(np.unique(classes)) == 1:
-        return Constant(int(classes[0]))
-    fitted: Classifier = LinearSVC(C=PENALTY, random_state=seed).fit(features, classes)
-    return fitted
+    alike = len(np.unique(classes)) == 1
+    return (DummyClassifier() if alike else LinearSVC(C=PENALTY, random_state=seed)).fit(features, classes)
 
 
 def predict_blindly(training: Samples, held: Samples) -> dict[str, Ints]:
@@ -229,7 +199,8 @@ def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tup
     found = []
     for part, weight in WEIGHTS.items():
         terms = [[*_terms(part, *read)] for read in words]
-        known = _shared(terms[: len(training)], min(MIN_SAMPLES, len(training)))
+        samples = Counter(term for sample in terms[: len(training)] for term in {*sample})
+        known = sorted(term for term, count in samples.items() if count >= min(MIN_SAMPLES, len(training)))
         if not known:
             continue
         vectorizer = TfidfVectorizer(analyzer=list, lowercase=False, sublinear_tf=True, vocabulary=known)
@@ -251,7 +222,13 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
     if not any(span.layout for span in (*training.spans, *held.spans)):
         return None
     names = dictionary(training)
-    rows = [np.array([_layout_row(span, names) for span in part.spans]) for part in (training, held)]
+
+    def row(span: RedactedSpan) -> list[float]:
+        bar = span.shown
+        counts = [0 if bar is None else fits(bar.width, bar.character, own) for own in names]
+        return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
+
+    rows = [np.array([row(span) for span in part.spans]) for part in (training, held)]
     scaler = StandardScaler().fit(rows[0])
     first, second = (LAYOUT_WEIGHT * scaler.transform(part) for part in rows)
     return first, second
@@ -279,21 +256,6 @@ def lengths(samples: Samples) -> Floats:
     return np.array(rows, np.float64)
 
 
-def _layout_row(span: RedactedSpan, names: Sequence[Ints]) -> list[float]:
-    bar = span.shown
-    counts = [0 if bar is None else fits(bar.width, bar.character, own) for own in names]
-    return [*(span.layout or (0.0,) * 4), *np.log1p(counts)]
-
-
-def _shared(terms: Sequence[Sequence[str]], least: int) -> list[str]:
-    """The terms that so many samples have, in order."""
-    counts: dict[str, int] = {}
-    for sample in terms:
-        for term in set(sample):
-            counts[term] = counts.get(term, 0) + 1
-    return sorted(term for term, count in counts.items() if count >= least)
-
-
 def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     match part:
         case "near":
@@ -309,16 +271,9 @@ def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence
 
 def words_of(text: str) -> list[str]:
     """Divide a context into words, folded: see the module. Lines of a page end with a word of their own."""
-    hidden = _STARS.sub(f" {_HIDDEN} ", text)
-    return [_word(word) for word in _WORD.findall(hidden)]
-
-
-def _word(word: str) -> str:
-    if word == _HIDDEN:
-        return MASKED
-    if word == LINE_END:
-        return "[line]"
-    return "#" * len(word) if word.isdigit() else word.lower()
+    named = {_HIDDEN: MASKED, LINE_END: "[line]"}
+    words = _WORD.findall(_STARS.sub(f" {_HIDDEN} ", text))
+    return [named.get(word) or ("#" * len(word) if word.isdigit() else word.lower()) for word in words]
 
 
 def _near(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:

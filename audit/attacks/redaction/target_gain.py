@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -34,6 +34,10 @@ ELSE = len(CATEGORIES)
 """Where the probability of tags stands that are of no category."""
 Guess = list[list[float]]
 """Pairs of a number (of a tag, or a token) and how much the target puts there, in [0, 1], larger first."""
+
+
+Side = tuple[Bools, Bools, Ints]
+"""Of the values of a split: where context and target, and where context alone, are right; the document."""
 
 
 def can_guess(target: Target) -> bool:
@@ -181,18 +185,10 @@ GUESS_WEIGHT = 1.0
 SEED = 0
 
 
-@dataclass(frozen=True)
-class Gain:
-    """The measurements of `GAINS`, and what was asked."""
-
-    measurements: tuple[Measurement, ...]
-    counts: tuple[Count, ...]
-
-
 def measure_gain(
     case: Case, samples: Samples, guesses: Mapping[str, Json], streams: Streams, progress: Progress
-) -> Gain:
-    """Accuracy of context and target together minus that of context alone, by split; null: 0.
+) -> tuple[tuple[Measurement, ...], tuple[Count, ...]]:
+    """Measure the accuracy of context and target together minus that of context alone, by split; null: 0.
 
     `target_gain` is what that is more on members than on held-out documents: what the target tells because it was
     trained on them, for a gain on both is what it knows of the language. `target_gain.uncommon` is the same for the
@@ -205,6 +201,9 @@ def measure_gain(
         guesses: by document, by value, what the target says of it; None where it cannot read the place.
         streams: of the resampling.
         progress: advanced for every fold.
+
+    Returns:
+        The measurements of `GAINS`, and counts of what was asked.
     """
     answers: list[Guess | None] = [guesses.get(span.document, {}).get(span.entity) for span in samples.spans]
     asked = np.array([answer is not None for answer in answers], bool)
@@ -216,11 +215,11 @@ def measure_gain(
     if not guesses:
         able = can_guess(case.target)
         reason = NOTHING_HIDDEN if able else NOT_ASKED if case.target.card.is_model else NONE_AUDITED
-        return Gain(tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts)
+        return tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts
     rows = samples.of(asked)
     if len(np.unique(rows.folds)) < 2:
         reason = "the documents that the target was asked about are in one fold"
-        return Gain(tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts)
+        return tuple(Unresolved(name, reason, len(rows), None) for name in GAINS), counts
     given = [answer for answer in answers if answer is not None]
     if TagProbabilities in case.target.answers:
         tags = categories_of_tags(case.corpus, case.token_target.labels)
@@ -228,48 +227,32 @@ def measure_gain(
     alone, together = (predicted == rows.classes for predicted in _predict_both(rows, given, progress))
     splits = np.array([case.corpus.document(span.document).split for span in rows.spans], dtype=object)
 
-    def sides(among: Bools) -> tuple[_Side, _Side]:
-        member, heldout = (among & (splits == split) for split in AUDITED)
-        return _Side.of(member, together, alone, rows), _Side.of(heldout, together, alone, rows)
+    def sides(among: Bools) -> list[Side]:
+        chosen = [among & (splits == split) for split in AUDITED]
+        return [(together[own], alone[own], rows.documents[own]) for own in chosen]
 
     everything = sides(np.ones(len(rows), bool))
     uncommon = sides(rows.classes != np.bincount(rows.classes).argmax())
-    excesses = (_excess(name, *pair, streams[name]) for name, pair in zip(EXCESS, (everything, uncommon), strict=True))
-    return Gain((*excesses, *_by_split(everything, streams)), counts)
+    excesses = (_excess(name, pair, streams[name]) for name, pair in zip(EXCESS, (everything, uncommon), strict=True))
+    return (*excesses, *_by_split(everything, streams)), counts
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """Values of a split, all of shape (n,): where context and target, and context alone, are right; the document."""
-
-    together: Bools
-    alone: Bools
-    documents: Ints
-
-    @classmethod
-    def of(cls, own: Bools, together: Bools, alone: Bools, rows: Samples) -> Self:
-        """Those of the values where `own` holds."""
-        return cls(together[own], alone[own], rows.documents[own])
-
-
-def _by_split(sides: Sequence[_Side], streams: Streams) -> Iterator[Measurement]:
-    for split, side in zip(AUDITED, sides, strict=True):
+def _by_split(sides: Sequence[Side], streams: Streams) -> Iterator[Measurement]:
+    for split, (together, alone, documents) in zip(AUDITED, sides, strict=True):
         name = f"target_gain.{split}"
-        if side.documents.size:
-            gained, lost = side.together & ~side.alone, side.alone & ~side.together
-            yield estimate(name, net(gained, lost, side.documents, streams[name]), "values", 0.0, "blind")
+        if documents.size:
+            found = net(together & ~alone, alone & ~together, documents, streams[name])
+            yield estimate(name, found, "values", 0.0, "blind")
         else:
             yield Unresolved(name, f"the target was asked about no {split} document", 0)
 
 
-def _excess(name: str, member: _Side, heldout: _Side, rng: Rng) -> Measurement:
-    for split, side in zip(AUDITED, (member, heldout), strict=True):
-        if side.documents.size < NEEDED:
+def _excess(name: str, sides: Sequence[Side], rng: Rng) -> Measurement:
+    for split, (*_, documents) in zip(AUDITED, sides, strict=True):
+        if documents.size < NEEDED:
             reason = f"the target was asked about too few values of {split} documents"
-            return Unresolved(name, reason, side.documents.size, NEEDED)
-    columns = [(side.together, side.alone, side.documents) for side in (member, heldout)]
-    found = excess_rate(columns, rng)
-    return estimate(name, found, "values", 0.0, "held-out")
+            return Unresolved(name, reason, documents.size, NEEDED)
+    return estimate(name, excess_rate(sides, rng), "values", 0.0, "held-out")
 
 
 def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tuple[Ints, Ints]:
