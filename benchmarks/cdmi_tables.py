@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from cdmi_numbers import write_numbers
 from cdmi_report import write_table
+from cdmi_training import BestEpochs, ScoringTrainer
 from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
 from audit import record as records
@@ -41,7 +42,7 @@ from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
 from audit.extensions.papers.image_branch import start_with_images
 from audit.importers.registry import FORMATS
-from audit.references.encoders import Fitted, fit
+from audit.references.encoders import fit
 from audit.references.recipes import Recipe
 from audit.references.starting import starting_model
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -250,30 +251,32 @@ def train(setting: Setting, corpus: Corpus, work: Path, device: str) -> None:
     training = [page for page in map(start.encode, corpus.of(members)) if page is not None]
     validation = [page for page in map(start.encode, corpus.of("heldout")) if page is not None]
     began = time.monotonic()
-    fitted = fit(
+    watch = BestEpochs(lambda: print(f"{setting.name}: {(time.monotonic() - began) / 60:.1f} min", flush=True))
+    fit(
         start.model,
         tokenizer,
         training,
         setting.recipe,
         validation=validation,
         device=device,
-        on_epoch=lambda: print(f"{setting.name}: {(time.monotonic() - began) / 60:.1f} min", flush=True),
+        trainer=ScoringTrainer,
+        watch=watch,
     )
     minutes = (time.monotonic() - began) / 60
     for criterion in CRITERIA:
-        start.model.load_state_dict(getattr(fitted, criterion))
+        start.model.load_state_dict(getattr(watch, criterion))
         start.model.save_pretrained(work / f"{setting.name}-{criterion}")
         tokenizer.save_pretrained(work / f"{setting.name}-{criterion}")
-    log = {"minutes": minutes, "epochs": setting.recipe.epochs, "pages": len(training), **chosen_epochs(fitted)}
-    history = [asdict(score) for score in fitted.history]
+    log = {"minutes": minutes, "epochs": setting.recipe.epochs, "pages": len(training), **chosen_epochs(watch)}
+    scores = zip(watch.history, watch.accuracies, strict=True)
+    history = [{**asdict(score), "validation_accuracy": accuracy} for score, accuracy in scores]
     (work / f"{setting.name}.json").write_text(json.dumps({**log, "history": history}, indent=1))
 
 
-def chosen_epochs(fitted: Fitted) -> dict[str, int]:
+def chosen_epochs(watch: BestEpochs) -> dict[str, int]:
     """The epochs (from 1) that the two criteria choose, the first of equals."""
-    best = max(fitted.history, key=lambda score: score.validation_accuracy or 0.0)
-    lowest = min(fitted.history, key=lambda score: score.validation_loss or float("inf"))
-    return {"precision": best.epoch, "loss": lowest.epoch}
+    lowest = min(watch.history, key=lambda score: score.validation_loss or float("inf"))
+    return {"precision": 1 + int(np.argmax(watch.accuracies)), "loss": lowest.epoch}
 
 
 def audit_model(

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from transformers import (
     DataCollatorForLanguageModeling,
-    EvalPrediction,
     PreTrainedModel,
     TrainerControl,
     TrainerState,
@@ -138,24 +137,20 @@ class Fitted:
 
     Attributes:
         history: one score an epoch.
-        precision: weights of the epoch of best validation accuracy (the first one of equals); None without validation.
         loss: weights of the epoch of lowest validation loss; None without validation.
     """
 
     model: Any
     history: tuple[EpochScore, ...]
-    precision: StateDict | None
     loss: StateDict | None
 
 
 @dataclass
-class _Watch(EpochWatch):
-    """Keeps each epoch's scores and the weights of the best epochs."""
+class BestLoss(EpochWatch):
+    """Keeps each epoch's losses and the weights of the epoch of lowest validation loss."""
 
-    precision: StateDict | None = None
     loss: StateDict | None = None
-    _best_accuracy: float = -1.0
-    _lowest_loss: float = float("inf")
+    _lowest: float = float("inf")
 
     def on_evaluate(
         self,
@@ -166,15 +161,13 @@ class _Watch(EpochWatch):
         model: PreTrainedModel,
         **_: Any,
     ) -> None:
-        accuracy, loss = metrics["eval_accuracy"], metrics["eval_loss"]
-        self.history[-1] = replace(self.history[-1], validation_loss=loss, validation_accuracy=accuracy)
-        if accuracy > self._best_accuracy:
-            self._best_accuracy, self.precision = accuracy, _copy(model)
-        if loss < self._lowest_loss:
-            self._lowest_loss, self.loss = loss, _copy(model)
+        """Keep the weights where the validation loss is the lowest so far."""
+        self.history[-1] = replace(self.history[-1], validation_loss=metrics["eval_loss"])
+        if metrics["eval_loss"] < self._lowest:
+            self._lowest, self.loss = metrics["eval_loss"], copied_weights(model)
 
 
-class _Trainer(MixedTrainer):
+class PageTrainer(MixedTrainer):
     """Runs a masked language model's head on the predicted tokens only: the same loss for a seventh of the work.
 
     That head and its loss always run in float32.
@@ -183,6 +176,7 @@ class _Trainer(MixedTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
     ) -> torch.Tensor | tuple[torch.Tensor, Any]:
+        """Compute the model's own loss."""
         if _vocabulary_head(model) is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
             labels = inputs["labels"]
             return torch.nn.functional.cross_entropy(self._read_logits(model, inputs), labels[labels != NOT_READ])
@@ -192,32 +186,12 @@ class _Trainer(MixedTrainer):
     def prediction_step(
         self, model: Any, inputs: dict[str, torch.Tensor], prediction_loss_only: bool, ignore_keys: Any = None
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-        """Loss, best class of each token, labels; the classes are (n_pages, n_tokens).
-
-        SPADE linking has positions in place of classes, SPADE extraction classes and then positions of predecessors:
-        (n_pages, 2 n_tokens).
-        """
-        if "subsequent_token_labels" in inputs:
-            return self._extraction_step(model, self._prepare_inputs(inputs))
-        if _vocabulary_head(model) is None or not (inputs["labels"] != NOT_READ).any():
-            loss, logits, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
-            return loss, None if logits is None else logits.argmax(-1), labels
+        """Compute the loss alone, as in training."""
         inputs = self._prepare_inputs(inputs)
-        labels = inputs["labels"]
         with torch.no_grad():
-            read_logits = self._read_logits(model, inputs)
-            loss = torch.nn.functional.cross_entropy(read_logits, labels[labels != NOT_READ])
-            best = torch.full_like(labels, NOT_READ).masked_scatter(labels != NOT_READ, read_logits.argmax(-1))
-        return loss, best, labels
-
-    def _extraction_step(
-        self, model: Any, inputs: dict[str, torch.Tensor]
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        with torch.no_grad():
-            loss, output = self.compute_loss(model, inputs, return_outputs=True)
-        best = [output.initial_token_logits.argmax(-1), output.subsequent_token_logits.argmax(-1)]
-        labels = [inputs["initial_token_labels"], inputs["subsequent_token_labels"]]
-        return loss.detach(), torch.cat(best, dim=1), torch.cat(labels, dim=1)
+            loss = self.compute_loss(model, inputs)
+        assert isinstance(loss, torch.Tensor)
+        return loss.detach(), None, None
 
     def _read_logits(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """The head's logits where the loss reads: shape (n_read, n_vocabulary)."""
@@ -239,6 +213,8 @@ def fit(
     validation: Sequence[Encoding] = (),
     device: str = "cpu",
     on_epoch: Callable[[], None] = lambda: None,
+    trainer: type[PageTrainer] = PageTrainer,
+    watch: BestLoss | None = None,
 ) -> Fitted:
     """Fine-tune `model` on pages, in place.
 
@@ -254,6 +230,8 @@ def fit(
         validation: scored after every epoch, when there are some.
         device: "cpu" or "cuda" ("mps" trains on the GPU of a Mac).
         on_epoch: called after every epoch.
+        trainer: what runs the training and the validation.
+        watch: what keeps the epochs' scores and the best weights.
 
     Raises:
         TargetError: no page to train on, a page without the picture that the model sees, or an unknown family.
@@ -266,9 +244,9 @@ def fit(
         raise TargetError(f"{family.name} sees page images, and some pages have none", "give documents with images")
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
-    watch = _Watch(on_epoch)
+    watch = watch or BestLoss(on_epoch)
     train(
-        _Trainer,
+        trainer,
         model,
         [labelled(page) for page in training],
         recipe,
@@ -276,10 +254,9 @@ def fit(
         collator=collator,
         watch=watch,
         validation=[_fixed(page, fixed) for page in validation],
-        score=_accuracy,
     )
     model.to("cpu").eval()
-    return Fitted(model, tuple(watch.history), watch.precision, watch.loss)
+    return Fitted(model, tuple(watch.history), watch.loss)
 
 
 def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, processor_of: Path | None = None) -> None:
@@ -322,16 +299,6 @@ def _vocabulary_head(model: Any) -> Callable[[torch.Tensor], torch.Tensor] | Non
     return head
 
 
-def _accuracy(prediction: EvalPrediction) -> dict[str, float]:
-    """The share of read labels that are right.
-
-    Masked tokens of a masked language model, tags of a tagger, classes of pages, parents of first tokens of words
-    (SPADE linking), or classes of first tokens of words and predecessors of all tokens together (SPADE extraction).
-    """
-    labels = np.asarray(prediction.label_ids)
-    read = labels != NOT_READ
-    return {"accuracy": float((np.asarray(prediction.predictions)[read] == labels[read]).mean()) if read.any() else 0.0}
-
-
-def _copy(model: Any) -> StateDict:
+def copied_weights(model: Any) -> StateDict:
+    """Copy the weights to the CPU."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}

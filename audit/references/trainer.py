@@ -21,12 +21,11 @@ from audit.targets.checkpoint.safety import quiet
 
 @dataclass(frozen=True)
 class EpochScore:
-    """How an epoch ended. Losses in nats per predicted token, accuracy in [0, 1]; None without validation pages."""
+    """How an epoch ended: losses in nats per predicted token; None without validation pages."""
 
     epoch: int
     training_loss: float
     validation_loss: float | None = None
-    validation_accuracy: float | None = None
 
 
 @dataclass
@@ -66,7 +65,6 @@ def train(
     collator: Callable[[Any], Any],
     watch: EpochWatch,
     validation: Sequence[Any] = (),
-    score: Callable[[Any], dict[str, float]] | None = None,
 ) -> None:
     """Train a model in place with a Trainer that keeps nothing on disk and prints nothing.
 
@@ -78,8 +76,7 @@ def train(
         device: "cpu", "cuda" or "mps".
         collator: makes a batch of some samples.
         watch: follows the epochs.
-        validation: samples that score every epoch, when there are some.
-        score: scores the predictions of an epoch.
+        validation: samples whose loss is computed after every epoch, when there are some.
     """
     with PrivateFolder() as scratch, reproducible(device), quiet(warn=True):
         fitting = trainer(
@@ -88,7 +85,6 @@ def train(
             data_collator=collator,
             train_dataset=list(samples),
             eval_dataset=list(validation) or None,
-            compute_metrics=score,
             callbacks=[watch],
         )
         fitting.bf16 = recipe.bf16

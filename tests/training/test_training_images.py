@@ -51,7 +51,7 @@ def test_every_kind_of_model_learns_from_its_pages(family, head, checkpoints):
     fitted = fit(tiny.model(family, head), tiny.tokenizer_of(family), pages[:6], recipe, validation=pages[6:])
     losses = [score.training_loss for score in fitted.history]
     assert losses[-1] < 0.9 * losses[0]
-    assert all(0 <= score.validation_accuracy <= 1 for score in fitted.history)
+    assert all(score.validation_loss > 0 for score in fitted.history)
 
 
 def marked(number):
