@@ -17,7 +17,7 @@ from audit import policy as policies
 from audit.attacks import TEXTS
 from audit.attacks.text import CATEGORY_LABELS, AttackText, name_parts
 from audit.cli import app
-from audit.cli.options import EXIT_HELP
+from audit.cli.options import HELP
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
@@ -72,7 +72,8 @@ def _cell(text: str) -> str:
 
 
 def _commands() -> Iterator[str]:
-    yield f"Generated from the command line's own help; `docaudit COMMAND --help` prints the same. {EXIT_HELP}"
+    exits = HELP["docaudit.exit"]
+    yield f"Generated from the command line's own help; `docaudit COMMAND --help` prints the same. {exits}"
     yield ""
     for name, command in sorted(_leaves(typer.main.get_command(app), "docaudit")):
         arguments = [item for item in command.params if item.param_type_name == "argument"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Seed, show_errors
+from audit.cli.options import HELP, DataDir, Seed, show_errors
 
 if TYPE_CHECKING:
     from audit.corpus.canaries.insertion import InsertReport
@@ -28,37 +28,16 @@ def _canary() -> None:
 @show_errors()
 def insert(
     data_dir: DataDir,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The new data set's folder.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=HELP["canary.out"], show_default=False)],
     pattern: Annotated[
-        list[str] | None,
-        typer.Option(
-            help='pin: "pin of kodira is 4 0 7 1"; call: "call kodira 4 0 7 1"; color: colours; names: made-up names; '
-            "mixed: letters and digits. Several take turns.",
-            show_default="pin; for questions pin, names, mixed",
-        ),
+        list[str] | None, typer.Option(help=HELP["canary.pattern"], show_default="pin; for questions pin, names, mixed")
     ] = None,
-    count: Annotated[
-        int,
-        typer.Option(
-            min=2,
-            max=10_000,
-            help="How many canaries, those that are put in and those that are not. 64, 10 times each, show whether "
-            "they can be extracted; 1000 once each bound epsilon of one record.",
-        ),
-    ] = 64,
+    count: Annotated[int, typer.Option(min=2, max=10000, help=HELP["canary.count"])] = 64,
     repeat: Annotated[
         list[int] | None,
-        typer.Option(
-            min=1,
-            max=10_000,
-            help="How many documents hold a canary that is put in. Several take turns.",
-            show_default="10; for questions 1, 4, 16",
-        ),
+        typer.Option(min=1, max=10000, help=HELP["canary.repeat"], show_default="10; for questions 1, 4, 16"),
     ] = None,
-    length: Annotated[
-        int,
-        typer.Option(min=1, max=10, help="Words of the secret, such as digits; with 4, all 10,000 pins can be tried."),
-    ] = 4,
+    length: Annotated[int, typer.Option(min=1, max=10, help=HELP["canary.length"])] = 4,
     seed: Seed = 0,
 ) -> None:
     """Write a copy of a data set with canaries among its member documents, to train the model on that is audited.

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from audit import __version__, plugins
-from audit.cli.options import EXIT_HELP, show_errors
+from audit.cli.options import HELP, show_errors
 
 _START, _DATA, _AUDIT = "Start", "Data", "Audit"
 _MODELS, _MEASURES = "References", "Countermeasures and canaries"
@@ -44,7 +44,7 @@ def make_app(called: str | None = None) -> typer.Typer:
     app = typer.Typer(
         name="docaudit",
         help="Privacy audit of document-understanding models: attack, measure, gate and report before you deploy.",
-        epilog=EXIT_HELP,
+        epilog=HELP["docaudit.exit"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
@@ -53,13 +53,11 @@ def make_app(called: str | None = None) -> typer.Typer:
         if called in COMMANDS and called != name:
             continue
         module, _, attribute = place.partition(":")
-        imported = import_module(f"audit.cli.{module}")
-        command = getattr(imported, attribute)
+        command = getattr(import_module(f"audit.cli.{module}"), attribute)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=panel)
         else:
-            epilogs = getattr(imported, "EPILOGS", {})
-            app.command(name, epilog=epilogs.get(name), rich_help_panel=panel)(show_errors()(command))
+            app.command(name, epilog=HELP.get(f"{name}.exit"), rich_help_panel=panel)(show_errors()(command))
     if called not in COMMANDS:
         for add in plugins.load("docaudit.commands").values():
             add(app)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from audit.cli import console
-from audit.cli.options import Assigned, DataDir, References, Seed, named_paths, say_unstated
+from audit.cli.options import HELP, Assigned, DataDir, References, Seed, named_paths, say_unstated
 from audit.corpus.documents import Task, TaskKind
 from audit.errors import TargetError, UsageError, listed
 
@@ -28,13 +28,8 @@ MAX_TODO = 8
 
 
 def init(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="DATA_DIR", help="The folder of your page images or texts.", show_default=False),
-    ],
-    model: Annotated[
-        Path | None, typer.Option(metavar="MODEL_DIR", help="Your model: its task and labels are read from it.")
-    ] = None,
+    folder: Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["init.folder"], show_default=False)],
+    model: Annotated[Path | None, typer.Option(metavar="MODEL_DIR", help=HELP["init.model"])] = None,
     task: Annotated[
         TaskKind | None,
         typer.Option(
@@ -43,43 +38,25 @@ def init(
             show_default="as the model says",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The data set's name.", show_default="the folder's")] = None,
+    name: Annotated[str | None, typer.Option(help=HELP["init.name"], show_default="the folder's")] = None,
     members: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The pages that your model was trained on: one id or file name a line, a .csv with a column of them, "
-            "or a .json or .jsonl of names.",
-            show_default="folders called train, else drawn",
-        ),
+        typer.Option(metavar="FILE", help=HELP["init.members"], show_default="folders called train, else drawn"),
     ] = None,
     heldout: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Pages that it was never trained on; all others are then public.",
-            show_default="all that are no members",
-        ),
+        Path | None, typer.Option(metavar="FILE", help=HELP["init.heldout"], show_default="all that are no members")
     ] = None,
     assigned: Assigned = None,
     folders: Annotated[
         Literal["provider", "label", "none"] | None,
-        typer.Option(
-            help="What the folders that pages lie in are called after: who issued them, or their class.",
-            show_default="provider; label for document-classification",
-        ),
+        typer.Option(help=HELP["init.folders"], show_default="provider; label for document-classification"),
     ] = None,
     mask: Annotated[
-        Literal["length", "fixed", "all"] | None,
-        typer.Option(help="How values are hidden in what you share, where you redact it.", show_default="not redacted"),
+        Literal["length", "fixed", "all"] | None, typer.Option(help=HELP["init.mask"], show_default="not redacted")
     ] = None,
     seed: Seed = 0,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Take the task from what lies beside the pages, and draw the members.")
-    ] = False,
-    ignore_format: Annotated[
-        bool, typer.Option("--ignore-format", help="Take it as plain pages although it looks like a known format.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=HELP["init.yes"])] = False,
+    ignore_format: Annotated[bool, typer.Option("--ignore-format", help=HELP["init.ignore_format"])] = False,
 ) -> None:
     """Write manifest.toml and documents.jsonl for a folder of page images or texts.
 
@@ -181,12 +158,9 @@ def _next(made: Initialised, folder: Path, model: Path | None) -> list[str]:
 
 def inspect(
     data_dir: DataDir,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="A checkpoint, to check it as a scan does, and to count what each attack can try."),
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help=HELP["inspect.model"])] = None,
     reference: References = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=HELP["inspect.as_json"])] = False,
 ) -> None:
     """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""
     from audit.corpus import manifest
@@ -274,7 +248,7 @@ MAX_NAMES = 5
 
 def ocr(
     data_dir: DataDir,
-    language: Annotated[str, typer.Option(help="Of the pages, as Tesseract names it; several as in deu+eng.")] = "eng",
+    language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng",
 ) -> None:
     """Add words and boxes, read by Tesseract, to documents that have an image and no words.
 

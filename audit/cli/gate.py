@@ -8,44 +8,23 @@ from typing import Annotated, Any, cast
 import typer
 
 from audit.cli import console
-from audit.cli.options import EXIT_HELP, DataOfRecord, ModelOfRecord, PolicyName
+from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
 from audit.cli.verdicts import Formats, Quiet, choose, clearing, show
 from audit.errors import UsageError
 
-EPILOGS = {
-    "gate": EXIT_HELP,
-    "diff": "Exit codes: 0 the scans were compared, whatever came of it (docaudit gate --baseline decides); 2 wrong "
-    "usage or input, or scans that differ in more than the model; 1 docaudit failed.",
-}
-
 
 def gate(
-    record_path: Annotated[
-        Path, typer.Argument(metavar="RECORD", help="record.json, or the folder a scan wrote.", show_default=False)
-    ],
+    record_path: Annotated[Path, typer.Argument(metavar="RECORD", help=HELP["gate.record_path"], show_default=False)],
     policy: PolicyName = "default",
     model: ModelOfRecord = None,
     data: DataOfRecord = None,
-    no_model: Annotated[
-        bool,
-        typer.Option("--no-model", help="Gate the record of scan --no-model; without this no such record passes."),
-    ] = False,
+    no_model: Annotated[bool, typer.Option("--no-model", help=HELP["gate.no_model"])] = False,
     pub: Annotated[
         Path | None,
-        typer.Option(
-            metavar="KEY",
-            help="The ed25519 public key in PEM that the record must be signed with (docaudit attest).",
-            show_default="not checked, a pass is marked unsigned",
-        ),
+        typer.Option(metavar="KEY", help=HELP["gate.pub"], show_default="not checked, a pass is marked unsigned"),
     ] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OLD",
-            help="An earlier scan of the same data: a limit that is worse than in it, beyond the interval of the "
-            "change, is violated. See docaudit diff.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(metavar="OLD", help=HELP["gate.baseline"], show_default=False)
     ] = None,
     formats: Formats = None,
     quiet: Quiet = False,
@@ -86,17 +65,10 @@ DIFF_FORMATS = ("text", "json", "markdown")
 
 
 def diff(
-    old: Annotated[
-        Path, typer.Argument(metavar="OLD", help="record.json, or the folder a scan wrote.", show_default=False)
-    ],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same of the later scan.", show_default=False)],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help=HELP["diff.old"], show_default=False)],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help=HELP["diff.new"], show_default=False)],
     policy: PolicyName = "default",
-    output: Annotated[
-        str,
-        typer.Option(
-            "--format", metavar="NAME[=FILE]", help="text, json or markdown, on standard output or in a file."
-        ),
-    ] = "text",
+    output: Annotated[str, typer.Option("--format", metavar="NAME[=FILE]", help=HELP["diff.output"])] = "text",
 ) -> None:
     """Compare two scans of the same data: each number better, worse, or cannot be told. Needs no model and no GPU.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import Assigned, Seed, say_unstated, show_errors
+from audit.cli.options import HELP, Assigned, Seed, say_unstated, show_errors
 from audit.corpus.documents import Split, TaskKind
 from audit.errors import UsageError, listed
 from audit.importers.divide import Rule
@@ -34,38 +34,20 @@ def _import() -> None:
 
 def import_data(
     importer: Importer,
-    src: Annotated[
-        Path, typer.Argument(metavar="SRC", help="The folder you have, or its one file.", show_default=False)
-    ],
-    dst: Annotated[Path, typer.Argument(metavar="DST", help="The new data set's folder.", show_default=False)],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help=HELP["import.src"], show_default=False)],
+    dst: Annotated[Path, typer.Argument(metavar="DST", help=HELP["import.dst"], show_default=False)],
     members: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The documents that your model was trained on: these are the members. One id or file name a line, a "
-            ".csv with a column of them, or a .json or .jsonl of names. --heldout and --public are then shares of the "
-            "others.",
-            show_default="drawn",
-        ),
+        Path | None, typer.Option(metavar="FILE", help=HELP["import.members"], show_default="drawn")
     ] = None,
     heldout_from: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SRC2",
-            help="A second folder of the same format, of documents that your model was not trained on (test/ beside "
-            "train/): all documents of SRC are then members; --heldout and --public are shares of those of SRC2.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(metavar="SRC2", help=HELP["import.heldout_from"], show_default=False)
     ] = None,
-    member: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of the documents for this split.", show_default="0.4"),
-    ] = None,
+    member: Annotated[float | None, typer.Option(min=0, max=1, help=HELP["import.member"], show_default="0.4")] = None,
     heldout: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE|FILE",
-            help="Share of the documents for this split; or, with --members, a file that names its documents.",
+            help=HELP["import.heldout"],
             show_default="0.2; 0.4 with --by-provider; 0.5 with --members",
         ),
     ] = None,
@@ -74,7 +56,7 @@ def import_data(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the documents for this split.",
+            help=HELP["import.public"],
             show_default="0.4; 0.2 with --by-provider; 0.5 with --members; 1 with --heldout FILE",
         ),
     ] = None,
@@ -84,55 +66,22 @@ def import_data(
         TaskKind | None,
         typer.Option(
             metavar="KIND",
-            help="The task that your model was trained for.",
+            help=HELP["import.task"],
             show_default="as found; token-classification of data sets of papers that have it",
         ),
     ] = None,
     labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES|FILE|MODEL_DIR",
-            help="Names of the model's labels in the order of its outputs: with commas between them, a file with one a "
-            "line, or the model's folder, whose config.json has them. For data that has numbers only, or writes labels "
-            "in other cases.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="NAMES|FILE|MODEL_DIR", help=HELP["import.labels"], show_default=False)
     ] = None,
     provider_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The column or key that names who issued a document; folder: the folder that its image is in.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="NAME", help=HELP["import.provider_column"], show_default=False)
     ] = None,
     boxes: Annotated[
         BoxUnit | None,
-        typer.Option(
-            metavar="UNIT",
-            help="The unit of boxes: pixels, thousandths (0 to 1000) or shares (0 to 1).",
-            show_default="recognised by their range",
-        ),
+        typer.Option(metavar="UNIT", help=HELP["import.boxes"], show_default="recognised by their range"),
     ] = None,
-    official: Annotated[
-        bool,
-        typer.Option(
-            "--official",
-            help="Your model was trained on the training part of a source that has one. --member and --public are then "
-            "shares of its documents, --heldout of the others.",
-        ),
-    ] = False,
-    by_provider: Annotated[
-        bool,
-        typer.Option(
-            "--by-provider",
-            help="Draw providers, to audit whether one was trained on. Of one that is in, half of the documents are "
-            "member and half are kept aside as heldout; of one that is out, half are heldout and the others in no "
-            "split. --member, --heldout and --public are then shares of the providers: in, out, public. Providers with "
-            "a single document are public; where they alone are more than --public, the others are divided as --member "
-            "to --heldout.",
-        ),
-    ] = False,
+    official: Annotated[bool, typer.Option("--official", help=HELP["import.official"])] = False,
+    by_provider: Annotated[bool, typer.Option("--by-provider", help=HELP["import.by_provider"])] = False,
 ) -> None:
     """Make a data set of a source in this format.
 

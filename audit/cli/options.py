@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,10 +16,9 @@ import typer
 from audit.cli import console
 from audit.errors import DocauditError, EngineError, UsageError
 
-EXIT_HELP = (
-    "Exit codes: 0 passed; 10 a limit is violated; 11 undecided; 2 wrong usage or input; 1 docaudit failed, no record "
-    "was written; 130 interrupted and 143 terminated: run the same command again to go on."
-)
+_TEXTS = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
+HELP = {f"{command}.{option}": text for command, texts in _TEXTS.items() for option, text in texts.items()}
+"""What each option means, by command and option."""
 SHIPPED_POLICIES = ("default", "strict")
 DEBUG = "DOCAUDIT_DEBUG"
 """The environment variable that asks for the traceback of every error."""
@@ -26,12 +26,6 @@ Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
 Assignment = Literal["random", "by-provider", "by-date", "official"]
 """The rules by which documents are chosen for training."""
-RULES: Mapping[Assignment, str] = {
-    "random": "documents were drawn by lot, as train_test_split does",
-    "by-provider": "providers were drawn by lot",
-    "by-date": "they come from another time",
-    "official": "somebody else divided them, or the rule is not known",
-}
 
 
 def complete_policy(incomplete: str) -> list[str]:
@@ -39,91 +33,37 @@ def complete_policy(incomplete: str) -> list[str]:
     return [name for name in SHIPPED_POLICIES if name.startswith(incomplete)]
 
 
-DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help="Folder with manifest.toml.", show_default=False)]
+DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.data_dir"], show_default=False)]
 Assigned = Annotated[
     Assignment | None,
     typer.Option(
         "--assigned",
         metavar="RULE",
-        help="How the documents of training were chosen. "
-        + "; ".join(f"{rule}: {meaning}" for rule, meaning in RULES.items())
-        + ".",
+        help=HELP["shared.assigned"],
         show_default="official",
     ),
 ]
-PolicyName = Annotated[
-    str,
-    typer.Option("--policy", help="A shipped policy (default, strict) or a TOML file.", autocompletion=complete_policy),
-]
+PolicyName = Annotated[str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=complete_policy)]
 ModelOfRecord = Annotated[
-    Path | None,
-    typer.Option("--model", metavar="MODEL_DIR", help="The model that the record must be of.", show_default=False),
+    Path | None, typer.Option("--model", metavar="MODEL_DIR", help=HELP["shared.model"], show_default=False)
 ]
 DataOfRecord = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="DATA_DIR", help="The data set that the record must be of.", show_default=False),
+    Path | None, typer.Option("--data", metavar="DATA_DIR", help=HELP["shared.data"], show_default=False)
 ]
 Evidence = Annotated[
     Path | None,
-    typer.Option(
-        "--evidence",
-        metavar="DIR",
-        help="Where journals and values are kept, for you alone, so that the rest of --out can be passed on.",
-        show_default="evidence/ in --out",
-    ),
+    typer.Option("--evidence", metavar="DIR", help=HELP["shared.evidence"], show_default="evidence/ in --out"),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Every random choice follows from it.")]
-Documents = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        help="Try so many documents (or providers, or canaries) of those in training and kept aside, half of each, "
-        "drawn by lot; a first look.",
-        show_default=False,
-    ),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        "--time",
-        metavar="TIME",
-        help="Try as many documents as fit, drawn by lot before any is tried: 30m, 2h, 90s.",
-        show_default=False,
-    ),
-]
-Dtype = Annotated[
-    Literal["auto", "float32", "bfloat16"],
-    typer.Option(
-        help="Number format of the model. bfloat16: a model that answers holds its weights in it, an encoder computes "
-        "in it if a preflight finds no difference. auto: bfloat16 for encoders on CUDA, and for models of over two "
-        "billion parameters that are stored in half precision."
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME[:KEY=VALUE,...]",
-        help="Where trials run. local: in this process; ray: on Ray workers (install docaudit with its extra ray), as "
-        "ray:workers=4 on this machine, or ray:address=HOST:PORT on the cluster that it is part of (or address=auto).",
-    ),
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help=HELP["shared.seed"])]
+Documents = Annotated[int | None, typer.Option(min=2, help=HELP["shared.documents"], show_default=False)]
+Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help=HELP["shared.time"], show_default=False)]
+Dtype = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help=HELP["shared.dtype"])]
+Engine = Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=HELP["shared.engine"])]
+Device = Annotated[str, typer.Option(help=HELP["shared.device"])]
 References = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reference",
-        metavar="NAME=PATH",
-        help="A reference model: auxiliary, pretrained, baselines or splits; may be repeated. See docaudit references.",
-    ),
+    list[str] | None, typer.Option("--reference", metavar="NAME=PATH", help=HELP["shared.reference"])
 ]
-Pretrained = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=PATH",
-        help="pretrained=PATH: what the model was fine-tuned from, unless the manifest says it (for intents and slots "
-        "the model itself, and for an adapter its folder: settings alone are read); with defend also baselines=PATH.",
-    ),
-]
+Pretrained = Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained"])]
 
 
 def say_unstated(manifest: Path) -> None:

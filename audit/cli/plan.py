@@ -13,6 +13,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import (
+    HELP,
     Budget,
     DataDir,
     Device,
@@ -52,16 +53,14 @@ Table = tuple[str, tuple[str, ...], list[tuple[Cell, ...]]]
 def plan(
     data_dir: DataDir,
     policy: PolicyName = "default",
-    budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
-    model: Annotated[
-        Path | None, typer.Option(help="A checkpoint, to count what its tokens leave and to time a few trials.")
-    ] = None,
+    budget: Annotated[Budget, typer.Option(help=HELP["plan.budget"])] = "standard",
+    model: Annotated[Path | None, typer.Option(help=HELP["plan.model"])] = None,
     reference: References = None,
     device: Device = "auto",
     dtype: Dtype = "auto",
     documents: Documents = None,
     time: Time = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the plan there, as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP["plan.out"])] = None,
 ) -> None:
     """Say before any model runs which limits a data set can decide, what it is too small for, and what a scan costs.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataDir, Device, Engine, Pretrained, References, Seed, named_paths
+from audit.cli.options import HELP, DataDir, Device, Engine, Pretrained, References, Seed, named_paths
 from audit.errors import UsageError
 from audit.files import check_folder
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def references(
     data_dir: DataDir,
     model_dir: Annotated[
-        Path, typer.Argument(metavar="MODEL_DIR", help="The checkpoint to be audited.", show_default=False)
+        Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)
     ],
     reference: References = None,
     device: Device = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=HELP["references.as_json"])] = False,
 ) -> None:
     """List the references that attacks on a model take, those that are there, and the command for each of the others.
 
@@ -63,15 +63,17 @@ def _state(need: ReferenceNeed) -> str:
     return ", ".join(part for part in (need.state, need.source, *need.folders) if part)
 
 
-Out = Annotated[Path, typer.Option(help="Where the models go. Those that are there already are not trained again.")]
+Out = Annotated[Path, typer.Option(help=HELP["train-baseline.out"])]
 
 
 def train_baseline(
     data_dir: DataDir,
     out: Out = Path("baselines"),
-    count: Annotated[int, typer.Option(min=1, help="How many, each with a seed of its own.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help=HELP["train-baseline.count"])] = 1,
     reference: Pretrained = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the first one.", show_default="the recipe's")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help=HELP["train-baseline.seed"], show_default="the recipe's")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Train the generalisation baseline: as the model was trained, on public documents instead of the audited ones.
@@ -92,7 +94,7 @@ def train_baseline(
 def train_splits(
     data_dir: DataDir,
     out: Out = Path("splits"),
-    count: Annotated[int, typer.Option(min=2, help="K, an even number; the paper has 50.")] = 16,
+    count: Annotated[int, typer.Option(min=2, help=HELP["train-splits.count"])] = 16,
     reference: Pretrained = None,
     seed: Seed = 0,
     device: Device = "auto",

@@ -8,64 +8,29 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import DataOfRecord, ModelOfRecord, PolicyName
+from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
 from audit.errors import UsageError
 
 
 def report(
     record_paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RECORD...",
-            help="record.json, or the folder a scan wrote; several checkpoints of one run draw their trend.",
-            show_default=False,
-        ),
+        list[Path], typer.Argument(metavar="RECORD...", help=HELP["report.record_paths"], show_default=False)
     ],
     policy: PolicyName = "default",
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where the reports go; needed for a trend.", show_default="beside the record"),
-    ] = None,
-    reveal: Annotated[
-        bool,
-        typer.Option(
-            "--reveal", help="Also write report-revealed.html, with the values, into evidence/. Keep it to yourself."
-        ),
-    ] = False,
+    out: Annotated[Path | None, typer.Option(help=HELP["report.out"], show_default="beside the record")] = None,
+    reveal: Annotated[bool, typer.Option("--reveal", help=HELP["report.reveal"])] = False,
     evidence: Annotated[
         Path | None,
         typer.Option(
-            "--evidence",
-            metavar="DIR",
-            help="Where the scan kept its evidence, for --reveal.",
-            show_default="evidence/ beside the record",
+            "--evidence", metavar="DIR", help=HELP["report.evidence"], show_default="evidence/ beside the record"
         ),
     ] = None,
     defenses: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--defense",
-            "--defence",
-            metavar="FOLDER",
-            help="What docaudit defend wrote for this model and data set: the measured effects stand beside the "
-            "countermeasures. May be given several times.",
-            show_default=False,
-        ),
+        typer.Option("--defense", "--defence", metavar="FOLDER", help=HELP["report.defenses"], show_default=False),
     ] = None,
-    dpia: Annotated[
-        bool,
-        typer.Option(
-            "--dpia",
-            help="Also write dpia.md: risk, measures and residual risk, for a data-protection impact assessment.",
-        ),
-    ] = False,
-    model_card: Annotated[
-        bool,
-        typer.Option(
-            "--model-card",
-            help="Print a section for a model card, and draw nothing; with --out write it there as model-card.md.",
-        ),
-    ] = False,
+    dpia: Annotated[bool, typer.Option("--dpia", help=HELP["report.dpia"])] = False,
+    model_card: Annotated[bool, typer.Option("--model-card", help=HELP["report.model_card"])] = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
 
@@ -96,26 +61,16 @@ def report(
     console.show_sweep(written.axis, written.rows, written.summary, written.answer, files)
 
 
-EPILOGS = {
-    "verify": (
-        "Exit codes: 0 everything that was compared agrees; 10 something differs; 2 wrong usage or input, or a record "
-        "that contradicts itself; 1 docaudit failed."
-    )
-}
 DIFFERS = 10
 
 
 def attest(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that a scan wrote.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help=HELP["attest.folder"], show_default=False)],
     key: Annotated[
-        Path | None,
-        typer.Option(
-            help="An ed25519 private key in PEM, as openssl genpkey -algorithm ed25519 makes one.",
-            show_default="the statement is not signed",
-        ),
+        Path | None, typer.Option(help=HELP["attest.key"], show_default="the statement is not signed")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it goes.", show_default="beside the record")
+        Path | None, typer.Option(metavar="FILE", help=HELP["attest.out"], show_default="beside the record")
     ] = None,
 ) -> None:
     """Write a statement of the verdict that names model, data set, record, policy and reports by their sha256.
@@ -134,15 +89,14 @@ def attest(
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that a scan wrote.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help=HELP["verify.folder"], show_default=False)],
     pub: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY", help="The signer's ed25519 public key in PEM.", show_default="not checked"),
+        Path | None, typer.Option(metavar="KEY", help=HELP["verify.pub"], show_default="not checked")
     ] = None,
     model: ModelOfRecord = None,
     data: DataOfRecord = None,
     attestation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The statement.", show_default="that in DIR")
+        Path | None, typer.Option(metavar="FILE", help=HELP["verify.attestation"], show_default="that in DIR")
     ] = None,
 ) -> None:
     """Compare a report folder with its attestation, and say what differs, one line each.

@@ -10,7 +10,7 @@ import typer
 from audit.attacks import TEXTS
 from audit.cli import console
 from audit.cli.options import (
-    EXIT_HELP,
+    HELP,
     Budget,
     Device,
     Documents,
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from audit.workflows.options import ScanOptions
     from audit.workflows.setup import ScanSetup
 
-EPILOGS = {
-    "scan": f"{EXIT_HELP} With --checkpoints the exit code is the worst of all checkpoints: 10, then 11, then 0. A "
-    "checkpoint that cannot be audited counts as undecided (11); when none can, the exit code is 2."
-}
 ATTACKS = [*TEXTS]
 
 
@@ -50,23 +46,12 @@ def _complete_defense(incomplete: str) -> list[str]:
 
 def scan(
     folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="[MODEL_DIR] DATA_DIR",
-            help="A Hugging Face checkpoint (safetensors) and the folder with manifest.toml; the latter alone with "
-            "--checkpoints and --no-model.",
-            show_default=False,
-        ),
+        list[Path], typer.Argument(metavar="[MODEL_DIR] DATA_DIR", help=HELP["scan.folders"], show_default=False)
     ],
-    out: Annotated[Path, typer.Option(help="Where the record, the reports and the evidence go.")] = Path(
-        "docaudit-report"
-    ),
+    out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-report"),
     evidence: Evidence = None,
     policy: PolicyName = "default",
-    budget: Annotated[
-        Budget,
-        typer.Option(help="quick: a quarter of the fields, 64 candidates; standard: all, 128; full: all, 512."),
-    ] = "standard",
+    budget: Annotated[Budget, typer.Option(help=HELP["scan.budget"])] = "standard",
     documents: Documents = None,
     time: Time = None,
     only: Annotated[
@@ -79,56 +64,27 @@ def scan(
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH",
-            help="A reference model: auxiliary, pretrained, baselines or splits; may be repeated. "
-            "public=DATA_DIR2 trains the public model on another data set's public documents: what if an attacker has "
-            "no better?",
-        ),
-    ] = None,
-    no_model: Annotated[
-        bool,
-        typer.Option("--no-model", help="Audit the text alone: what do redacted copies of DATA_DIR give away?"),
-    ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an interrupted scan.")] = False,
+    reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,
+    no_model: Annotated[bool, typer.Option("--no-model", help=HELP["scan.no_model"])] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help=HELP["scan.fresh"])] = False,
     dtype: Dtype = "auto",
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Of one forward pass: tokens of an encoder, questions of a model that answers. Lower it when memory "
-            "is short.",
-            show_default="auto",
-        ),
-    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")] = None,
     defense: Annotated[
         str | None,
         typer.Option(
             "--defence",
             "--defense",
             metavar="NAME",
-            help="Ask the model behind a countermeasure that changes what is asked, such as random-before.",
+            help=HELP["scan.defense"],
             autocompletion=_complete_defense,
             show_default=False,
         ),
     ] = None,
     engine: Engine = "local",
-    checkpoints: Annotated[
-        str | None,
-        typer.Option(
-            metavar="'PATTERN'",
-            help="Audit every folder that matches, say 'run/checkpoint-*', and draw leak against epoch. Quote it.",
-        ),
-    ] = None,
+    checkpoints: Annotated[str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])] = None,
     attack_parameters: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Parameters of attacks: a TOML table for each attack.",
-            show_default="those of the budget",
-        ),
+        typer.Option(metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"),
     ] = None,
     formats: Formats = None,
     quiet: Quiet = False,

@@ -8,13 +8,9 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
+from audit.cli.options import HELP
 from audit.files import check_folder
 
-EPILOGS = {
-    "demo": "Exit codes: 0 the sample was scanned; 2 wrong usage, or --out holds something else; 1 docaudit failed; "
-    "130 interrupted and 143 terminated: run the same command again to go on.",
-    "doctor": "Exit codes: 0 a scan with its report can run; 1 something that it needs is missing; 2 wrong usage.",
-}
 FILES = {
     "report.pdf": "the decision report, to pass on; page one says it all",
     "report.html": "everything that was measured, to search in a browser",
@@ -23,9 +19,7 @@ FILES = {
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the sample, the record, the reports and the evidence go.")] = Path(
-        "docaudit-demo"
-    ),
+    out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo"),
 ) -> None:
     """Scan a small model that leaks, which comes with docaudit, and write its report: about a minute, no network.
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 Row = str | Sequence[object]
 """Cells, or the heading of the rows that follow."""
-SHORT = 8
-"""Columns of a cell that is never folded."""
 SENTENCE = 24
 """Columns that a sentence takes at least; narrower ones are hard to read."""
 
@@ -46,42 +44,32 @@ def show_table(
         console.print(Text(folded(printable(title), console.width), style="bold"), soft_wrap=True)
     indent = "  " if any(isinstance(row, str) for row in rows) else ""
     texts = [row if isinstance(row, str) else [*map(_text, row)] for row in rows]
-    if indent:
-        texts = [
-            row if isinstance(row, str) else [indent + row[0].replace("\n", f"\n{indent}"), *row[1:]] for row in texts
-        ]
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
-    widths, wishes = [], []
+    cells = [[indent + row[0].replace("\n", f"\n{indent}"), *row[1:]] for row in texts if not isinstance(row, str)]
+    lines = [[head, *(line for row in cells for line in row[n].splitlines())] for n, head in enumerate(columns)]
+    widths = [max(map(len, column)) for column in lines]
+    # Rich itself would break names: the longest column is folded between words, and takes the room that is left.
+    longest = widths.index(max(widths))
+    least = min(
+        widths[longest], max(SENTENCE, *(len(word) + len(indent) for line in lines[longest] for word in line.split()))
+    )
+    gap = 2 if sum(widths) - widths[longest] + least + 2 * (len(columns) - 1) <= console.width else 1
+    room = console.width - sum(widths) + widths[longest] - gap * (len(columns) - 1)
+    fits, widths[longest] = room >= least, min(widths[longest], room)
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns), padding=(0, gap, 0, 0))
     for index, column in enumerate(columns):
-        lines = [column, *(line for row in texts if not isinstance(row, str) for line in row[index].splitlines())]
-        longest = max(map(len, lines))
-        word = max((len(line) - len(line.lstrip()) + len(word) for line in lines for word in line.split()), default=0)
-        widths.append(longest if longest <= SHORT else max(word, SENTENCE if longest > 2 * SENTENCE else 0))
-        wishes.append(longest - widths[-1])
-        cells = [row[index] for row in rows if not isinstance(row, str)]
-        numbers = bool(cells) and all(isinstance(cell, int) for cell in cells)
-        table.add_column(column, justify="right" if numbers else "left")
-    gaps = len(columns) - 1
-    gap = next((gap for gap in (2, 1) if sum(widths) + gap * gaps <= console.width), 0)
-    fits, spare = gap > 0, console.width - sum(widths) - gap * gaps
-    # The narrowest wishes first, so that as few columns as can be are folded; Rich itself would break words.
-    for rank, index in enumerate(sorted(range(len(columns)), key=wishes.__getitem__)):
-        more = min(wishes[index], max(0, spare) // (len(columns) - rank))
-        table.columns[index].width, spare = widths[index] + more, spare - more
-    table.padding = (0, gap, 0, 0)
+        numbers = all(isinstance(row[index], int) for row in rows if not isinstance(row, str))
+        table.add_column(column, justify="right" if numbers and rows else "left", width=max(0, widths[index]))
+    table_rows = iter(cells)
     for row in texts:
         if isinstance(row, str):
             heading = Text(printable(row), style="bold")
             table.add_row(heading) if fits else console.print(heading)
         elif fits:
-            table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in row))
+            table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in next(table_rows)))
         else:
             name, *others = (" ".join(cell.split()) for cell in row)
-            parts = [
-                f"{head}: {cell}".removeprefix(": ")
-                for head, cell in zip(columns[1:], others, strict=True)
-                if cell != "-"
-            ]
+            heads = zip(columns[1:], others, strict=True)
+            parts = [f"{head}: {cell}".removeprefix(": ") for head, cell in heads if cell != "-"]
             console.print(Text(f"{indent}{name}", style="" if indent else "bold"))
             console.print(Text(folded(f"{indent}  {'; '.join(filter(None, parts))}", console.width)), soft_wrap=True)
     if fits:
