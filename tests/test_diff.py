@@ -21,6 +21,7 @@ from audit.cards import Bounds
 from audit.cli import app
 from audit.errors import RecordError
 from audit.measurements import Check, Estimate, Unresolved
+from audit.policy import today
 from audit.record import Reason, Result
 from audit.report.scan_diff import render, schema
 from audit.stats.paired import UnitScores
@@ -28,6 +29,7 @@ from audit.workflows.diff import diff_scans, gate_against_baseline
 from audit.workflows.unit_scores import read_scores, write_scores
 
 N = 120
+FOUND = "excess_pr.unique"
 POLICY = """
 schema = 1
 name = "own"
@@ -43,6 +45,18 @@ metric = "excess_pr.unique"
 max = 0.5
 required = false
 rationale = "r"
+"""
+
+
+WAIVER = """
+[[waivers]]
+attack = "reconstruction"
+metric = "excess_pr.unique"
+owner = "A. Owner"
+role = "head"
+reason = "known since the pilot"
+measure = "access is logged"
+expires = {}-12-31
 """
 
 
@@ -75,6 +89,14 @@ def scan(*attacks, **more):
     return replace(record(*attacks, battery=("reconstruction", "membership")), **more)
 
 
+def gone(attack, status, kind, why="this attack was not run"):
+    """An attack that gave no numbers."""
+    return Result(attack, status=status, reason=Reason(kind, why, "scan without --only"))
+
+
+LEFT = gone("membership", "left out", "data", "documents")
+
+
 def saved(folder: Path, audited, scores=None) -> Path:
     """The folder of a scan; `scores` by attack and metric are its values of units."""
     (folder / "evidence").mkdir(parents=True)
@@ -88,6 +110,11 @@ def saved(folder: Path, audited, scores=None) -> Path:
 def compared(tmp_path, old, new, scores=(None, None), **more):
     places = [saved(tmp_path / name, one, own) for name, one, own in zip("ab", (old, new), scores, strict=True)]
     return diff_scans(*places, **more)
+
+
+def gated(tmp_path, policy, old, new):
+    places = [saved(tmp_path / name, one) for name, one in zip("ab", (old, new), strict=True)]
+    return gate_against_baseline(places[1], str(policy), places[0])[1]
 
 
 def change(found, metric):
@@ -113,24 +140,135 @@ def both(old_hits, new_hits, error=0.04):
     return [scan(one) for one in attacks], scores
 
 
-# Planted truth
+def areas(*shifts):
+    """Two scans of an area whose member documents lie this far from the others, with the values of units."""
+    member, noise = np.arange(2 * N) < N, np.random.default_rng(0).normal(size=2 * N)
+    names = [f"d{place}" for place in range(2 * N)]
+    columns = [UnitScores(names, names, member, noise + shift * member, "auc") for shift in shifts]
+    values = [stats.mannwhitneyu(own.values[member], own.values[~member]).statistic / N**2 for own in columns]
+    return [scan(membership(auc(value))) for value in values], [{"membership": {"auc": own}} for own in columns]
+
+
+def unfinished(broken):
+    """Scans that are told apart by their fields, of which so many have no finite value in NEW."""
+    sides, scores = both(60, 12)
+    scores[1]["reconstruction"]["excess_pr.unique"].values[:broken] = np.nan
+    return sides, scores
+
+
+ALARM = Check("epsilon", 0.001, "alarm", "epsilon is over 0", "train again", p_adjusted=0.001)
+USELESS = (share("masked_token_accuracy", 3, 5000, 0.05, "chance"),)
+LEAKS, QUIET = scan(reconstruction(0.6)), scan(reconstruction(0.1))
+BOTH = scan(membership(auc(0.9)), reconstruction(0.1))
+SKIPPED = scan(gone("membership", "skipped", "missing"), reconstruction(0.1))
+UNRESOLVED = scan(membership(Unresolved("auc", "too few documents", 3, 20)), reconstruction(0.1))
+NOT_ASKED = scan(reconstruction(0.1), left_out=(gone("membership", "left out", "left out"),))
+OLDER = scan(membership(auc(0.9, name="low_fpr_advantage")))
+OLDER = replace(OLDER, environment=replace(OLDER.environment, docaudit="0.0.9"))
+RENAMED = "the record has no such number; another version of docaudit may call it otherwise"
+MANY = tuple(f"auc.{place}" for place in range(8))
+
+
+def with_power(value, power):
+    own = reconstruction(value, power="planted_detection")
+    return scan(replace(own, measurements=(*own.measurements, mean("planted_detection", power, 0.01, N))))
+
+
+def with_reference(audited):
+    (card,) = audited.references
+    return replace(audited, references=(replace(card, card=replace(card.card, sha256="ab" * 32)),))
+
+
+def area(value, **more):
+    return scan(membership(auc(value)), **more)
+
+
+def many(first):
+    items = [auc(first if name == MANY[0] else 0.7, name=name) for name in MANY]
+    return scan(membership(auc(0.7), *items, methods={"auc": MANY}))
+
+
+def useful(hits):
+    return scan(utility=(share("masked_token_accuracy", hits, 5000),))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "outcome", "unpaired"),
-    [(60, 12, "better", "better"), (12, 60, "worse", "worse"), (50, 75, "worse", "cannot be told")],
+    ("old", "new", "metric", "outcome", "reason"),
+    [
+        (area(0.9), area(0.5), "auc", "better", ""),
+        (area(0.5), area(0.9), "auc", "worse", ""),
+        (area(0.1), area(0.5), "auc", "better", ""),
+        (area(0.45), area(0.1), "auc", "worse", ""),
+        (area(0.3), area(0.95), "auc", "worse", ""),
+        (useful(3120), useful(2100), "masked_token_accuracy", "worse", ""),
+        (BOTH, SKIPPED, "auc", "lost", "NEW: "),
+        (BOTH, NOT_ASKED, "auc", "lost", "NEW: "),
+        (BOTH, UNRESOLVED, "auc", "lost", "NEW: "),
+        (LEAKS, scan(reconstruction(0.1, ablations=("half",))), FOUND, "", "the attacker was weakened: half"),
+        (LEAKS, scan(reconstruction(0.1, confounded="splits differ")), FOUND, "", "NEW: splits differ"),
+        (LEAKS, scan(reconstruction(0.1, checks=(ALARM,))), FOUND, "", "NEW: epsilon is over 0"),
+        (LEAKS, replace(QUIET, utility=USELESS), FOUND, "", "does not answer as it is asked"),
+        (with_power(0.6, 0.9), with_power(0.1, 0.05), FOUND, "", "too weak: power 0.05"),
+        (LEAKS, with_reference(QUIET), FOUND, "", ""),
+        (with_reference(QUIET), LEAKS, FOUND, "worse", ""),
+        # p about 0.02: chance among eight, and a change on its own.
+        (many(0.7), many(0.766), MANY[0], "", "no surprise among so many"),
+        (area(0.7, utility=()), area(0.766, utility=()), "auc", "worse", ""),
+        # Neither name is compared with the other.
+        (OLDER, area(0.5), "low_fpr_advantage", "lost", f"NEW: {RENAMED}"),
+        (OLDER, area(0.5), "auc", "", f"OLD: {RENAMED}"),
+    ],
 )
-def test_pairs_tell_what_two_intervals_cannot(tmp_path, old, new, outcome, unpaired):
-    """25 of 120 fields more, and none less: the intervals overlap."""
-    sides, scores = both(old, new, error=0.09)
+def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(tmp_path, old, new, metric, outcome, reason):
+    one = change(compared(tmp_path, old, new), metric)
+    assert (one.outcome, one.lost) == (
+        ("cannot be told", True) if outcome == "lost" else (outcome or "cannot be told", False)
+    )
+    assert reason in one.reason
+    assert (one.difference is None) == (outcome == "lost" or "OLD: " in reason)
+    assert one.good == ("less" if metric == FOUND else "more" if metric.startswith("masked") else "nearer to chance")
+    if metric == "auc" and one.difference is not None:
+        before, after = (side.attacks[0].measurements[0].value for side in (old, new))
+        assert one.difference.value == pytest.approx(abs(after - 0.5) - abs(before - 0.5), abs=1e-9)
+    if metric == MANY[0]:
+        assert one.p < 0.05 < one.p_adjusted
+        assert one.difference.low > 0
+
+
+@pytest.mark.parametrize(
+    ("made", "metric", "paired", "unpaired"),
+    [
+        (both(60, 12, 0.09), "excess_pr.unique", "better", "better"),
+        (both(12, 60, 0.09), "excess_pr.unique", "worse", "worse"),
+        (both(50, 75, 0.09), "excess_pr.unique", "worse", "cannot be told"),  # none less: the intervals overlap
+        (areas(-0.8, 2.5), "auc", "worse", "worse"),
+        (unfinished(20), "excess_pr.unique", "better", "better"),
+    ],
+)
+def test_pairs_tell_what_two_intervals_cannot(tmp_path, made, metric, paired, unpaired):
+    sides, scores = made
     alone = compared(tmp_path / "alone", *sides)
-    found = change(alone, "excess_pr.unique")
+    found = change(alone, metric)
     assert (found.outcome, found.paired, "not paired" in found.difference.method) == (unpaired, False, True)
-    assert any("OLD has no values of units in evidence/ for reconstruction" in note for note in alone.notes)
-    found = change(compared(tmp_path / "pairs", *sides, scores), "excess_pr.unique")
-    assert (found.outcome, found.paired, found.good) == (outcome, True, "less")
-    assert found.difference.value == pytest.approx((new - old) / N)
-    assert found.difference.low < (new - old) / N < found.difference.high
+    assert any("OLD has no values of units in evidence/ for" in note for note in alone.notes)
+    told = change(compared(tmp_path / "pairs", *sides, scores), metric)
+    assert (told.outcome, told.paired) == (paired, True)
+    assert told.difference.low < told.difference.value < told.difference.high
+    if told.difference.n == 2 * N:
+        assert told.difference.value == pytest.approx(found.difference.value, abs=1e-9)
+
+
+def test_values_that_are_not_finite_on_one_side_are_left_out_on_both(tmp_path):
+    for broken, paired in ((20, True), (2 * N, False)):
+        sides, scores = unfinished(broken)
+        found = change(compared(tmp_path / str(broken), *sides, scores), FOUND)
+        assert (found.paired, found.difference.n) == (paired, 2 * N - 20 if paired else found.difference.n)
+        assert np.isfinite(found.difference.value)
+
+
+def test_other_references_are_noted(tmp_path):
+    found = compared(tmp_path, LEAKS, with_reference(QUIET))
+    assert any("references differ (auxiliary)" in note for note in found.notes)
 
 
 def test_values_of_another_scan_are_not_taken_for_this_one(tmp_path):
@@ -139,34 +277,6 @@ def test_values_of_another_scan_are_not_taken_for_this_one(tmp_path):
     place = saved(tmp_path / "new", new, scores[1])
     records.write(scan(reconstruction(0.9)), place / "record.json")
     assert not change(diff_scans(found_in, place), "excess_pr.unique").paired
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "outcome"),
-    [(0.9, 0.5, "better"), (0.5, 0.9, "worse"), (0.1, 0.5, "better"), (0.45, 0.1, "worse"), (0.3, 0.95, "worse")],
-)
-def test_an_area_is_better_nearer_to_chance_on_either_side(tmp_path, old, new, outcome):
-    found = change(compared(tmp_path, scan(membership(auc(old))), scan(membership(auc(new)))), "auc")
-    assert (found.outcome, found.good) == (outcome, "nearer to chance")
-    assert found.difference.value == pytest.approx(abs(new - 0.5) - abs(old - 0.5), abs=1e-9)
-
-
-def test_an_area_whose_sides_change_is_paired_by_distance_from_chance(tmp_path):
-    member = np.arange(2 * N) < N
-    noise = np.random.default_rng(0).normal(size=2 * N)
-    names = [f"d{place}" for place in range(2 * N)]
-    columns = [UnitScores(names, names, member, noise + shift * member, "auc") for shift in (-0.8, 2.5)]
-    values = [stats.mannwhitneyu(own.values[member], own.values[~member]).statistic / N**2 for own in columns]
-    scores = [{"membership": {"auc": own}} for own in columns]
-    found = compared(tmp_path, *(scan(membership(auc(value))) for value in values), scores)
-    assert (change(found, "auc").outcome, change(found, "auc").paired) == ("worse", True)
-    assert change(found, "auc").difference.value == pytest.approx(values[1] - 0.5 - (0.5 - values[0]))
-
-
-def test_a_less_useful_model_is_worse(tmp_path):
-    old, new = (scan(utility=(share("masked_token_accuracy", hits, 5000),)) for hits in (3120, 2100))
-    found = change(compared(tmp_path, old, new), "masked_token_accuracy")
-    assert (found.outcome, found.good, found.attack) == ("worse", "more", "")
 
 
 def test_a_scan_beside_itself_tells_nothing(tmp_path):
@@ -180,105 +290,12 @@ def test_a_scan_beside_itself_tells_nothing(tmp_path):
     assert not {"same", "unchanged", "equal", "no change"} & {*shown.split()}
 
 
-# What is missing never looks better
-
-
-@pytest.mark.parametrize(
-    "gone",
-    [
-        {"attacks": (Result("membership", status="skipped", reason=Reason("missing", "no baseline", "give one")),)},
-        {
-            "attacks": (),
-            "left_out": (
-                Result(
-                    "membership",
-                    status="left out",
-                    reason=Reason("left out", "this attack was not run", "scan without --only"),
-                ),
-            ),
-        },
-        {"attacks": (membership(Unresolved("auc", "too few documents", 3, 20)),)},
-    ],
-    ids=("skipped", "left out", "unresolved"),
-)
-def test_an_attack_that_is_missing_in_new_is_never_better(tmp_path, policy, gone):
-    old, new = scan(membership(auc(0.9)), reconstruction(0.1)), scan(reconstruction(0.1))
-    new = replace(new, **{**gone, "attacks": (*new.attacks, *gone["attacks"])})
-    found = change(compared(tmp_path, old, new), "auc")
-    assert (found.outcome, found.difference, found.lost) == ("cannot be told", None, True)
-    assert found.reason.startswith("NEW: ")
-    _, verdict, _ = gate_against_baseline(tmp_path / "b", str(policy), tmp_path / "a")
-    assert (verdict.overall, verdict.exit_code) == ("undecided", 11)
-    assert "measured in the baseline and not in this record: membership auc" in verdict.reason
-
-
-def test_a_method_that_is_missing_in_new_is_told(tmp_path, policy):
-    ways = {"auc": ("auc.loss", "auc.calibrated")}
-    old = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), auc(0.6, name="auc.calibrated"), methods=ways))
-    new = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), methods={"auc": ("auc.loss",)}))
-    found = compared(tmp_path, old, new)
-    assert change(found, "auc.calibrated").lost
-    assert change(found, "auc.calibrated").limits == ("auc",)
-    _, verdict, _ = gate_against_baseline(tmp_path / "b", str(policy), tmp_path / "a")
-    assert verdict.exit_code == 11
-
-
-ALARM = Check("epsilon", 0.001, "alarm", "epsilon is over 0", "train again", p_adjusted=0.001)
-USELESS = (share("masked_token_accuracy", 3, 5000, 0.05, "chance"),)
-
-
-def with_power(value, power):
-    own = reconstruction(value, power="planted_detection")
-    return scan(replace(own, measurements=(*own.measurements, mean("planted_detection", power, 0.01, N))))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (scan(reconstruction(0.6)), scan(reconstruction(0.1, ablations=("half",))), "the attacker was weakened: half"),
-        (scan(reconstruction(0.6)), scan(reconstruction(0.1, confounded="splits differ")), "NEW: splits differ"),
-        (scan(reconstruction(0.6)), scan(reconstruction(0.1, checks=(ALARM,))), "NEW: epsilon is over 0"),
-        (scan(reconstruction(0.6)), scan(reconstruction(0.1), utility=USELESS), "does not answer as it is asked"),
-        (with_power(0.6, 0.9), with_power(0.1, 0.05), "too weak: power 0.05"),
-    ],
-)
-def test_less_found_by_a_weaker_attacker_is_not_better(tmp_path, old, new, said):
-    found = change(compared(tmp_path, old, new), "excess_pr.unique")
-    assert (found.outcome, said in found.reason) == ("cannot be told", True)
-
-
-def test_with_other_references_nothing_is_better_and_a_leak_is_still_worse(tmp_path):
-    old, new = scan(reconstruction(0.6)), scan(reconstruction(0.1))
-    card = new.references[0]
-    other = replace(card, card=replace(card.card, sha256="ab" * 32))
-    found = compared(tmp_path / "one", old, replace(new, references=(other,)))
-    assert change(found, "excess_pr.unique").outcome == "cannot be told"
-    assert any("references differ (auxiliary)" in note for note in found.notes)
-    found = compared(tmp_path / "two", replace(new, references=(other,)), old)
-    assert change(found, "excess_pr.unique").outcome == "worse"
-
-
-def test_values_that_are_not_finite_are_left_out_on_both_sides(tmp_path):
-    (old, new), scores = both(60, 12)
-    broken = scores[1]["reconstruction"]["excess_pr.unique"]
-    broken.values[:20] = np.nan
-    found = change(compared(tmp_path, old, new, scores), "excess_pr.unique")
-    assert (found.paired, found.outcome) == (True, "better")
-    assert found.difference.n == 2 * N - 20
-    broken.values[:] = np.inf
-    found = change(compared(tmp_path / "all", old, new, scores), "excess_pr.unique")
-    assert (found.paired, np.isfinite(found.difference.value)) == (False, True)
-
-
 def test_damaged_values_of_units_are_refused(tmp_path):
     (old, _), scores = both(60, 12)
     place = saved(tmp_path / "a", old, scores[0])
     (place / "evidence" / "units-reconstruction.json").write_text('{"result": ""}')
     with pytest.raises(RecordError, match=r"units-reconstruction\.json: damaged"):
         diff_scans(place, place)
-
-
-# What cannot be compared
 
 
 def with_parameters(**more):
@@ -316,29 +333,6 @@ def test_every_difference_is_named_at_once_and_wrong_use_exits_2(tmp_path, polic
         assert result.stdout == ""
 
 
-# Many metrics
-
-
-def test_one_change_of_many_is_no_surprise(tmp_path):
-    """p about 0.02: a change on its own, and chance among eight."""
-    names = tuple(f"auc.{place}" for place in range(8))
-
-    def audited(first):
-        items = [auc(first if name == names[0] else 0.7, name=name) for name in names]
-        return scan(membership(auc(0.7), *items, methods={"auc": names}))
-
-    found = compared(tmp_path / "many", audited(0.7), audited(0.766))
-    one = change(found, names[0])
-    assert one.p < 0.05 < one.p_adjusted
-    assert (one.outcome, "no surprise among so many" in one.reason) == ("cannot be told", True)
-    assert one.difference.low > 0
-    alone = compared(
-        tmp_path / "alone",
-        *(replace(scan(membership(auc(value))), utility=()) for value in (0.7, 0.766)),
-    )
-    assert change(alone, "auc").outcome == "worse"
-
-
 def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
     """Two models that find each field with the same chance, three groups of fields: a diff says a word in few of 30."""
     rng = np.random.default_rng(3)
@@ -363,12 +357,49 @@ def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
     assert alarms <= stats.binom.ppf(0.999, 30, 0.05)
 
 
-# The gate
+WARNS = 'name = "own"\nundecided = "warn"'
+SAME, LARGER = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.7, 0.95))
+AGAIN = replace(SAME, timing=replace(SAME.timing, seconds=SAME.timing.seconds + 1))
+WAYS = {"auc": ("auc.loss", "auc.calibrated")}
+TWO_WAYS = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), auc(0.6, name="auc.calibrated"), methods=WAYS))
+ONE_WAY = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), methods={"auc": ("auc.loss",)}))
+LOST = "measured in the baseline and not in this record: membership auc"
+NOTHING = scan(left_out=tuple(gone(name, "left out", "left out") for name in ("membership", "reconstruction")))
+GONE = scan(reconstruction(0.1), left_out=(LEFT,))
+UNSHARED = "no limit could be compared with the baseline; by the policy alone: passed"
 
 
-def gated(tmp_path, policy, old, new, scores=(None, None)):
-    places = [saved(tmp_path / name, one, own) for name, one, own in zip("ab", (old, new), scores, strict=True)]
-    return gate_against_baseline(places[1], str(policy), places[0])[1]
+def two(found):
+    return scan(reconstruction(found), membership(auc(0.5)))
+
+
+@pytest.mark.parametrize(
+    ("extra", "old", "new", "code", "reason"),
+    [
+        ("", two(0.4), two(0.1), 0, ""),
+        ("", two(0.1), two(0.13), 0, ""),
+        ("", scan(reconstruction(0.9)), scan(reconstruction(0.8)), 10, "1 of 2 limits violated"),
+        ("", area(0.5), GONE, 11, LOST),
+        (WARNS, area(0.5), GONE, 11, LOST),
+        (WARNS, QUIET, two(0.4), 10, "1 limit is worse"),
+        ("", BOTH, SKIPPED, 11, LOST),
+        ("", BOTH, UNRESOLVED, 11, LOST),
+        ("", BOTH, NOT_ASKED, 11, LOST),
+        ("", TWO_WAYS, ONE_WAY, 11, "measured in the baseline"),
+        (WAIVER, SAME, AGAIN, 0, "waived"),
+        (WAIVER, SAME, LARGER, 10, "1 limit is worse"),
+        ("", NOTHING, GONE, 11, UNSHARED),
+    ],
+)
+def test_the_gate_with_a_baseline(tmp_path, policy, extra, old, new, code, reason):
+    name = extra if extra == WARNS else 'name = "own"'
+    policy.write_text(POLICY.replace('name = "own"', name) + (extra.format(today().year) if extra == WAIVER else ""))
+    verdict = gated(tmp_path, policy, old, new)
+    assert (verdict.exit_code, reason in verdict.reason) == (code, True), verdict.reason
+    if new is LARGER:
+        assert "its waiver accepts the leak, not a larger one" in verdict.decisions[1].reason
+    if new is ONE_WAY:
+        assert change(diff_scans(tmp_path / "a", tmp_path / "b"), "auc.calibrated").limits == ("auc",)
 
 
 def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
@@ -391,86 +422,12 @@ def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
     assert docaudit("gate", tmp_path / "b", "--policy", policy).exit_code == 0
 
 
-LEFT = Result("membership", status="left out", reason=Reason("data", "documents", "scan without --only"))
-WARNS = 'name = "own"\nundecided = "warn"'
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "code", "reason"),
-    [
-        ("", scan(reconstruction(0.4), membership(auc(0.5))), scan(reconstruction(0.1), membership(auc(0.5))), 0, ""),
-        ("", scan(reconstruction(0.1), membership(auc(0.5))), scan(reconstruction(0.13), membership(auc(0.5))), 0, ""),
-        ("", scan(reconstruction(0.9)), scan(reconstruction(0.8)), 10, "1 of 2 limits violated"),
-        ("", scan(membership(auc(0.5))), scan(reconstruction(0.1), left_out=(LEFT,)), 11, "measured in the baseline"),
-        (WARNS, scan(membership(auc(0.5))), scan(reconstruction(0.1), left_out=(LEFT,)), 11, "measured in the"),
-        (WARNS, scan(reconstruction(0.1)), scan(reconstruction(0.4), membership(auc(0.5))), 10, "1 limit is worse"),
-    ],
-    ids=["better", "within its interval", "violated", "lost", "lost, undecided warns", "worse, undecided warns"],
-)
-def test_the_gate_with_a_baseline(tmp_path, policy, name, old, new, code, reason):
-    policy.write_text(POLICY.replace('name = "own"', name or 'name = "own"'))
-    verdict = gated(tmp_path, policy, old, new)
-    assert (verdict.exit_code, reason in verdict.reason) == (code, True), verdict.reason
-
-
-def test_a_waiver_accepts_a_leak_and_no_larger_one(tmp_path, policy):
-    waiver = """
-[[waivers]]
-attack = "reconstruction"
-metric = "excess_pr.unique"
-owner = "A. Owner"
-role = "head"
-reason = "known since the pilot"
-measure = "access is logged"
-expires = {}
-"""
-    from audit.policy import today
-
-    policy.write_text(POLICY + waiver.format(today().replace(day=1).isoformat()[:4] + "-12-31"))
-    old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.7, 0.95))
-    again = replace(old, timing=replace(old.timing, seconds=old.timing.seconds + 1))
-    assert gated(tmp_path / "same", policy, old, again).overall == "waived"
-    verdict = gated(tmp_path / "worse", policy, old, new)
-    assert verdict.exit_code == 10
-    assert "its waiver accepts the leak, not a larger one" in verdict.decisions[1].reason
-
-
-def test_a_baseline_that_shares_no_limit_decides_nothing(tmp_path, policy):
-    old, new = scan(membership(auc(0.5))), scan(reconstruction(0.1))
-    new = replace(
-        new,
-        left_out=(Result("membership", status="left out", reason=Reason("data", "documents", "scan without --only")),),
-    )
-    old = replace(
-        old,
-        attacks=(),
-        left_out=(
-            Result(
-                "membership",
-                status="left out",
-                reason=Reason("left out", "this attack was not run", "scan without --only"),
-            ),
-            Result(
-                "reconstruction",
-                status="left out",
-                reason=Reason("left out", "this attack was not run", "scan without --only"),
-            ),
-        ),
-    )
-    verdict = gated(tmp_path, policy, old, new)
-    assert verdict.exit_code == 11
-    assert verdict.reason.startswith("no limit could be compared with the baseline; by the policy alone: passed")
-
-
 def test_scans_are_compared_without_torch(tmp_path):
     place = str(saved(tmp_path / "a", scan(reconstruction(0.1))))
     command = [sys.executable, "-X", "importtime", "-m", "audit", "diff", place, place]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert not [heavy for heavy in ("torch", "transformers", "sklearn", "matplotlib") if f" {heavy}\n" in found.stderr]
-
-
-# Formats
 
 
 @pytest.fixture(scope="module")
@@ -585,17 +542,6 @@ def test_a_record_is_no_baseline_of_itself(tmp_path, policy):
     shown = docaudit("gate", place, "--policy", policy, "--baseline", place / "record.json", "--format", "json")
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert "the baseline is the record itself" in shown.stderr
-
-
-def test_a_renamed_metric_is_told_on_both_sides_and_never_guessed(tmp_path):
-    """An older docaudit called it otherwise: neither name is compared with the other."""
-    old, new = scan(membership(auc(0.9, name="low_fpr_advantage"))), scan(membership(auc(0.5)))
-    old = replace(old, environment=replace(old.environment, docaudit="0.0.9"))
-    found = compared(tmp_path, old, new)
-    for metric, side in (("low_fpr_advantage", "NEW"), ("auc", "OLD")):
-        one = change(found, metric)
-        assert (one.outcome, one.difference) == ("cannot be told", None)
-        assert one.reason == f"{side}: the record has no such number; another version of docaudit may call it otherwise"
 
 
 def test_an_older_record_is_compared_and_its_version_said(tmp_path):
