@@ -117,6 +117,11 @@ def reconstruction(
     )
 
 
+def gone(attack: str, status: str, kind: str, why: str, fix: str = "") -> Result:
+    """An attack that gave no numbers."""
+    return Result(attack, status=status, reason=Reason(kind, why, fix))  # type: ignore[arg-type]
+
+
 def accuracy_at(leak: float, p: float) -> float:
     """AccAt(p) of an attacker who is right three times as often where it is sure."""
     return min(1.0, (0.02 + leak) * (1 + 2 * math.exp(-10 * p)))
@@ -250,31 +255,21 @@ def unresolved() -> Case:
 
 def skipped() -> Case:
     """The attack lacked a reference."""
-    result = Result(
-        "reconstruction",
-        status="skipped",
-        reason=Reason("missing", "no public language model", "--reference auxiliary=PATH, or public documents"),
-    )
-    return judged(record(result))
+    fix = "--reference auxiliary=PATH, or public documents"
+    return judged(record(gone("reconstruction", "skipped", "missing", "no public language model", fix)))
 
 
 def failed() -> Case:
     """The attack broke down."""
     return judged(
-        record(
-            Result(
-                "reconstruction",
-                status="failed",
-                reason=Reason("error", "IndexError at attacks/reconstruction/scores.py:88"),
-            )
-        )
+        record(gone("reconstruction", "failed", "error", "IndexError at attacks/reconstruction/scores.py:88"))
     )
 
 
 def inapplicable() -> Case:
     """This kind of model cannot be attacked so."""
     reason = "the target answers questions and has no loss for a token of the page"
-    return judged(record(Result("reconstruction", status="inapplicable", reason=Reason("model", reason))))
+    return judged(record(gone("reconstruction", "inapplicable", "model", reason)))
 
 
 def waived() -> Case:

@@ -1,14 +1,18 @@
-"""What a reader sees of an HTML page."""
+"""What a reader sees of a page, and whether that is what was committed."""
 
 from __future__ import annotations
 
+import os
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 from example_records import Case
 
 from audit.report import numbers
 from audit.report.html import render, report_context
 
+TEXTS = Path(__file__).parents[1] / "report" / "texts"
 HOSTILE = "<script>alert('x')</script>\"&"
 
 
@@ -38,3 +42,19 @@ class Seen(HTMLParser):
 def decision(case: Case) -> str:
     """Draw the decision report of a record as HTML."""
     return render("decision.html", report_context(*case))
+
+
+def page_one(case: Case) -> str:
+    """The text of page one of the decision report."""
+    return Seen(decision(case).partition("</section>")[0]).text
+
+
+def check_text(name: str, text: str) -> None:
+    """Compare a text, a sentence a line, with texts/NAME.txt; DOCAUDIT_WRITE_TEXTS=1 writes it."""
+    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
+    seen = Seen(text).text if text.lstrip().startswith("<") else text.replace(numbers.NBSP, " ")
+    said = re.sub(r"(?<=[.?]) (?=[A-Z“])", "\n", seen.strip()) + "\n"
+    path = TEXTS / f"{name}.txt"
+    if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
+        path.write_text(said, encoding="utf-8")
+    assert said == path.read_text(encoding="utf-8"), "if that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest this file"

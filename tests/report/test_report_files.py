@@ -17,9 +17,7 @@ from pypdf import PdfReader
 
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
-from audit.record import Reason, Result
 from audit.report.files import write
-from audit.report.recommend import recommend
 from audit.report.revealed import write_revealed
 
 pytestmark = pytest.mark.slow
@@ -28,38 +26,11 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
+    (out / "report.html").write_bytes(b"another verdict")
     assert write(*examples.violated(), out) == ()
+    assert {path.name for path in out.iterdir()} == {"report.pdf", "report.html", "measurements.csv"}
+    assert (out / "report.html").read_bytes() != b"another verdict"
     return out
-
-
-def test_the_decision_report_holds_verdict_risk_limits_what_is_missing_and_the_countermeasure(
-    written: Path,
-) -> None:
-    first, *rest = texts(written / "report.pdf")
-    record, verdict, policy = examples.violated()
-    for words in (
-        "VIOLATED",
-        record.target.name,
-        record.corpus.name,
-        "2 March 2026",
-        f"policy “{policy.name}”",
-        "at least 93 of 150 values (62 %; 95 % interval 54 to 69 %)",
-    ):
-        assert words in first
-    behind = " ".join(rest)
-    for words in (
-        "150 trained on, 150 never seen",
-        "without the model recovered 3 of 150",
-        "60 points",
-        "at most 5 points",
-        "What was not examined",
-        "Planted secrets (canaries)",
-        "The plan",
-        recommend(record, verdict)[0].remedy.name,
-        "Cost:",
-        "Signature",
-    ):
-        assert words in behind
 
 
 def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(written: Path) -> None:
@@ -80,15 +51,9 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     few = tuple(item for item in leak.measurements if item.name.startswith(told) or "unique" in item.name)
     record = examples.record(
         dataclasses.replace(leak, measurements=few, histograms=(), curves=()),
-        Result(
-            "provider_membership",
-            status="skipped",
-            reason=Reason("missing", "the data set names no providers", "a provider for each document"),
-        ),
-        Result("canaries", status="failed", reason=Reason("error", "RuntimeError at attacks/canaries.py:12")),
-        Result(
-            "redaction_context", status="inapplicable", reason=Reason("model", "the data set holds no redacted spans")
-        ),
+        examples.gone("provider_membership", "skipped", "missing", "no providers are named", "a provider each"),
+        examples.gone("canaries", "failed", "error", "RuntimeError at attacks/canaries.py:12"),
+        examples.gone("redaction_context", "inapplicable", "model", "the data set holds no redacted spans"),
         battery=battery,
         name="layoutlm-base-uncased-finetuned-invoices-2026-checkpoint-" * 3,
     )

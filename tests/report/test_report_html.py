@@ -11,12 +11,12 @@ from collections.abc import Callable
 import example_records as examples
 import pytest
 from example_records import Case
-from shown_pages import HOSTILE, Seen, decision
+from shown_pages import HOSTILE, Seen, check_text
 
 from audit.attacks.text import CATEGORY_LABELS
-from audit.measurements import Histogram, Unresolved
+from audit.measurements import Curve, CurvePoint, Histogram, Unresolved
 from audit.policy import Limit, Policy
-from audit.record import Reason, Result
+from audit.record import Result
 from audit.report import figures
 from audit.report.answer import decides_most, findings
 from audit.report.html import html, script
@@ -31,14 +31,33 @@ def pages() -> dict[str, tuple[Case, str]]:
     return drawn
 
 
-@pytest.mark.parametrize("make", [examples.wide, examples.unresolved, examples.weak, examples.violated])
-def test_an_undecided_verdict_comes_with_what_was_found_all_the_same(make: Callable[[], Case]) -> None:
-    record, verdict, policy = make()
-    text = Seen(html(record, verdict, policy)).text
-    undecided = verdict.overall == "undecided"
-    assert ("What was found all the same" in text) == undecided
-    for line in (*findings(record, verdict), decides_most(record, verdict)) if undecided else ():
-        assert " ".join(line.split()) in text
+def generic() -> Case:
+    """An attack that has no template, under a name that is no path of a template."""
+    gain = dataclasses.replace(examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions")
+    bars = Histogram("h", "its own quantity", (0, 1, 2), {"a": (1, 2)})
+    point, last = CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4)
+    result = Result(
+        "../side_channel",
+        parameters={"depth": 3},
+        measurements=(gain, Unresolved("other", "too few", 3)),
+        histograms=(bars,),
+        curves=(Curve("c", "its axis", "another quantity", {"a": (point, last)}),),
+    )
+    policy = Policy(1, "p", (Limit("../side_channel", "gain.person", "why", max=0.5),))
+    return examples.judged(examples.record(result, battery=("../side_channel",)), policy)
+
+
+@pytest.mark.parametrize("make", [examples.wide, examples.unresolved, examples.weak, examples.violated, generic])
+def test_the_annex_says_what_it_said(make: Callable[[], Case]) -> None:
+    record, verdict, _ = case = make()
+    page = html(*case).partition('id="method"')[0]
+    check_text(f"annex-{make.__name__}", page)
+    text = Seen(page).text
+    assert ("What was found all the same" in text) == (verdict.overall == "undecided")
+    if verdict.overall == "undecided":
+        assert all(
+            " ".join(line.split()) in text for line in (*findings(record, verdict), decides_most(record, verdict))
+        )
 
 
 def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:
@@ -84,32 +103,6 @@ def test_no_report_claims_that_a_model_is_private_or_safe(pages: dict[str, tuple
         assert "it never says that a model is private" in text
         assert text.count("is private") == 1
         assert "is safe" not in text
-
-
-def test_what_was_not_tested_names_results_without_numbers_and_families_not_built() -> None:
-    results = (
-        Result(
-            "provider_membership",
-            status="skipped",
-            reason=Reason("missing", "no providers named", "a provider for each document"),
-        ),
-        Result("signatures", status="failed", reason=Reason("error", "RuntimeError at attacks/signatures.py:12")),
-        Result("stamps", status="inapplicable", reason=Reason("model", "no stamps")),
-    )
-    battery = ("reconstruction", "provider_membership", "signatures", "stamps")
-    record = dataclasses.replace(examples.record(*results, battery=battery), budget="quick", share=0.25)
-    page = html(*examples.judged(record))
-    told = Seen(page.partition('id="not-examined"')[2].partition("</section>")[0]).text
-    for words in (
-        "No providers named. To examine it: a provider for each document.",
-        "Broke down (RuntimeError at attacks/signatures.py:12).",
-        "Cannot be tried here, so nothing is known of it: stamps (no stamps).",
-        "Can someone who holds the model put back a value that was blacked out on a page it was trained on? Not asked",
-        "The budget “quick” took 25 % of what could be tried",
-        "Not in the version that scanned. To examine it: scan again.",
-        "No attack tries to give back pictures",
-    ):
-        assert words in told
 
 
 def test_hostile_names_are_escaped_everywhere() -> None:
@@ -160,63 +153,6 @@ def test_the_same_record_gives_the_same_bytes_and_ids_are_unique(pages: dict[str
     assert html(*case) == page
     ids = [value for name, value in Seen(page).attributes if name == "id"]
     assert len(ids) == len(set(ids))
-
-
-def test_an_attack_without_a_template_is_rendered_from_its_measurements() -> None:
-    gain = dataclasses.replace(examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions")
-    result = Result(
-        "../side_channel",
-        parameters={"depth": 3},
-        measurements=(gain, Unresolved("other", "too few", 3)),
-        histograms=(Histogram("h", "its own quantity", (0, 1, 2), {"a": (1, 2)}),),
-    )
-    policy = Policy(1, "p", (Limit("../side_channel", "gain.person", "why", max=0.5),))
-    page = html(*examples.judged(examples.record(result, battery=("../side_channel",)), policy))
-    text = Seen(page).text
-    assert (
-        "gain.person of at least 0.31 (95 % interval 0.20 to 0.42, n = 80 questions; 0.10 without a leak (chance))"
-        in text
-    )
-    assert "Not resolved. Why there is no number, and which numbers that leaves out." in text
-    assert "too few (n = 3) other other" in text
-    assert "Figure 1. its own quantity" in text
-
-
-def test_the_attack_that_leaks_most_is_told_first() -> None:
-    gain = examples.mean("gain", 0.9, 0.01, 80)
-    side = [Result(f"side_{index}", parameters={}, measurements=(gain,)) for index in range(3)]
-    limits = tuple(Limit(f"side_{index}", "gain", "why", max=0.95) for index in range(3))
-    policy = Policy(1, "p", (*limits, *examples.policy().limits, Limit("side_0", "gain", "again", max=0.99)))
-    record = examples.record(
-        *side, examples.reconstruction(0.6), battery=("reconstruction", "side_0", "side_1", "side_2")
-    )
-    first = html(*examples.judged(record, policy)).partition("</section>")[0]
-    text = Seen(first.partition("<main>")[2]).text
-    assert text.index("at least 93 of 150") < text.index("gain of at least 0.90")
-    rows = Seen(decision(examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
-    assert rows.index("Violated") < rows.index(" Met ")
-
-
-def test_limits_that_nothing_was_tried_for_are_named_in_a_line_and_told_in_the_annex() -> None:
-    absent = Limit("canaries", "excess", "why", max=0.2, required=False)
-    skipped = Result(
-        "canaries", status="skipped", reason=Reason("data", "the data set holds no canaries", "put some in")
-    )
-    record = examples.record(examples.reconstruction(0.6), skipped, battery=("reconstruction", "canaries"))
-    policy = Policy(1, "p", (*examples.policy().limits, absent))
-    case = examples.judged(record, policy)
-    brief = Seen(decision(case)).text
-    assert "Not tested : Planted secrets (canaries) (1 limit); see what was not examined." in brief
-    assert brief.count("he data set holds no canaries. To examine it: put some in.") == 1
-    assert "Not tested" in Seen(html(*case)).text
-
-
-def test_of_undecided_limits_those_that_were_measured_come_first() -> None:
-    left_out = tuple(Limit("membership", "auc", f"why {place}", max=0.6) for place in range(5))
-    policy = Policy(1, "p", (*left_out, *examples.policy().limits))
-    record = examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership"))
-    rows = Seen(decision(examples.judged(record, policy)).partition('id="limits-in-brief"')[2]).text
-    assert rows.index(" points") < rows.index("(5 limits)") < rows.index("see what was not examined")
 
 
 def line_panel() -> figures.LinePanel:
