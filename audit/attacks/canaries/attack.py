@@ -9,7 +9,7 @@ bound is no metric that a policy may limit: a lower bound can show a leak, and n
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Annotated, ClassVar
@@ -30,7 +30,7 @@ from audit.attacks.canaries.measures import (
     read_outcome,
     table_of,
 )
-from audit.attacks.canaries.pages import Approach, ByLoss, ByMasks, Inversion, ask_page
+from audit.attacks.canaries.pages import Approach, ByMasks, Inversion, ask_page
 from audit.attacks.canaries.search import Effort, ask_question, query_style
 from audit.attacks.interface import Attack, Evidence, Units
 from audit.attacks.measuring import RETRAIN, Streams
@@ -41,7 +41,7 @@ from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Reason, Result
-from audit.stats.epsilon import EpsilonBound, epsilon_bound, needed_canaries, perhaps_fair
+from audit.stats.epsilon import epsilon_bound, needed_canaries, perhaps_fair
 from audit.stats.p_values import guessing_p
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
@@ -110,7 +110,7 @@ class Canaries(Attack):
             ]
         if _canaries(case.corpus):
             return []
-        if _made_for({*case.corpus.manifest.task.labels, *case.labels}):
+        if {*TAGS, LABEL} & {*case.corpus.manifest.task.labels, *case.labels}:
             return [Reason("missing", TAKEN_OUT, PUT_BACK)]
         return [Reason("data", NO_CANARIES, PROVIDE)]
 
@@ -143,7 +143,7 @@ class Canaries(Attack):
         """Return how a model that reads tokens is asked; None for one that writes answers."""
         match query_style(target):
             case "pages":
-                return ByLoss(Inversion(n_epochs=self.n_epochs, n_restarts=self.n_restarts))
+                return Inversion(n_epochs=self.n_epochs, n_restarts=self.n_restarts)
             case "masks":
                 return ByMasks(self.n_restarts)
         return None
@@ -190,15 +190,11 @@ class Canaries(Attack):
                 "prefix": " ".join(canary.prefix),
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
-                "recovered": _completion_text(canary, outcome.strongest),
+                "recovered": " ".join(PATTERNS[canary.pattern].candidates[number] for number in outcome.strongest),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
         yield from paired_by_canary(tried, read).items()
-
-
-def _made_for(labels: Collection[str]) -> bool:
-    return not {*TAGS, LABEL}.isdisjoint(labels)
 
 
 def _canaries(corpus: Corpus) -> tuple[Canary, ...]:
@@ -209,11 +205,6 @@ def _canaries(corpus: Corpus) -> tuple[Canary, ...]:
 def _tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
     by_id = {canary.id: canary for canary in _canaries(case.corpus)}
     return [by_id[trial.unit] for trial in trials]
-
-
-def _completion_text(canary: Canary, numbers: Sequence[int]) -> str:
-    candidates = PATTERNS[canary.pattern].candidates
-    return " ".join(candidates[number] for number in numbers)
 
 
 def counts_of(
@@ -317,8 +308,13 @@ def measure_privacy(
     if bound is None:
         return Privacy(Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta)))
     copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
+    method = (
+        f"lower bound from one run (Steinke et al. 2023), one-sided, at delta {bound.delta:g}, of what one coin moved: "
+        f"{copies}; the upper end is the most that so many canaries can show, no bound on epsilon"
+    )
+    low, high = bound.low, max(bound.low, bound.cap)
     return Privacy(
-        _estimate(bound, copies),
+        Estimate(EPSILON, low, low, high, n, UNIT, n, method, 0.0, "chance", bound.confidence),
         (
             Count("epsilon: evaluated", bound.n_evaluated, "canaries that the bound comes from, others set its rule"),
             Count("epsilon: guessed", bound.n_guesses, "of these, canaries whose coin was guessed"),
@@ -341,15 +337,6 @@ def scores_of(outcomes: Sequence[Outcome]) -> Floats | None:
     scores = np.array([math.log2(n) - math.log2(rank) for n, rank in ranks], np.float64)
     known = np.isfinite(scores)
     return np.where(known, scores, np.median(scores[known])) if known.any() else None
-
-
-def _estimate(bound: EpsilonBound, copies: str) -> Estimate:
-    method = (
-        f"lower bound from one run (Steinke et al. 2023), one-sided, at delta {bound.delta:g}, of what one coin moved: "
-        f"{copies}; the upper end is the most that so many canaries can show, no bound on epsilon"
-    )
-    low, n = bound.low, bound.n_canaries
-    return Estimate(EPSILON, low, low, max(low, bound.cap), n, UNIT, n, method, 0.0, "chance", bound.confidence)
 
 
 def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: int, delta: float) -> tuple[Check, ...]:

@@ -22,7 +22,7 @@ from audit.stats.intervals import Interval, proportion
 from audit.stats.likelihood_ratio import chance_exposure
 from audit.stats.paired import UnitScores
 from audit.stats.resampling import widen_to_welch
-from audit.targets import utility
+from audit.targets.utility import estimate
 
 UNIT = "canaries"
 POWER = "most_bits"
@@ -103,14 +103,6 @@ class Outcome:
         """Return it for the journal."""
         return asdict(self)
 
-    @property
-    def coherent(self) -> bool:
-        """Return whether an attempt gives this: a canary that was left out for a known reason, or one that was not."""
-        if self.left_out is not None:
-            found = self.strongest or self.ranked is not None or self.true_loss is not None
-            return self.left_out in REASONS and not found
-        return self.n_candidates >= 2 and bool(self.strongest) and self.true_loss is not None
-
 
 _OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
 
@@ -122,7 +114,12 @@ def read_outcome(content: Json) -> Outcome:
         ValueError: it is no outcome of a canary: what is missing or damaged must never be read as left out.
     """
     outcome = _OUTCOME.validate_json(json.dumps(content), strict=True)
-    if not outcome.coherent or json.loads(json.dumps(outcome.as_json())) != json.loads(json.dumps(content)):
+    if outcome.left_out is not None:
+        found = outcome.strongest or outcome.ranked is not None or outcome.true_loss is not None
+        coherent = outcome.left_out in REASONS and not found
+    else:
+        coherent = outcome.n_candidates >= 2 and bool(outcome.strongest) and outcome.true_loss is not None
+    if not coherent or json.loads(json.dumps(outcome.as_json())) != json.loads(json.dumps(content)):
         raise ValueError("the outcome of a canary is damaged")
     return outcome
 
@@ -248,7 +245,7 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
     pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
     interval = rates.excess_mean(pairs, rng)
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
-    return _estimate("excess_exposure", rates.scaled(_within_one(interval), most), 0.0, "held-out")
+    return estimate("excess_exposure", rates.scaled(_within_one(interval), most), UNIT, 0.0, "held-out")
 
 
 def most_bits_of(table: CanaryTable) -> Measurement:
@@ -278,7 +275,7 @@ def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[str, str]:
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
     pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
     interval = rates.excess_rate(pairs, rng)
-    return _estimate(name, _within_one(interval), 0.0, "held-out")
+    return estimate(name, _within_one(interval), UNIT, 0.0, "held-out")
 
 
 def _within_one(interval: Interval) -> Interval:
@@ -307,7 +304,7 @@ def _rates_of_side(rows: CanaryTable, suffix: str, missing: str, streams: Stream
 
 def _share(name: str, hits: Bools, chance: Floats) -> Measurement:
     interval = proportion(hits, np.arange(len(hits)))
-    return _estimate(name, interval, float(chance.mean()), "chance")
+    return estimate(name, interval, UNIT, float(chance.mean()), "chance")
 
 
 def exposure_of(name: str, rows: CanaryTable, rng: Generator) -> Measurement:
@@ -317,12 +314,7 @@ def exposure_of(name: str, rows: CanaryTable, rng: Generator) -> Measurement:
         return Unresolved(name, NO_REFERENCES, len(rows))
     most = float(known.most_bits.max())
     interval = rates.rate(known.bits / most, np.arange(len(known)), rng)
-    return _estimate(name, rates.scaled(interval, most), float(known.chance_bits.mean()), "chance")
-
-
-def _estimate(name: str, interval: Interval, null: float, null_kind: str) -> Estimate:
-    """Make a record's estimate of so many canaries."""
-    return utility.estimate(name, interval, UNIT, null, null_kind)
+    return estimate(name, rates.scaled(interval, most), UNIT, float(known.chance_bits.mean()), "chance")
 
 
 def histograms(table: CanaryTable) -> tuple[Histogram, ...]:

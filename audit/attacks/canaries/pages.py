@@ -62,7 +62,7 @@ ADAM_EPSILON = 1e-8
 
 @dataclass(frozen=True)
 class Inversion:
-    """Settings of the relaxed attack; those of the paper (appendix B) where it gives them.
+    """Ask a model with a training loss, by the relaxed attack; settings of the paper (appendix B) where it gives them.
 
     Attributes:
         n_epochs: steps of Adam.
@@ -83,6 +83,14 @@ class Inversion:
     n_restarts: int = 4
     spread: float = 0.01
     mix_characters: bool = True
+
+    def scorer(self, target: Target, secret: Readable) -> Scorer:
+        """See `ByMasks.scorer`: by the training loss."""
+        return completion_scorer(target, secret.page, secret.positions, secret.ids)
+
+    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
+        """See `ByMasks.start`: by the relaxed attack."""
+        return invert(target, secret.page, secret.positions, secret.ids, self, rng)
 
 
 def invert(
@@ -159,25 +167,6 @@ class _Adam:
 
 
 @dataclass(frozen=True)
-class ByLoss:
-    """White-box, for models with a training loss: scored by that loss, begun by the relaxed attack.
-
-    Attributes:
-        settings: of the relaxed attack.
-    """
-
-    settings: Inversion
-
-    def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """See `ByMasks.scorer`."""
-        return completion_scorer(target, secret.page, secret.positions, secret.ids)
-
-    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """See `ByMasks.start`."""
-        return invert(target, secret.page, secret.positions, secret.ids, self.settings, rng)
-
-
-@dataclass(frozen=True)
 class ByMasks:
     """How a masked language model is asked.
 
@@ -223,7 +212,7 @@ class ByMasks:
         return found, (yield from score_finite(self.scorer(target, secret), found))
 
 
-Approach = ByLoss | ByMasks
+Approach = Inversion | ByMasks
 """How a kind of model that reads tokens is asked."""
 
 
@@ -278,31 +267,31 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
     pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
     refused: dict[str, str] = {}
     for word in PATTERNS[canary.pattern].candidates:
-        encoded = _encoded(target, corpus, canary, word)
-        reason = "unread" if encoded is None else _refusal(*encoded, len(canary.completion))
-        if reason is not None:
-            refused[word] = reason
+        found = _place(target, corpus, canary, word)
+        if isinstance(found, str):
+            refused[word] = found
         else:
-            assert encoded is not None
-            pages[word] = encoded
-    left_out = next((refused[word] for word in canary.completion if word in refused), None)
+            pages[word] = found
     ids = {word: int(page.ids[positions[0]]) for word, (page, positions) in pages.items()}
-    if left_out is None and len(set(ids.values())) < 2:
-        left_out = "single"
-    if left_out is not None:
-        return left_out
     own = set(canary.completion)
+    if own & refused.keys():
+        return next(refused[word] for word in canary.completion if word in refused)
+    if len(set(ids.values())) < 2:
+        return "single"
     if len({ids[word] for word in own}) < len(own):
         return "alike"
-    words = _distinct(ids, canary.completion)
+    # One word for each token, in the pattern's order; that of the completion where several have the same.
+    chosen = {token: word for word, token in reversed(ids.items())}
+    chosen |= {ids[word]: word for word in canary.completion}
+    words = tuple(word for word, token in ids.items() if chosen[token] == word)
     page, positions = pages[words[0]]
     if page.page_image is not None:
         page = page.scrubbed(positions)
     return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64))
 
 
-def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | None:
-    """Read the page with this word in every unknown place, and where its tokens are; None when it cannot be read.
+def _place(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | str:
+    """Put a word in every unknown place; return the page and the places' tokens, or a key of `REASONS`.
 
     A masked language model reads every page; others need a training loss on it.
     """
@@ -310,23 +299,12 @@ def _encoded(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> 
     words = positions_of(canary, document)
     page = target.encode(document, around=words)
     if page is None or not (page.has_loss or CandidateLogits in target.answers):
-        return None
-    return page, page.positions_of(words)
-
-
-def _refusal(page: Encoding, positions: tuple[int, ...], n_places: int) -> str | None:
-    """Return why the word that stands at `positions` is no candidate; None when it is."""
+        return "unread"
+    positions = page.positions_of(words)
     tokens = set(page.ids[list(positions)].tolist())
-    if len(positions) != n_places or len(tokens) != 1:
+    if len(positions) != len(words) or len(tokens) != 1:
         return "split"
-    return "unknown" if page.unknown_id in tokens else None
-
-
-def _distinct(ids: dict[str, int], completion: Sequence[str]) -> tuple[str, ...]:
-    """Choose one word for each token, in the pattern's order; that of the completion where several have the same."""
-    chosen = {token: word for word, token in reversed(ids.items())}
-    chosen |= {ids[word]: word for word in completion}
-    return tuple(word for word, token in ids.items() if chosen[token] == word)
+    return "unknown" if page.unknown_id in tokens else (page, positions)
 
 
 def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:
@@ -340,13 +318,11 @@ def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> G
     """
     logits: list[Floats] = []
     for first in range(0, len(numbers), AT_ONCE):
-        rows = zip(numbers[first : first + AT_ONCE], places[first : first + AT_ONCE], strict=True)
-        queries = [CandidateLogits(_page(secret, row), secret.positions[place], secret.ids) for row, place in rows]
+        rows = numbers[first : first + AT_ONCE]
+        filled = np.where(rows == OPEN, secret.page.mask_id, secret.ids[rows]).tolist()
+        queries = [
+            CandidateLogits(secret.page.with_tokens(secret.positions, tokens), secret.positions[place], secret.ids)
+            for tokens, place in zip(filled, places[first : first + AT_ONCE], strict=True)
+        ]
         logits += yield from ask_all(target, queries)
     return softmax(np.stack(logits))
-
-
-def _page(secret: Readable, numbers: Ints) -> Encoding:
-    """Put these candidates in the unknown places of the page, and masks where none is."""
-    tokens = np.where(numbers == OPEN, secret.page.mask_id, secret.ids[numbers])
-    return secret.page.with_tokens(secret.positions, tokens.tolist())

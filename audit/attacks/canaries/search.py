@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -225,12 +225,6 @@ class Asked:
     words: Sequence[str]
     n_places: int
 
-    @classmethod
-    def of(cls, target: Target, corpus: Corpus, canary: Canary) -> Self:
-        """The question about this canary; `corpus` holds the carriers' pages."""
-        words = PATTERNS[canary.pattern].candidates
-        return cls(target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion))
-
     def losses(self, numbers: Ints, *, whole: bool = True) -> Generator[Request, Any, Floats]:
         """Minus the log-probability of answers, a `Scorer`; without `whole` of beginnings, whose end does not count."""
         texts = [" ".join(self.words[number] for number in row) for row in numbers]
@@ -266,6 +260,7 @@ def ask_question(
         effort: of the search.
         rng: of the draws.
     """
-    asked = Asked.of(target, corpus, canary)
-    secret = secret_of(canary.completion, [other.completion for other in others], asked.words)
+    words = PATTERNS[canary.pattern].candidates
+    asked = Asked(target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion))
+    secret = secret_of(canary.completion, [other.completion for other in others], words)
     return (yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng))
