@@ -9,7 +9,7 @@ import canaried
 import numpy as np
 import pytest
 import tiny
-from planted_canaries import counts, measured, run
+from attempts import counts, measured, run
 
 from audit.attacks.canaries import Canaries
 from audit.attacks.interface import why

@@ -12,6 +12,8 @@ import numpy as np
 import planted_canaries as planted
 import pytest
 import tiny
+from attempts import counts, diagnostics, measured, run
+from attempts import outcomes_of as outcomes_on
 from planted_canaries import (
     DIGITS,
     LIMIT,
@@ -21,13 +23,9 @@ from planted_canaries import (
     Writing,
     canary_set,
     case_of,
-    counts,
-    diagnostics,
-    measured,
     outcome,
     outcomes_of,
     remembering,
-    run,
 )
 from scipy.stats import beta
 
@@ -42,6 +40,7 @@ from audit.corpus.canaries.pages import page_of
 from audit.corpus.canaries.schema import LOSS_FILE, LossProof, canaries_sha256, read_proof, write_proof
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Task
+from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Trial
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate
@@ -138,20 +137,7 @@ def test_outcomes_do_not_depend_on_how_many_are_in_flight_nor_on_the_order(tmp_p
     assert run(QUICK, case, 1)[1] == run(QUICK, case, 50)[1]
     # A killed scan takes up the trials that are left.
     trials, outcomes, _ = run(QUICK, case)
-    rest = dataclasses.replace(QUICK)
-    found = dict(planted.drive(planted.Work(rest, case), trials[5:], 3))
-    assert json.loads(json.dumps([found[trial.id] for trial in trials[5:]])) == outcomes[5:]
-
-
-def test_a_model_that_knows_nothing_passes_the_default_policy_with_64_canaries(tmp_path):
-    drawn = canary_set(64, 4, seed=2)
-    findings = run(Canaries.preset("quick"), case_of(tmp_path, drawn, Writing(drawn)))[-1]
-    excess = measured(findings, "excess")
-    assert excess.high <= LIMIT
-    assert findings.ablations == ()
-    assert measured(findings, "extracted").value == 0.0
-    found = measured(findings, "exposure")
-    assert found.low <= found.null <= found.high
+    assert outcomes_on(dataclasses.replace(QUICK), case, trials[5:], 3) == outcomes[5:]
 
 
 def test_an_optimiser_that_fails_does_not_read_as_safety(tmp_path):
@@ -182,7 +168,7 @@ def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tm
     found = read(case.target, case.corpus, canary)
     numbers = np.array([[1, 2, 3], [1, 2, 4], [0, 2, 4]])
     attempt = ByMasks(2).scorer(case.target, found)(numbers)
-    ((_, losses),) = planted.drive(SimpleNamespace(attempt=lambda trial: attempt), [Trial("t", "t")], 1)
+    ((_, losses),) = drive(SimpleNamespace(attempt=lambda trial: attempt), [Trial("t", "t")], 1)
     costs = case.target.costs(canary.prefix, 3, DIGITS)
     alone = [-np.log(softmax(-row)) for row in costs]
     uniform = np.log(10)
@@ -462,44 +448,6 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     assert "epsilon is at least" in of_coins
     assert "for the 10 copies of a canary together (at delta 1e-05, 95 % confidence)" in of_coins
     assert "bits (99 % confidence)" in of_exposure
-
-
-def test_a_model_that_was_stopped_early_is_no_longer_passed(tmp_path):
-    """As measured on utterances after 16 of 45 epochs: 1 of 34 comes out, exposure is 7.2 bits against 1.55."""
-    drawn = canary_set(64, 4, included=[place < 34 for place in range(64)])
-    rng = np.random.default_rng(4)
-    ranks = [1, *np.exp2(rng.uniform(1.5, 10.0, 33)).astype(int), *rng.integers(1, OF_PINS + 2, 30)]
-    pairs = zip(drawn.canaries, ranks, strict=True)
-    findings = findings_of(tmp_path, drawn, [outcome(one, int(rank), n_references=OF_PINS) for one, rank in pairs])
-    assert measured(findings, "extracted").value == 1 / 34
-    assert 6.5 < measured(findings, "exposure").value < 8.1
-    assert measured(findings, "excess").high <= LIMIT
-    assert verdict(findings, *ALL).overall == "violated"
-    assert len(fired(findings.checks)) == 2
-
-
-class Second:
-    """Holds, of all that it remembers, another completion likelier than the true one: the first word one further."""
-
-    def costs(self, prefix, n_places, words):
-        costs = super().costs(prefix, n_places, words)
-        if prefix in self.remembered:
-            decoy = DIGITS[(DIGITS.index(self.remembered[prefix][0]) + 1) % len(DIGITS)]
-            costs[0, [word == decoy for word in words]] -= self.strength + 2
-        return costs
-
-
-@pytest.mark.parametrize("kind", [Knowing, Masking])
-def test_a_model_that_holds_every_secret_second_is_found_through_the_whole_attack(tmp_path, kind):
-    drawn = canary_set(48, 3, seed=6)
-    known = {canary.prefix: canary.completion for canary in drawn.canaries if canary.included}
-    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, type("Made", (Second, kind), {})(known)))
-    ranks = [one["ranked"]["rank"] for one, each in zip(outcomes, drawn.canaries, strict=True) if each.included]
-    assert max(ranks) == 2 == np.median(ranks)  # first where the likelier one is another canary's, which is left out
-    assert measured(findings, "excess").value == 0.0
-    assert measured(findings, "excess_top3").value > 0.9
-    assert len(fired(findings.checks)) == 2
-    assert verdict(findings, *ALL).overall == "violated"
 
 
 def test_a_few_secrets_that_come_out_first_raise_no_alarm_of_themselves(tmp_path):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from attempts import counts, diagnostics, measured, run
 from planted_canaries import (
     LIMIT,
     QUICK,
     Knowing,
     canary_set,
     case_of,
-    counts,
-    diagnostics,
-    measured,
     outcomes_of,
     remembering,
-    run,
 )
 
 from audit.attacks import TEXTS
@@ -125,17 +122,6 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
     assert beyond <= 3  # 1 % and its own chance: 4 or more of 100 in 2 % of such runs
     assert shown <= 0.11 * n_audits  # 5 % and their own chance
     assert covered >= 0.89 * n_audits
-
-
-def test_a_leak_of_most_canaries_is_confirmed_over_the_limit():
-    rng = np.random.default_rng(12)
-    confirmed = 0
-    for seed in range(30):
-        drawn = canary_set(64, 4, seed=seed)
-        table = table_of(drawn.canaries, outcomes_of(drawn, rng, 0.6))
-        found = excess_of(table.where(table.included), table.where(~table.included), rng)
-        confirmed += any(one.alpha == 0.05 and one.lower > LIMIT for one in found.bounds)
-    assert confirmed >= 25
 
 
 def test_a_trained_in_leak_is_found_through_the_whole_attack(tmp_path):

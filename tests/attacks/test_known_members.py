@@ -6,7 +6,8 @@ import answering
 import numpy as np
 import pytest
 from answering import Answering, memory_of
-from test_membership_planted import Knowing, corpus, measured, run
+from attempts import measured, run
+from test_membership_planted import Knowing, corpus
 from test_memorisation_planted import EXACT, Found, case
 
 from audit.attacks.membership import MembershipInference

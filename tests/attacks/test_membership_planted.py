@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import planted
 import pytest
+from attempts import counts, diagnostics, measured, run
 from scipy.stats import norm
 
 from audit.attacks import TEXTS
@@ -23,8 +24,6 @@ from audit.attacks.membership.scores import RATIO, SCORES, cluster
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
 from audit.corpus.documents import Membership as Assignment
-from audit.engine.driver import drive
-from audit.engine.interface import Silent
 from audit.measurements import Estimate, Unresolved
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
@@ -126,25 +125,6 @@ def split_models(documents, k, leak, kind=Knowing):
     return tuple(SplitModel(kind(half, leak, 100 + place), half) for place, half in enumerate(halves))
 
 
-class Work:
-    def __init__(self, attack, case):
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([*trial.id.encode()]))
-
-
-def run(attack, case, width=16):
-    trials = attack.trials(case)
-    found = dict(drive(Work(attack, case), trials, width))
-    outcomes = json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
-    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(1), Silent())
-
-
-def measured(findings, name):
-    return next(item for item in findings.measurements if item.name == name)
-
-
 @pytest.fixture(scope="module")
 def audit():
     """150 + 150 documents, 100 public ones, two baselines, eight split models, a leak of 1.5."""
@@ -195,9 +175,8 @@ def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(a
     truth = norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1))
     assert found.low <= truth <= found.high
     assert found.null == 0.1
-    counts = {count.name: count.value for count in findings.counts if count.value}
     documents = {"member documents": 150, "held-out documents": 150, "public documents": 100}
-    assert counts == {**documents, "split models": 8}
+    assert {name: n for name, n in counts(findings).items() if n} == {**documents, "split models": 8}
 
 
 def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only(audit):
@@ -215,23 +194,6 @@ def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only
     assert auc(*sides) == pytest.approx(measured(findings, "auc.lira").value)
 
 
-def test_a_target_without_leak_is_covered_by_chance():
-    whole = corpus(100, 100, 60)
-    members = whole.of("member")
-    references = References(baselines=(Knowing(seed=1),), splits=split_models(members, 6, 0.0))
-    _, _, findings = run(MembershipInference(n_adapted=100), Case(Knowing(), whole, references))
-    for score in {*SCORES} - {RATIO}:
-        found = measured(findings, f"auc.{score}")
-        assert next(bound.lower for bound in found.bounds if bound.alpha == 0.01) < 0.5 < found.high + 0.03, score
-
-
-def test_outcomes_do_not_depend_on_how_many_are_in_flight():
-    whole = corpus(6, 6, 3)
-    references = References((), (Knowing(seed=1),), None, split_models(whole.of("member"), 4, 1.0))
-    case, attack = Case(Knowing(["m0"], 1.0), whole, references), MembershipInference(n_adapted=2)
-    assert run(attack, case, 1)[1] == run(attack, case, 50)[1]
-
-
 def test_scores_without_their_references_say_what_they_need():
     case = Case(Knowing(), corpus(30, 30))
     _, _, findings = run(MembershipInference.preset("quick"), case)
@@ -246,21 +208,6 @@ def test_scores_without_their_references_say_what_they_need():
     assert "quick" in reasons["auc.docmia"]
     assert measured(findings, "auc").value == measured(findings, "auc.loss").value
     assert Adaptation not in case.target.asked
-
-
-def test_without_a_baseline_the_pretrained_model_calibrates():
-    whole = corpus(40, 40)
-    target, pretrained = Knowing([d.id for d in whole.of("member")], 2.0), Knowing(seed=8)
-    findings = run(MembershipInference(n_adapted=0), Case(target, whole, References(pretrained=pretrained)))[-1]
-
-    def gained(document):
-        names = [(document.id, question.question) for question in document.questions]
-        losses = [[np.logaddexp(0, -model.logit(*name)) for name in names] for model in (pretrained, target)]
-        return np.mean(losses[0]) - np.mean(losses[1])
-
-    by_hand = auc(*([gained(document) for document in whole.of(split)] for split in ("member", "heldout")))
-    assert measured(findings, "auc.calibrated").value == pytest.approx(by_hand)
-    assert measured(findings, "auc").value == measured(findings, "auc.calibrated").value
 
 
 def test_held_out_documents_in_the_split_models_make_lira_online():
@@ -280,7 +227,7 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     case, attack = Case(target, whole, references), MembershipInference(n_adapted=40)
     trials, _, findings = run(attack, case)
     assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
-    assert {count.name: count.value for count in findings.counts}["left out: nothing to read"] == 1
+    assert counts(findings)["left out: nothing to read"] == 1
     for score in ("calibrated", "lira", "rmia", "docmia"):
         assert measured(findings, f"auc.{score}").low > 0.5, score
     assert "generate" in measured(findings, "auc.min_k").reason
@@ -318,14 +265,6 @@ def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters,
         assert isinstance(measured(findings, name), Estimate)
 
 
-def test_a_score_whose_sample_is_too_small_to_resolve_the_default_limits_is_reported_and_not_gated():
-    whole = corpus(160, 160, n_questions=1)
-    for n, gated in ((149, ("loss", "min_k")), (150, ("loss", "min_k", "docmia"))):
-        findings = run(MembershipInference(n_adapted=n), Case(Knowing(), whole))[-1]
-        assert findings.methods["auc"] == tuple(f"auc.{score}" for score in gated)
-        assert measured(findings, "auc.docmia").n == 2 * n
-
-
 class Sure(Knowing):
     """Knows some of its documents for certain and nothing of the others."""
 
@@ -347,7 +286,7 @@ def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
             return np.array([np.nan]) if name == "m1" else super().answer(query, name)
 
     _, _, findings = run(MembershipInference(n_adapted=0), Case(Broken(), corpus(30, 30)))
-    assert {count.name: count.value for count in findings.counts}["left out: no finite loss"] == 1
+    assert counts(findings)["left out: no finite loss"] == 1
     assert measured(findings, "auc").n == 59
 
 
@@ -370,9 +309,8 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
     assert "can be told apart without the model" in confounded_of(findings)
     assert "by what they say" in confounded_of(findings)
     assert measured(findings, "blind_auc").low > 0.6
-    diagnostics = {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}
-    assert diagnostics["blind_p"] <= 0.05
-    assert diagnostics["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
+    assert diagnostics(findings)["blind_p"] <= 0.05
+    assert diagnostics(findings)["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
 
 
 @pytest.mark.parametrize(
@@ -412,9 +350,9 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
     trials, _, findings = run(attack, Case(Knowing(), whole))
     kept = Counter((whole.document(trial.unit).provider.lower(), trial.stratum) for trial in trials)
     assert kept == {(name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")}
-    counts = {count.name: count.value for count in findings.counts}
-    assert counts["left out: no counterpart of the same provider"] == 106 - 48
-    assert (counts["member documents"], counts["held-out documents"]) == (24, 24)
+    found = counts(findings)
+    assert found["left out: no counterpart of the same provider"] == 106 - 48
+    assert (found["member documents"], found["held-out documents"]) == (24, 24)
     assert measured(findings, "auc").n == 48
     assert attack.trials(Case(Knowing(), whole)) == trials
     everything = replace(whole.manifest, membership=Assignment("random"))
@@ -502,13 +440,3 @@ def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
     loud = share_of_alarms(Setting(documents=80, public=40, leak=2.0), 10)
     assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira", "rmia", "docmia"))
     assert loud["tpr_at_fpr_10.lira"] >= 8
-
-
-def test_references_that_give_no_such_loss_are_passed_over():
-    pretrained = Knowing()
-    pretrained.answers = frozenset({FillMask})
-    _, _, findings = run(
-        MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5), References(pretrained=pretrained))
-    )
-    assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
-    assert pretrained.asked == []

@@ -7,7 +7,8 @@ import datetime as dt
 
 import numpy as np
 import tiny
-from test_membership_planted import SPREAD, Knowing, Sure, corpus, measured, normal, run, split_models
+from attempts import diagnostics, measured, run
+from test_membership_planted import SPREAD, Knowing, Sure, corpus, normal, split_models
 
 from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
@@ -62,7 +63,7 @@ def test_a_fifth_of_the_documents_known_for_certain_never_passes():
     found = measured(findings, "low_fpr_advantage.loss")
     assert (found.null, found.null_kind, found.unit) == (0.0, "chance", "documents")
     assert found.low <= 0.18 <= found.high  # a fifth, less the 10 % of them that chance finds
-    assert {diagnostic.name: diagnostic.value for diagnostic in findings.diagnostics}["low_fpr"] == 0.1
+    assert diagnostics(findings)["low_fpr"] == 0.1
     assert verdict.decisions[0].cause == "alarm"  # the AUC is 0.6
     assert verdict.decisions[0].measured.high < 0.65
     assert verdict.overall in ("violated", "undecided")
@@ -167,13 +168,3 @@ def test_too_few_held_out_documents_leave_the_shipped_limit_undecided():
     assert decision.outcome == "undecided"
     assert "60 held-out documents" in decision.reason
     assert "72 would be needed" in decision.reason
-
-
-def test_without_held_out_documents_to_resolve_a_rate_nothing_is_passed():
-    whole = corpus(60, 60)
-    _, verdict = verdict_of(
-        MembershipInference(), Case(Knowing(), whole, References(baselines=(Knowing(seed=1),))), (CERTAIN,)
-    )
-    (decision,) = verdict.decisions
-    assert decision.outcome == "undecided"
-    assert "10 %" in decision.reason

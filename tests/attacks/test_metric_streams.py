@@ -9,6 +9,7 @@ import pytest
 import redacted
 import test_paired_scores as paired
 import test_provider_planted as providers
+from attempts import run
 
 import audit.attacks.attributes.attack
 import audit.attacks.memorisation.scores
@@ -34,7 +35,7 @@ BY_JOBS = {
 def planted_providers(_root) -> None:
     data = providers.corpus()
     target = providers.Reader(providers.known_of(data, providers.providers_in(data)))
-    providers.run(Case(target, data, References(pretrained=providers.Reader(seed=1))))
+    run(providers.QUICK, Case(target, data, References(pretrained=providers.Reader(seed=1))))
 
 
 def redactions(_root) -> None:

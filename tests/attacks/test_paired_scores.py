@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 import answering
@@ -12,6 +11,7 @@ import planted_canaries
 import pytest
 import test_attributes_planted as attributes
 from answering import Answering, memory_of
+from attempts import run
 
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.interface import Attack
@@ -20,8 +20,6 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
-from audit.engine.driver import drive
-from audit.engine.interface import SILENT
 from audit.measurements import Estimate
 from audit.stats.paired import UnitScores, paired_difference
 from audit.stats.roc import auc
@@ -30,19 +28,8 @@ from audit.targets.interface import AnswerLoss
 Scan = tuple[Mapping[str, UnitScores], Mapping[str, Estimate]]
 
 
-class Work:
-    def __init__(self, attack: Attack, case: Case) -> None:
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([7, *trial.id.encode()]))
-
-
 def scan(attack: Attack, case: Case) -> Scan:
-    trials = attack.trials(case)
-    found = dict(drive(Work(attack, case), trials, 16))
-    outcomes = [json.loads(json.dumps(found[trial.id])) for trial in trials]
-    findings = attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
+    trials, outcomes, findings = run(attack, case)
     estimates = {item.name: item for item in findings.measurements if isinstance(item, Estimate)}
     return dict(item for item in attack.evidence(case, trials, outcomes) if isinstance(item, tuple)), estimates
 

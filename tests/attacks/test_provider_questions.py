@@ -11,14 +11,14 @@ from answering import NOTHING, Answering, placed
 from PIL import Image
 from planted import card
 
-from audit.attacks.provider_membership.attack import NO_QUESTION, ProviderMembership, reference_of
+from audit.attacks.provider_membership.attack import NO_QUESTION, reference_of
 from audit.attacks.provider_membership.attack import ask_about as ask_about_it
-from audit.attacks.provider_membership.providers import FEATURES, match_sides
+from audit.attacks.provider_membership.providers import match_sides
 from audit.attacks.provider_membership.providers import table_of as table_of_matched
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive
-from audit.engine.interface import SILENT, Trial
+from audit.engine.interface import Trial
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.interface import BestLinks, Reply, TagProbabilities, TrainingLoss
 
@@ -308,42 +308,3 @@ def test_a_page_of_a_token_classifier_is_one_question(form, links, expected):
     assert (page["loss"], page["pretrained"]["loss"]) == (0.5, 2.0)
     assert page["pretrained"]["confidence"] == pytest.approx(expected[2])
     assert (page["memory_similarity"], outcome["memory_change"]) == (None, None)
-
-
-def test_token_classifiers_are_told_apart_by_loss_and_fields():
-    rng = np.random.default_rng(0)
-    documents = []
-    for number in range(16):
-        inside = number < 8
-        for place in range(3):
-            split = "member" if inside and not place else "heldout"
-            words = [f"{'?' if rng.random() < (0.1 if inside else 0.6) else ''}w{index}" for index in range(6)]
-            documents.append(
-                replace(FORM, id=f"d{number}-{place}", split=split, words=placed(words), provider=f"p{number}")
-            )
-    empty = replace(FORM, id="empty", words=(), entities=(), provider="p0")
-
-    class Leaking(Tagger):
-        def answer(self, query):
-            known = int(self.documents[id(query.page)][0].provider[1:]) < 8
-            return np.array([self.loss - 1.0 * known]) if isinstance(query, TrainingLoss) else super().answer(query)
-
-    case = Case(
-        Leaking(1.5), corpus(*documents, empty, kind="token-classification"), References(pretrained=Tagger(2.0))
-    )
-    attack = ProviderMembership(n_seeds=1, share=0.3)
-    trials = attack.trials(case)
-    outcomes = [told(attack.attempt(case, trial, rng)) for trial in trials]
-    table = table_of(trials, outcomes)
-    # Not the empty page; of providers out as many as of those in.
-    assert table.n_questions.tolist() == [2] * 16
-    assert {*table.features} == {*FEATURES}
-    assert table.user is not None
-    assert np.where(table.member, 1.5, 0.5) == pytest.approx(table.user)
-    assert table.features["accuracy"][table.member].mean() > table.features["accuracy"][~table.member].mean() + 0.2
-    found = attack.measure(case, trials, outcomes, rng, SILENT)
-    metrics = {item.name: item for item in found.measurements}
-    assert metrics["auc"].value == 1
-    assert metrics["auc.loss"].value == 1
-    assert metrics["balanced_accuracy.azk"].low > 0.5
-    assert "memorisation tests" in metrics["balanced_accuracy.apk_ensemble"].reason

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import redacted
+from attempts import counts, measured
 from scipy.sparse import csr_array
 
 from audit.attacks.redaction.contexts import (
@@ -106,8 +107,8 @@ def test_a_page_gives_its_layout_and_what_fits_under_the_bar(pages):
 
 def test_the_width_of_a_bar_tells_what_its_context_does_not(pages):
     found = redacted.findings(pages)
-    assert redacted.measured(found, "accuracy").value == 1.0
-    assert redacted.measured(found, "accuracy.length-only").value == 1.0
-    assert redacted.count(found, "on pages") == 60
+    assert measured(found, "accuracy").value == 1.0
+    assert measured(found, "accuracy.length-only").value == 1.0
+    assert counts(found)["on pages"] == 60
     fixed = redacted.findings(replace(pages, manifest=redacted.corpus((), "fixed", "mlm").manifest))
-    assert redacted.measured(fixed, "accuracy").value < 0.8
+    assert measured(fixed, "accuracy").value < 0.8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 
 import numpy as np
@@ -16,8 +15,6 @@ from audit.case import Case
 from audit.corpus.canaries.pages import question_of
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
-from audit.engine.driver import drive
-from audit.engine.interface import Silent
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, FillMask, Relaxed, RelaxedLoss
 
@@ -172,22 +169,6 @@ class Masking(Knowing):
         return -costs
 
 
-class Work:
-    def __init__(self, attack, case):
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([*trial.id.encode()]))
-
-
-def run(attack, case, width=16, seed=1):
-    """Trials, outcomes as the journal gives them, findings."""
-    trials = attack.trials(case)
-    found = dict(drive(Work(attack, case), trials, width))
-    outcomes = json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
-    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(seed), Silent())
-
-
 def remembering(drawn, chosen, kind=Knowing, **options):
     """A target that knows the completions of the chosen canaries."""
     known = {canary.prefix: canary.completion for canary in chosen}
@@ -196,18 +177,6 @@ def remembering(drawn, chosen, kind=Knowing, **options):
 
 def case_of(root, drawn, target, task="intent-slots"):
     return Case(target, corpus(root, drawn, task))
-
-
-def measured(findings, name):
-    return next(item for item in findings.measurements if item.name == name)
-
-
-def counts(findings):
-    return {count.name: count.value for count in findings.counts}
-
-
-def diagnostics(findings):
-    return {item.name: item.value for item in findings.diagnostics}
 
 
 def outcome(canary, rank, *, n_references=999):

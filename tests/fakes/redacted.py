@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import planted
+from attempts import run
 
 from audit.attacks.redaction import RedactionContext
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Redaction, Task, Word
-from audit.engine.driver import drive
-from audit.engine.interface import SILENT
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Candidates, FillMask, TagProbabilities
 
@@ -128,29 +125,5 @@ class Filling(Tagging):
         return Candidates(np.array([token, 7]), np.array([3.0, 0.0]))
 
 
-class Work:
-    def __init__(self, attack, case):
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([*trial.id.encode()]))
-
-
-def run(attack, case, width=16):
-    """Trials, outcomes as a journal gives them back, and findings."""
-    trials = attack.trials(case)
-    found = dict(drive(Work(attack, case), trials, width))
-    outcomes = json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
-    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
-
-
 def findings(data, target=None):
     return run(RedactionContext(), Case(target or Silent(), data))[2]
-
-
-def measured(found, name):
-    return next(item for item in found.measurements if item.name == name)
-
-
-def count(found, name):
-    return next(item.value for item in found.counts if item.name == name)

@@ -1,0 +1,40 @@
+"""An attack on a case without a journal: its trials, its outcomes as a journal returns them, and its result."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT
+
+
+def outcomes_of(attack, case, trials, width=16):
+    """Attempt the trials, `width` at a time."""
+
+    def attempt(trial):
+        return attack.attempt(case, trial, np.random.default_rng([*trial.id.encode()]))
+
+    found = dict(drive(SimpleNamespace(attempt=attempt), trials, width))
+    return json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
+
+
+def run(attack, case, width=16, seed=1):
+    """Attempt all trials and measure them."""
+    trials = attack.trials(case)
+    outcomes = outcomes_of(attack, case, trials, width)
+    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(seed), SILENT)
+
+
+def measured(result, name):
+    return next(item for item in result.measurements if item.name == name)
+
+
+def counts(result):
+    return {count.name: count.value for count in result.counts}
+
+
+def diagnostics(result):
+    return {item.name: item.value for item in result.diagnostics}
