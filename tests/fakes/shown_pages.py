@@ -53,7 +53,7 @@ def check_text(name: str, text: str) -> None:
     """Compare a text, a sentence a line, with texts/NAME.txt; DOCAUDIT_WRITE_TEXTS=1 writes it."""
     text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
     seen = Seen(text).text if text.lstrip().startswith("<") else text.replace(numbers.NBSP, " ")
-    said = re.sub(r"(?<=[.?]) (?=[A-Z“])", "\n", seen.strip()) + "\n"
+    said = re.sub(r"(?<=[.?]) (?=[A-Z“])", "\n", re.sub(r" +\n", "\n", seen.strip())) + "\n"
     path = TEXTS / f"{name}.txt"
     if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
         path.write_text(said, encoding="utf-8")

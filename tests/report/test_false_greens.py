@@ -4,103 +4,138 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import re
+from collections.abc import Callable
+from pathlib import Path
 
 import example_canaries
 import example_records as examples
 import pytest
 from example_records import Case
+from shown_pages import check_text, decision
 
 from audit.attacks import TEXTS
 from audit.cards import NO_MODEL
 from audit.cli import console
 from audit.measurements import Count, Estimate
 from audit.policy import Limit, Policy, evaluate, load
-from audit.record import Reason, Result
+from audit.record import Result
 from audit.report.coverage import legal_view
 from audit.report.html import html
 from audit.report.leaks import MOST_LISTED, documents_used, headline, leaks, notes, plausibility, unlimited, within
 from audit.report.markdown import dpia
 from audit.report.recommend import recommend
+from audit.workflows.gate import load_policy
 
-NARROW = Policy(
-    1, "narrow", (Limit("reconstruction", "excess_pr.unique", "One limit alone.", max=0.05),), description="One limit."
-)
+LIMIT = Limit("reconstruction", "excess_pr.unique", "One limit alone.", max=0.05)
+NARROW = Policy(1, "narrow", (LIMIT,), description="One limit.")
 HELD_BACK = {"member": 806, "heldout": 119, "public": 30}
+UNLIMITED = "Measured, but not limited by this policy"
+LOOSER = "2 of its 4 limits are looser than those of docaudit's default policy"
 
 
-def text_of(case: Case) -> str:
-    record, verdict, policy = case
-    return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html(record, verdict, policy), flags=re.S).split())
-
-
-def printed(case: Case, capsys: pytest.CaptureFixture[str]) -> str:
-    record, verdict, _ = case
-    console.show_verdict(verdict, record=record)
-    return capsys.readouterr().out
-
-
-@pytest.fixture(scope="module")
 def given_away() -> Case:
     """A model that gives planted secrets away, held against a policy that limits something else, which is met."""
     clean = examples.reconstruction(0.0, n=600)
-    audited = examples.record(
-        clean, example_canaries.canaries(0.8), battery=("reconstruction", "canaries"), documents=600
+    battery = ("reconstruction", "canaries")
+    return examples.judged(
+        examples.record(clean, example_canaries.canaries(0.8), battery=battery, documents=600), NARROW
     )
-    return audited, evaluate(audited, NARROW, examples.TODAY), NARROW
 
 
-def test_a_policy_of_one_limit_does_not_read_as_clean(given_away: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    record, verdict, _ = given_away
-    assert (verdict.stamp, verdict.exit_code) == ("PASSED", 0)
+def accepted() -> Case:
+    """A model that gives its training values back, under a policy that accepts nearly all of it."""
+    generous = Policy(1, "generous", (dataclasses.replace(LIMIT, max=0.99),))
+    return examples.judged(examples.record(examples.reconstruction(0.6)), generous)
+
+
+def wrong_documents() -> Case:
+    """A pass, on documents of which nothing shows that the model was trained on them."""
+    record, _, policy = examples.passed()
+    area = examples.mean("auc", 0.5, 0.03, 300, 0.5, "chance")
+    attacks = (*record.attacks, Result("membership", measurements=(area,)))
+    both = dataclasses.replace(record, attacks=attacks, battery=(*record.battery, "membership"))
+    limits = (*policy.limits, Limit("membership", "auc", "why", max=0.65))
+    return examples.judged(both, dataclasses.replace(policy, limits=limits))
+
+
+def waived(today: dt.date) -> Case:
+    record, _, policy = examples.waived()
+    return record, evaluate(record, policy, today), policy
+
+
+def few() -> Case:
+    """So few documents that nothing could be found."""
+    area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
+    excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
+    results = (Result("membership", measurements=(area,)), Result("reconstruction", measurements=(excess,)))
+    return examples.judged(examples.record(*results, battery=("membership", "reconstruction")), NARROW)
+
+
+def lower() -> Case:
+    """A limit that only its lower bound meets."""
+    count = examples.mean("excess_pr.unique", 0.0, 0.02, 300)
+    policy = Policy(1, "lower", (dataclasses.replace(LIMIT, max=0.02, holds="lower"),))
+    return examples.judged(examples.record(Result("reconstruction", measurements=(count,))), policy)
+
+
+TOLD: dict[str, tuple[Callable[[], Case], str]] = {
+    "given-away": (given_away, "PASSED"),
+    "accepted": (accepted, "PASSED"),
+    "wrong-documents": (wrong_documents, "PASSED"),
+    "passed": (examples.passed, "PASSED"),
+    "violated": (examples.violated, "VIOLATED"),
+    "wide": (examples.wide, "UNDECIDED"),
+    "waived": (examples.waived, "PASSED WITH 2 WAIVERS"),
+    "waiver-ends": (lambda: waived(dt.date(2026, 12, 11)), "PASSED WITH 2 WAIVERS"),
+    "waiver-ended": (lambda: waived(dt.date(2027, 1, 1)), "VIOLATED"),
+    "few": (few, "UNDECIDED"),
+    "lower": (lower, "PASSED"),
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("name", TOLD)
+def test_the_terminal_and_page_one_say_what_they_said(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    make, stamp = TOLD[name]
+    record, verdict, _ = case = make()
+    assert verdict.stamp == stamp
+    console.show_verdict(verdict, record=record)
+    check_text(f"terminal-{name}", capsys.readouterr().out)
+    page = decision(case)  # of a waiver that ends, with the register behind it
+    check_text(f"green-{name}", page if name.startswith("waiver") else page.partition('id="not-examined"')[0])
+
+
+def test_a_policy_of_one_limit_does_not_read_as_clean() -> None:
+    record, verdict, _ = case = given_away()
     assert headline(record, verdict) == "1 of 1 limits met; 5 measured findings lie outside this policy"
-    terminal, page = printed(given_away, capsys), text_of(given_away)
-    for text in (terminal, page):
-        assert "1 of 1 limits met; 5 measured findings lie outside this policy" in text
-        assert "Measured, but not limited by this policy" in text
-        assert re.search(r"Recovered whole: \d\d of \d\d canaries", text)
-        assert "No countermeasure is called for" not in text
+    assert UNLIMITED in html(*case)
     assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
-
-
-def test_what_a_policy_limits_is_not_listed_and_the_worst_comes_first(given_away: Case) -> None:
-    record, _, _ = given_away
-    everything = unlimited(record, evaluate(record, NARROW, examples.TODAY))
+    everything = unlimited(record, verdict)
     assert [leak.reach for leak in everything] == sorted((leak.reach for leak in everything), reverse=True)
     wider = dataclasses.replace(NARROW, limits=(*NARROW.limits, Limit("canaries", "excess", "because", max=1.0)))
     rest = unlimited(record, evaluate(record, wider, examples.TODAY))
     assert {leak.metric for leak in everything} - {leak.metric for leak in rest} == {"excess"}
 
 
-@pytest.fixture(scope="module")
-def accepted() -> Case:
-    """A model that gives its training values back, under a policy that accepts nearly all of it."""
-    generous = Policy(1, "generous", (Limit("reconstruction", "excess_pr.unique", "As agreed.", max=0.99),))
-    audited = examples.record(examples.reconstruction(0.6))
-    return audited, evaluate(audited, generous, examples.TODAY), generous
-
-
-def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same(
-    accepted: Case, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record, verdict, policy = accepted
-    assert verdict.stamp == "PASSED"
+def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same() -> None:
+    record, verdict, policy = case = accepted()
     assert [leak.metric for leak in within(record, verdict)] == ["excess_pr.unique"]
     assert "; 1 met limit leaves a measured leak" in headline(record, verdict)
-    for text in (printed(accepted, capsys), text_of(accepted), dpia(record, verdict, policy)):
+    for text in (html(*case), dpia(record, verdict, policy)):
         assert "Within the limits of this policy, and yet a leak" in text.replace("\n", " ")
         assert "No countermeasure is called for" not in text
         assert "Evidence for the resistance" not in text
     assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
-    spoken = [one for rows in legal_view(record, verdict).clauses.values() for _, told in rows for one in told]
-    assert [one for one in spoken if one.startswith("evidence against the resistance, although its limits are met:")]
-    assert not [one for one in spoken if one.startswith("evidence for the resistance")]
 
 
-def test_what_is_measured_and_not_limited_is_no_evidence_for_the_resistance(given_away: Case) -> None:
-    record, verdict, _ = given_away
-    spoken = [one for rows in legal_view(record, verdict).clauses.values() for _, told in rows for one in told]
-    assert [one for one in spoken if one.startswith("evidence against the resistance, not limited")]
+@pytest.mark.parametrize(
+    ("make", "said"), [(accepted, ", although its limits are met:"), (given_away, ", not limited")]
+)
+def test_a_leak_that_no_limit_stops_is_no_evidence_for_the_resistance(make: Callable[[], Case], said: str) -> None:
+    views = legal_view(*make()[:2]).clauses.values()
+    spoken = [one for rows in views for _, told in rows for one in told]
+    assert [one for one in spoken if one.startswith(f"evidence against the resistance{said}")]
+    assert make is given_away or not [one for one in spoken if one.startswith("evidence for the resistance")]
 
 
 def test_a_model_that_gives_nothing_away_has_nothing_outside() -> None:
@@ -141,49 +176,26 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
             assert limit.metric in TEXTS[limit.attack].tells, (limit.attack, limit.metric)
 
 
-def test_a_pass_on_the_wrong_documents_says_that_nothing_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    record, _, policy = examples.passed()
-    area = examples.mean("auc", 0.5, 0.03, 300, 0.5, "chance")
-    both = dataclasses.replace(
-        record,
-        attacks=(*record.attacks, Result("membership", measurements=(area,))),
-        battery=(*record.battery, "membership"),
-    )
-    limits = (*policy.limits, Limit("membership", "auc", "why", max=0.65))
-    case = examples.judged(both, dataclasses.replace(policy, limits=limits))
-    word = plausibility(*case[:2])
+@pytest.mark.parametrize(
+    ("make", "state", "said"),
+    [
+        (wrong_documents, "none", "No sign that the model saw"),
+        (examples.passed, "open", "it was not examined which documents it was trained on (membership was not decided)"),
+        (examples.violated, "signs", "Recovered because of training"),
+        (examples.skipped, "unmeasured", ""),
+    ],
+)
+def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(
+    make: Callable[[], Case], state: str, said: str
+) -> None:
+    record, verdict, _ = make()
+    word = plausibility(record, verdict)
     assert word is not None
-    assert word.state == "none"
-    assert [item.remedy.id for item in recommend(*case[:2])] == ["scan-again"]
-    for text in (printed(case, capsys), text_of(case)):
-        assert "No sign that the model saw the documents declared as trained on" in text
-        assert "a pass rests on the owner's word" in text.replace("&#39;", "'")
-        assert "150 trained on" not in text
-    assert "600 documents as trained on, 600 as never seen" in text_of(case)
-
-
-def test_without_the_attacks_that_would_show_it_nothing_is_called_clean(capsys: pytest.CaptureFixture[str]) -> None:
-    case = examples.passed()  # reconstruction alone
-    word = plausibility(*case[:2])
-    assert word is not None
-    assert word.state == "open"
-    assert "it was not examined which documents it was trained on (membership was not decided)" in word.sentence
-    assert "No sign that the model saw" not in printed(case, capsys) + text_of(case)
-    assert "No countermeasure is called for" not in printed(case, capsys) + text_of(case)
-
-
-def test_signs_are_named_and_what_cannot_show_any_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    word = plausibility(*examples.violated()[:2])
-    assert word is not None
-    assert word.state == "signs"
-    assert "Recovered because of training" in word.sentence
-    assert "declared as trained on" not in printed(examples.violated(), capsys)
-    skipped = plausibility(*examples.skipped()[:2])
-    assert skipped is not None
-    assert skipped.state == "unmeasured"
-    text_alone = examples.violated()[0]
-    no_model = dataclasses.replace(text_alone.target, family=NO_MODEL)
-    assert plausibility(dataclasses.replace(text_alone, target=no_model), examples.violated()[1]) is None
+    assert (word.state, said in word.sentence) == (state, True)
+    no_model = dataclasses.replace(record.target, family=NO_MODEL)
+    assert plausibility(dataclasses.replace(record, target=no_model), verdict) is None
+    if state == "none":
+        assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
 
 
 def test_chance_alone_is_no_sign() -> None:
@@ -232,7 +244,7 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
     )
     record = examples.record(
         Result("membership", measurements=(), counts=counts),
-        Result("canaries", status="skipped", reason=Reason("missing", "none", "some")),
+        examples.gone("canaries", "skipped", "missing", "none", "some"),
     )
     corpus = dataclasses.replace(record.corpus, documents=HELD_BACK)
     assert [*documents_used(dataclasses.replace(record, corpus=corpus))] == [
@@ -243,57 +255,20 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
     assert not [*documents_used(dataclasses.replace(record, corpus=whole))]
 
 
-def test_a_waiver_is_shown_with_owner_role_and_end_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
-    case = examples.waived()
-    terminal, page = printed(case, capsys), text_of(case)
-    for text in (terminal, page):
-        assert "PASSED WITH 2 WAIVERS" in text
-        assert "A. Officer" in text
-        assert "head of data" in text
-        assert "2026-12-31" in text
-    assert "one locked machine" in page
-    assert "2 of 2 limits violated and waived" in terminal
-    assert case[1].exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("today", "stamp", "said"),
-    [
-        (dt.date(2026, 12, 11), "PASSED WITH 2 WAIVERS", "ends in 20 days, on 2026-12-31"),
-        (dt.date(2027, 1, 1), "VIOLATED", "expired on 2026-12-31 and has no effect"),
-    ],
-)
-def test_the_end_of_a_waiver_is_named_before_and_after(
-    today: dt.date, stamp: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record, _, policy = examples.waived()
-    case = record, evaluate(record, policy, today), policy
-    assert case[1].stamp == stamp
-    terminal = printed(case, capsys)
-    assert terminal.count(said) == 2
-    state = {"VIOLATED": "expired: no effect"}.get(stamp, "holds, ends soon")
-    assert text_of(case).lower().count(state) == 2
-
-
-def test_a_few_documents_find_nothing_and_page_one_says_that_they_are_few() -> None:
-    area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
-    excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
-    few = (
-        Result("membership", measurements=(area,)),
-        Result("reconstruction", measurements=(excess,)),
+def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_page_one(tmp_path: Path) -> None:
+    bounds = {
+        ("membership", "auc"): "max = 0.9",
+        ("reconstruction", "excess_pr.unique"): "max = 0.05",
+        ("canaries", "excess"): "max = 0.1\nmin_power = 7.0",
+        ("membership", "tpr_at_fpr_10"): "max = 0.9",
+    }
+    limits = (
+        f'[[limits]]\nattack = "{attack}"\nmetric = "{metric}"\n{bound}\nrationale = "because"\n'
+        for (attack, metric), bound in bounds.items()
     )
-    page = text_of(examples.judged(examples.record(*few, battery=("membership", "reconstruction")), NARROW))
-    assert "Too few documents to tell whether an attacker who holds the model tells documents" in page
-    assert "Too few values to tell whether any of it comes from the training" in page
-    assert "No effect of the training was found" not in page
-    assert "was not found to tell documents" not in page
-
-
-def test_a_limit_that_only_its_lower_bound_meets_says_so() -> None:
-    count = examples.mean("excess_pr.unique", 0.0, 0.02, 300)
-    lower = Policy(1, "lower", (Limit("reconstruction", "excess_pr.unique", "r", max=0.02, holds="lower"),))
-    record = examples.record(Result("reconstruction", measurements=(count,)))
-    verdict = evaluate(record, lower, examples.TODAY)
-    assert verdict.decisions[0].outcome == "passed"
-    assert verdict.decisions[0].reason.startswith("no leak over the limit is confirmed; only the lower bound is held")
-    assert "only the lower bound is held against it" in text_of((record, verdict, lower))
+    path = tmp_path / "ours.toml"
+    path.write_text('schema = 1\nname = "ours"\n' + "".join(limits), encoding="utf-8")
+    for policy, looser in ((load_policy(str(path)), True), (load_policy("default"), False)):
+        case = examples.judged(examples.passed()[0], policy)
+        assert (f"Policy: {LOOSER}" in [note.text for note in notes(*case[:2])]) == looser
+        assert (LOOSER in decision(case).replace("&#39;", "'")) == looser
