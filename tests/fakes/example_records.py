@@ -7,6 +7,7 @@ import datetime as dt
 import math
 from statistics import NormalDist
 
+from audit import __version__
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
 from audit.measurements import (
     ALPHAS,
@@ -20,6 +21,7 @@ from audit.measurements import (
 )
 from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
+from audit.report.comparison import Comparison
 
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
@@ -300,6 +302,16 @@ def one_shot() -> Case:
 def equals_one_shot() -> Case:
     """Several attempts that are all the same."""
     return judged(record(reconstruction(0.6, distinct=1.0)))
+
+
+def comparison(name: str, **changes: object) -> Comparison:
+    """What a countermeasure was measured to do to the model of `violated`."""
+    record, _, _ = violated()
+    made = Comparison(
+        2, __version__, name, name.title(), "training", "k", "default", record.target.sha256, record.corpus.sha256,
+        "1" * 64, record.budget, record.seed, "violated", "violated", (), (), (), (),
+    )  # fmt: skip
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
 Stops = list[tuple[float, str, AuditRecord, Verdict]]

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import example_answers as answers
+import example_records as examples
 import pytest
 from pdf_claims import failures
 from shown_pages import HOSTILE, Seen
@@ -37,10 +38,9 @@ def comparison(name: str, kind: str, after: float, useful: float, verdict: str =
         ),
         only_before,
     )
-    audited = answers.leaky()[0]
-    return Comparison(
-        2, "1.0.0", name, name.title(), kind, "k", "default", audited.target.sha256, audited.corpus.sha256, "1" * 64,
-        "quick", 0, "violated", verdict, limits, (net,), (anls,), ("canaries: no canaries",),
+    return examples.comparison(
+        name, kind=kind, target=answers.leaky()[0].target.sha256, verdict_after=verdict, limits=limits, effects=(net,),
+        usefulness=(anls,), missing=("canaries: no canaries",),
     )  # fmt: skip
 
 

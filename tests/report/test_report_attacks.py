@@ -17,14 +17,13 @@ import example_records as records
 import planted_canaries as planted
 import pytest
 from report_cells import cells
-from shown_pages import HOSTILE, Seen
+from shown_pages import HOSTILE, Seen, check_text
 
 from audit.attacks import TEXTS
 from audit.attacks.figure_text import HistogramFigure
-from audit.measurements import Count, Curve, CurvePoint, Diagnostic, Unresolved
-from audit.record import Reason, Result
-from audit.report import figures, trend
-from audit.report.checkpoints import Stop
+from audit.measurements import Count, Diagnostic, Unresolved
+from audit.record import Result
+from audit.report import figures
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import write_revealed
@@ -35,20 +34,6 @@ pytestmark = pytest.mark.slow
 def undrawn(result: Result) -> Result:
     """A result without what takes long to draw."""
     return dataclasses.replace(result, histograms=(), curves=())
-
-
-def first_page(page: str) -> str:
-    return Seen(page.partition("</section>")[0]).text
-
-
-def tables(page: str) -> list[list[list[str]]]:
-    """The compact tables: rows of cells, as text."""
-    found = re.findall(r'<table class="compact[^"]*">.*?</table>', page, flags=re.DOTALL)
-    rows = [re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL) for table in found]
-    return [
-        [[Seen(cell).text for cell in re.findall(r"<t[hd].*?</t[hd]>", row, flags=re.DOTALL)] for row in table]
-        for table in rows
-    ]
 
 
 def test_the_tables_leave_no_number_out() -> None:
@@ -72,28 +57,6 @@ def test_figures_name_the_series_of_the_record() -> None:
         assert figure.histogram == histogram.name
         kinds = {part for name in histogram.counts for part in (name, *name.split(", "))}
         assert set(figure.labels) - {""} <= kinds
-
-
-def test_a_table_says_the_numbers_of_the_record_and_why_others_are_missing() -> None:
-    gap = Unresolved("acc_at_5.member.attack", "fewer than two documents with such fields", 1, 3)
-    result = undrawn(records.reconstruction(0.6))
-    (whole,) = tables(html(*records.judged(records.record(result))))
-    assert whole[1][1:] == ["100 % 68 to 100 8 of 8"]
-    kept = (item for item in result.measurements if item.name != gap.name)
-    page = html(*records.judged(records.record(dataclasses.replace(result, measurements=(*kept, gap)))))
-    assert tables(page)[0][1][1:] == ["not resolved"]
-    assert "Not resolved: fewer than two documents with such fields (n = 1, 3 needed)" in Seen(page).text
-    page = html(*answers.held(answers.answering(undrawn(answers.membership()))))
-    chapter = page.partition('id="measurements"')[2].partition('id="method"')[0]
-    (row,) = re.findall(r'<tr><th scope="row" class="problem">.*?</tr>', chapter, flags=re.DOTALL)
-    assert set(re.findall(r"<code>([\w.]+)</code>", row)) == {f"low_fpr_advantage.{name}" for name in answers.SCORES}
-
-
-def test_a_curve_that_no_template_names_is_drawn_with_its_own_words() -> None:
-    curve = Curve("c", "its axis", "its quantity", {"a": (CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4))})
-    result = Result("side", measurements=(records.mean("gain", 0.3, 0.1, 80),), curves=(curve,))
-    case = records.judged(records.record(result, battery=("side", "reconstruction")))
-    assert "Figure 1. its quantity" in Seen(html(*case)).text
 
 
 def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look() -> None:
@@ -138,32 +101,6 @@ def test_findings_call_for_the_remedies_that_answer_them(name: str) -> None:
         assert {"higher-resolution", "random-string", "paraphrase", "deduplicate", "withhold-scores"} < {*chosen}
 
 
-@pytest.mark.parametrize(("make", "why"), [(answers.confounded, "the baseline answers"), (providers.confounded, "")])
-def test_what_decides_nothing_is_said_on_page_one_instead_of_a_claim(
-    make: Callable[[], records.Case], why: str
-) -> None:
-    page = html(*make())
-    assert f"Nothing can be decided on these numbers: {why}" in first_page(page)
-    assert "Because the model was trained" not in page
-
-
-def test_an_attack_is_not_tested_only_where_it_was_not() -> None:
-    name = "Telling whose documents were used for training"
-
-    def gaps(case: records.Case) -> str:
-        return Seen(html(*case).partition('id="not-examined"')[2].partition("</section>")[0]).text
-
-    assert name not in gaps(providers.held(undrawn(providers.providers())))
-    skipped = Result(
-        "provider_membership",
-        status="skipped",
-        reason=Reason("missing", "all documents come from one provider", "add more"),
-    )
-    assert "All documents come from one provider. To examine it: add more." in gaps(providers.held(skipped))
-    assert "Not asked for in this scan." in gaps(providers.held(undrawn(answers.membership()))).partition(name)[2]
-    assert "Not in the version that scanned." in gaps(answers.clean()).partition(name)[2]
-
-
 def test_terms_of_several_attacks_stand_in_the_glossary_once() -> None:
     page = html(*providers.held(undrawn(providers.providers()), undrawn(answers.membership())))
     terms = re.findall(r"<dt>([^<]*)</dt>", page.partition('id="glossary"')[2])
@@ -177,26 +114,8 @@ def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings()
     known = dataclasses.replace(
         record, target=target, environment=dataclasses.replace(record.environment, ocr="tesseract 5.3.0")
     )
-    text = Seen(html(known, verdict, policy)).text
-    for words in (
-        "Questions heldout 4,800",
-        "OCR tesseract 5.3.0",
-        "rows of up to 48 word pieces or image patches, page images of 64 × 96 pixels",
-        "would keep answers from being given: suppress_tokens",
-        "assigned: by-provider",
-    ):
-        assert words in text
-
-
-def test_checkpoints_are_drawn_by_what_is_told_of_providers() -> None:
-    stops = []
-    for place, gain in enumerate((0.0, 0.5, 1.0)):
-        record, verdict, _ = providers.held(providers.providers(gain))
-        target = dataclasses.replace(record.target, epoch=float(place), sha256=f"{place}" * 64)
-        stops.append(Stop(float(place), f"c{place}", dataclasses.replace(record, target=target), verdict))
-    text = Seen(trend.html(stops, "epoch")).text
-    assert "is confirmed over its limit of 60 % at 1 of 3 checkpoints (epoch 2)" in text
-    assert "70 % 66 to 74" in text
+    page = html(known, verdict, policy).partition('id="provenance"')[2].partition("</section>")[0]
+    check_text("annex-provenance", f'<section id="provenance"{page}')
 
 
 def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
 import example_records as examples
 import pytest
 
+from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
-from audit.record import Reason, Result
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
-from audit.report.recommend import DEFEND, Recommendation, findings, recommend
+from audit.report.recommend import DEFEND, Recommendation, effect_sentence, findings, recommend
 from audit.report.remedies import Evidence, FindingState, Remedy, remedies
+from audit.workflows.report import refuse_other_audit
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OWN = [(remedy.id, one) for remedy in remedies() for one in remedy.evidence if one.by == "docaudit"]
@@ -25,26 +27,9 @@ UNIQUE = ("excess_pr.unique", "excess_hamming.unique")
 def compared(name: str, outcome: str, after: str, low: float) -> Comparison:
     """A countermeasure measured on the model of the violated example."""
     change = Estimate("excess_pr.unique", low + 0.1, low, low + 0.2, 150, "fields", 150, "made up", 0.0, "held-out")
-    return Comparison(
-        2,
-        "0",
-        name,
-        name,
-        "training",
-        "key",
-        "default",
-        "a" * 64,
-        "b" * 64,
-        "c" * 64,
-        "standard",
-        0,
-        "violated",
-        after,
-        tuple(LimitChange("reconstruction", one, LimitUse("violated"), LimitUse(outcome)) for one in UNIQUE),
-        (Effect("reconstruction", "excess_pr.unique", None, None, change),),
-        (),
-        (),
-    )
+    limits = tuple(LimitChange("reconstruction", one, LimitUse("violated"), LimitUse(outcome)) for one in UNIQUE)
+    effects = (Effect("reconstruction", "excess_pr.unique", None, None, change),)
+    return examples.comparison(name, limits=limits, effects=effects, verdict_after=after)
 
 
 def ranked(*comparisons: Comparison) -> dict[str, Recommendation]:
@@ -189,9 +174,7 @@ def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> 
 
 def test_what_a_policy_does_without_calls_for_nothing() -> None:
     absent = Limit("canaries", "excess", "r", max=0.2, required=False)
-    skipped = Result(
-        "canaries", status="skipped", reason=Reason("data", "the data set holds no canaries", "put some in")
-    )
+    skipped = examples.gone("canaries", "skipped", "data", "the data set holds no canaries", "put some in")
     policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, absent))
     kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
     record, verdict, _ = examples.judged(kept, policy)
@@ -220,7 +203,7 @@ def test_the_shipped_countermeasures_are_complete_and_every_state_has_an_answer(
 
 
 def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
-    result = Result("reconstruction", status="inapplicable", reason=Reason("model", "no loss"))
+    result = examples.gone("reconstruction", "inapplicable", "model", "no loss")
     limits = (*examples.policy().limits, Limit("canaries", "epsilon", "r", max=1.0))
     gaps = (Gap("reconstruction", ("mlm",), "memorisation asks them"),)
     for permitted, expected in ((gaps, ["provide-what-lacks"]), ((), ["provide-what-lacks", "policy-that-applies"])):
@@ -243,3 +226,14 @@ def test_nothing_that_changes_the_model_is_recommended_when_nothing_was_violated
     assert [item.remedy.id for item in recommend(record, verdict)] == ["provide-what-lacks"], (
         "membership was not decided"
     )
+
+
+@pytest.mark.parametrize("changes", [{}, {"target": "0" * 64}, {"data": "0" * 64}])
+def test_measured_effects_on_another_model_or_data_set_are_refused(changes: dict[str, str]) -> None:
+    made, record = examples.comparison("scrub", **changes), examples.violated()[0]
+    with pytest.raises(RecordError, match="was measured on another") if changes else nullcontext():
+        refuse_other_audit(made, record)
+
+
+def test_the_sentence_says_that_usefulness_was_not_measured() -> None:
+    assert "usefulness was not measured" in effect_sentence(compared("scrub", "passed", "passed", -0.7), ())
