@@ -59,22 +59,6 @@ def test_says_what_was_put_in_what_it_can_show_and_what_is_next(data: Path, tmp_
     assert f"canaries: 64 of pattern pin, {included} of them in {2 * included} documents" in inspected.output
 
 
-def test_data_of_a_masked_language_model_gets_canaries_and_no_labels(tmp_path: Path) -> None:
-    data = tiny.corpus(tmp_path / "data", kind="mlm", images=True)
-    result = insert(data, tmp_path / "out", "--count", 8, "--repeat", 2)
-    assert result.exit_code == 0
-    text = " ".join(result.output.split())
-    assert "8 canaries of pattern pin" in text
-    assert "task.labels" not in text
-    corpus = manifests.load(tmp_path / "out")
-    assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == ("mlm", ())
-    assert {entity.id for document in corpus.documents for entity in document.entities if not entity.attack} >= {
-        "canary"
-    }
-    inspected = CliRunner().invoke(docaudit, ["inspect", str(tmp_path / "out")], env={"COLUMNS": "200"})
-    assert "canaries: 8 of pattern pin" in inspected.output
-
-
 def test_few_canaries_and_coins_that_all_fall_alike_are_told(data: Path, tmp_path: Path) -> None:
     seed = next(
         seed

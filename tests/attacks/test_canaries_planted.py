@@ -371,14 +371,14 @@ def test_units_and_trials_are_canaries_put_in_and_left_out(tmp_path):
     assert len(Canaries().trials(Case(Knowing(), whole))) == 9
 
 
-@pytest.mark.parametrize(
-    ("answers", "word"),
-    [
-        ({BestLinks, TagProbabilities, RelaxedLoss, CompletionLoss}, "links"),
-        ({TrainingLoss, RelaxedLoss}, "several unknown tokens"),
-        ({TagProbabilities}, "neither"),
-    ],
-)
+NO_LOSS = {
+    "links": {BestLinks, TagProbabilities, RelaxedLoss, CompletionLoss},
+    "several unknown tokens": {TrainingLoss, RelaxedLoss},
+    "neither": {TagProbabilities},
+}
+
+
+@pytest.mark.parametrize(("word", "answers"), NO_LOSS.items())
 def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
     target = Knowing()
     target.answers = frozenset(answers)
@@ -495,23 +495,15 @@ def test_what_cannot_be_ranked_or_compared_is_unresolved_with_the_reason(tmp_pat
 WHOLE = outcome(canary_set(1, 4).canaries[0], 1).as_json()
 
 
+CHANGES = (
+    *({"left_out": reason} for reason in ("no reason", "split")),
+    *({"strongest": []}, {"true_loss": None}, {"true_loss": "1.0"}, {"ranked": {"rank": 1}}, {"more": 1}),
+)
+WITHOUT_RANK = {name: value for name, value in WHOLE.items() if name != "ranked"}
+
+
 @pytest.mark.parametrize(
-    "damaged",
-    [
-        None,
-        {},
-        [],
-        "left out",
-        {**WHOLE, "left_out": "no reason"},
-        {**WHOLE, "left_out": "split"},
-        {**WHOLE, "strongest": []},
-        {**WHOLE, "true_loss": None},
-        {**WHOLE, "true_loss": "1.0"},
-        {**WHOLE, "ranked": {"rank": 1}},
-        {**WHOLE, "more": 1},
-        {name: value for name, value in WHOLE.items() if name != "ranked"},
-        {"left_out": "split"},
-    ],
+    "damaged", [None, {}, [], "left out", {"left_out": "split"}, WITHOUT_RANK, *(WHOLE | change for change in CHANGES)]
 )
 def test_a_damaged_outcome_is_never_read_as_a_canary_that_was_left_out(damaged):
     assert read_outcome(json.loads(json.dumps(WHOLE))).as_json() == WHOLE

@@ -313,28 +313,6 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
     assert diagnostics(findings)["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
 
 
-@pytest.mark.parametrize(
-    ("assigned", "told"), [("by-date", "come from different times"), ("official", "not assigned by lot")]
-)
-def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, told):
-    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
-    assert told in findings.confounded
-    assert "too weak" in findings.confounded
-    drawn = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5)))[-1]
-    assert drawn.confounded is None
-    (power,) = (diagnostic for diagnostic in drawn.diagnostics if diagnostic.name == "blind_power")
-    assert power.value < 0.8
-    assert "too weak" in power.meaning
-    assert not any("blind" in weakness for weakness in drawn.ablations)
-
-
-def test_documents_that_do_not_differ_are_decided_however_they_were_assigned():
-    whole = corpus(150, 150, assigned="by-date")
-    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
-    assert confounded_of(findings) is None
-    assert measured(findings, "blind_auc").n == 300
-
-
 def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared():
     providers = [f"Shop {number}" for number in range(8)]
 

