@@ -43,8 +43,7 @@ from audit.corpus.images import open_image
 from audit.extensions.papers.image_branch import start_with_images
 from audit.importers.registry import FORMATS
 from audit.references.encoders import fit
-from audit.references.recipes import Recipe
-from audit.references.starting import starting_model
+from audit.references.recipes import Recipe, starting_model
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
 from audit.targets.encoders.loading import load

@@ -23,8 +23,7 @@ from audit.references.encoders import fit, save
 from audit.references.load import AuditedModel, locate
 from audit.references.provenance import refuse_the_target
 from audit.references.public_model import check_image_input, check_tokens
-from audit.references.recipes import Recipe, key_of, made_once
-from audit.references.starting import starting_model
+from audit.references.recipes import Recipe, key_of, made_once, starting_model
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.heads import HeadName

@@ -40,8 +40,8 @@ from audit.corpus.documents import Split, TrainingRecipe
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
 from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
-from audit.references.baselines import train_baseline
 from audit.references.recipes import AnsweringRecipe
+from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan

@@ -48,8 +48,8 @@ from audit.corpus.documents import (
 )
 from audit.corpus.images import PageView
 from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
-from audit.references.baselines import train_baseline
 from audit.references.recipes import AnsweringRecipe
+from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 

@@ -19,8 +19,8 @@ from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import UsageError
-from audit.references.baselines import train_baseline
 from audit.references.recipes import Recipe
+from audit.references.training import train_baseline
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]

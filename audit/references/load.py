@@ -11,8 +11,15 @@ from typing import Any, Literal
 from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError, UsageError
-from audit.references.likeness import distance_of_drawn, drawn_weights, refuse_a_near_copy
-from audit.references.provenance import adapter_of, read_splits, refuse_the_target, refuse_unfit
+from audit.references.provenance import (
+    adapter_of,
+    distance_of_drawn,
+    drawn_weights,
+    read_splits,
+    refuse_a_near_copy,
+    refuse_the_target,
+    refuse_unfit,
+)
 from audit.references.recipes import UNFINISHED
 from audit.targets.answering.denoiser import Denoiser, is_denoiser
 from audit.targets.answering.target import AnsweringTarget

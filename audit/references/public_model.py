@@ -13,8 +13,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.references.recipes import Recipe, made_once
-from audit.references.starting import starting_model
+from audit.references.recipes import Recipe, made_once, starting_model
 from audit.targets import OWN_VOCABULARIES, TABLE
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
 from audit.targets.answering.reader import TokenReader

@@ -1,6 +1,8 @@
-"""How models are fitted, deterministically, and kept in a folder whole or not at all.
+"""Describe how a model is trained: its recipe, its start, deterministic kernels, and a folder that is whole.
 
-Imports nothing that trains, so that a scan that trains nothing starts sooner.
+Imports nothing that trains, so that a scan that trains nothing starts sooner. Where the audited model is an adapter,
+the same kind, rank and layers are trained over the same base, then merged: a baseline whose weights are all trained is
+no yardstick for it.
 """
 
 from __future__ import annotations
@@ -11,15 +13,25 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 
-from audit.errors import EngineError
+from audit.errors import EngineError, TargetError
 from audit.files import mark_underway, remove_abandoned
+from audit.targets.checkpoint.adapters import adapter_config, import_peft, untie
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.labels import unknown_hint
+from audit.targets.checkpoint.loading import load_model
+from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
+from audit.targets.encoders.families import Family, family_of
+from audit.targets.encoders.heads import HeadName
 
 
 @dataclass(frozen=True)
@@ -137,3 +149,125 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
         reason = getattr(error, "strerror", None) or error
         raise EngineError(f"{cache}: {reason}", "free some space or choose another folder") from None
     return folder
+
+
+_READ_BY = {
+    "layoutlmv3": "a RoBERTa such as roberta-base",
+    "lilt": "the RoBERTa or XLM-RoBERTa that the LiLT was made from",
+}
+"""Families without a masked language model, and those with the same tokens."""
+
+
+def starting_model(
+    folder: AnyFolder,
+    head: HeadName,
+    *,
+    labels: Sequence[str] = (),
+    into: str | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    fresh: Sequence[str] = (),
+    seed: int = 0,
+) -> Any:
+    """The encoder in `folder` with this head; a head that the folder lacks is fresh.
+
+    To audit such a model would mean nothing: `load` refuses a checkpoint that lacks weights.
+
+    Args:
+        folder: a checkpoint of a known family, with any head or none.
+        head: the head it is to have.
+        labels: the names of its outputs, for taggers, classifiers of pages and SPADE extraction.
+        into: the `model_type` of a family whose models hold all that the folder's do, and fresh parts of their own;
+            None: the folder's.
+        settings: of those parts.
+        fresh: the names of those parts in the encoder.
+        seed: what is fresh follows from it.
+
+    Raises:
+        TargetError: no such checkpoint, the family has no such head, or the encoder lacks weights.
+    """
+    folder = open_checkpoint(folder)
+    kind = str(folder.config.get("model_type"))
+    family = family_of(into or kind)
+    if family is None:
+        raise TargetError(f"{folder}: not a checkpoint of a known family", unknown_hint(kind))
+    if head not in family.heads:
+        raise TargetError(f"{folder}: {family.name} has no head for {head}", _other_hint(kind, family, head))
+    model_class = family.heads[head]
+    # The folder's own configuration names the family that it was.
+    changed: dict[str, Any] = {"model_type": model_class.config_class.model_type, **settings}
+    if labels:
+        names = dict(enumerate(labels))
+        changed.update(id2label=names, label2id={name: index for index, name in names.items()})
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model, missing = load_model(folder, model_class, changed)
+    _refuse_holes(folder, family, missing, fresh)
+    return model
+
+
+def _other_hint(kind: str, family: Family, head: HeadName) -> str:
+    """What serves where transformers has no such head of a family."""
+    if head == "mlm" and kind in _READ_BY:
+        return f"give a masked language model that reads the same tokens, {_READ_BY[kind]}, as reference auxiliary"
+    return f"it has {', '.join(family.heads)}"
+
+
+def _refuse_holes(folder: CheckpointFolder, family: Family, missing: Sequence[str], fresh: Sequence[str]) -> None:
+    """Refuse an encoder that lacks weights, but for fresh parts, and a pooler that nothing reads."""
+    parts = tuple(f"{family.encoder}.{name}." for name in ("pooler", *fresh))
+    lost = [name for name in missing if name.startswith(f"{family.encoder}.") and not name.startswith(parts)]
+    if lost:
+        raise TargetError(f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}")
+
+
+_SAID = ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "target_modules", "modules_to_save")
+
+
+def without_weights(start: CheckpointFolder) -> CheckpointFolder:
+    """The start of a training like that of `start`: an adapter's base, with the adapter's settings; else itself."""
+    return start if start.adapter is None else replace(start, fresh=True)
+
+
+@contextmanager
+def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
+    """Within, only a fresh adapter of the model is trained, with the settings of the start's; then it is merged.
+
+    Args:
+        model: the model of `start` without the adapter's weights (`without_weights`); changed in place.
+        start: for a start that is no adapter nothing is done.
+        seed: of the adapter's fresh weights.
+
+    Raises:
+        TargetError: PEFT is not installed, or the settings do not fit the model.
+    """
+    if start.adapter is None:
+        yield
+        return
+    peft = import_peft()
+    config = adapter_config(start.adapter, trains=True)
+    with quiet(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        untie(model, start.adapter)
+        try:
+            adapted = peft.get_peft_model(model, config)
+        except DAMAGE as error:
+            raise TargetError(f"{start}: such an adapter cannot be trained here: {one_line(error)}") from None
+    yield
+    with quiet():
+        adapted.to("cpu").float().merge_and_unload(safe_merge=True)
+    model.requires_grad_(True)
+    if hasattr(model, "peft_config"):
+        del model.peft_config
+
+
+def adapter_words(start: CheckpointFolder) -> str | None:
+    """The adapter's settings in words, for a record; None for a start that is no adapter."""
+    if start.adapter is None:
+        return None
+    settings = start.adapter.settings
+    said = [f"{name} {_plain(settings[name])}" for name in _SAID if settings.get(name) not in (None, False, [], "none")]
+    return ", ".join([str(settings.get("peft_type")), *said])
+
+
+def _plain(value: Any) -> str:
+    return "+".join(sorted(set(map(str, value)))) if isinstance(value, list) else str(value)

@@ -35,8 +35,7 @@ from audit.references.public_model import (
     provide,
     refuse_audited,
 )
-from audit.references.recipes import Recipe
-from audit.references.starting import adapter_words
+from audit.references.recipes import Recipe, adapter_words
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer

@@ -25,8 +25,7 @@ from audit.references.answering import (
     trains_pointing,
 )
 from audit.references.encoders import fit, save
-from audit.references.recipes import AnsweringRecipe, Recipe
-from audit.references.starting import adapting, starting_model, without_weights
+from audit.references.recipes import AnsweringRecipe, Recipe, adapting, starting_model, without_weights
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import load_tokenizer

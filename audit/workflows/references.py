@@ -16,7 +16,7 @@ from audit.corpus.documents import Corpus
 from audit.engine.interface import EngineSettings, Progress
 from audit.engine.local import make_engine
 from audit.errors import TargetError
-from audit.references import splits
+from audit.references import training
 from audit.references.load import REFERENCE_NAMES
 from audit.references.public_model import has_masked_head, proposed_to, provide
 from audit.targets.checkpoint.content import is_adapter
@@ -233,7 +233,7 @@ def train_baselines(
         DocauditError: the data set is broken, or a model cannot be trained.
     """
     # Training takes modules that listing references does without.
-    from audit.references.baselines import train_baseline
+    from audit.references.training import train_baseline
 
     corpus, chosen = manifest.load(data_dir), device_named(device)
     return len(train_baseline(start, corpus, out, count=count, seed=seed, device=chosen, progress=progress))
@@ -250,7 +250,7 @@ def train_splits(
     engine: str,
     progress: Progress,
 ) -> int:
-    """Train models, each on half of the member documents, and count them; see `splits.train_splits`.
+    """Train models, each on half of the member documents, and count them; see `training.train_splits`.
 
     Raises:
         DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
@@ -259,5 +259,5 @@ def train_splits(
     made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
     corpus = manifest.load(data_dir)
     return len(
-        splits.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=made, progress=progress)
+        training.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=made, progress=progress)
     )

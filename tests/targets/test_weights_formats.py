@@ -18,7 +18,7 @@ import torch
 from audit.corpus.documents import Corpus
 from audit.corpus.images import page_view
 from audit.errors import TargetError
-from audit.references.likeness import distance_of_drawn, distance_of_weights, drawn_weights
+from audit.references.provenance import distance_of_drawn, distance_of_weights, drawn_weights
 from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import loading as weights

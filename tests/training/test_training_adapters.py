@@ -26,10 +26,8 @@ from audit.errors import TargetError
 from audit.extensions.countermeasures.changed_data import Blocking
 from audit.extensions.countermeasures.scans import apply
 from audit.references import starting as module
-from audit.references.baselines import train_baseline
-from audit.references.recipes import Recipe
-from audit.references.splits import train_splits
-from audit.references.starting import adapter_words, adapting, without_weights
+from audit.references.recipes import Recipe, adapter_words, adapting, without_weights
+from audit.references.training import train_baseline, train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load_model

@@ -16,9 +16,9 @@ from audit.engine.interface import Silent
 from audit.errors import EngineError, ManifestError, TargetError
 from audit.references import retrain
 from audit.references.answering import samples_of
-from audit.references.baselines import material, train_baseline
 from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.retrain import n_samples, recipe_for, repeated
+from audit.references.training import material, train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.encoders.loading import load
 from audit.targets.interface import Answer

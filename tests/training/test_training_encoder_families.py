@@ -19,9 +19,8 @@ from audit.errors import ManifestError, TargetError, UsageError
 from audit.extensions.private.adapters import choose_trained
 from audit.extensions.private.gradients import gradient_of
 from audit.extensions.private.learners import EncoderLearner
-from audit.references.recipes import Recipe
+from audit.references.recipes import Recipe, starting_model
 from audit.references.retrain import Retraining, retrain, under_head
-from audit.references.starting import starting_model
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.targets.interface import BestClass

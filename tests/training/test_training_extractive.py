@@ -17,9 +17,9 @@ from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.extensions.private.learners import open_learner
 from audit.references.answering import PointedSample, fit_extractive, pointed_samples, save_answering
-from audit.references.baselines import train_baseline
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import Retraining, retrain
+from audit.references.training import train_baseline
 from audit.targets.extractive.target import is_extractive, load_extractive
 from audit.targets.interface import Answer, AnswerLoss
 

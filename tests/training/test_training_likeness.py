@@ -13,10 +13,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
-from audit.references.baselines import train_baseline
-from audit.references.likeness import NEAR, NOISE, distance_of_weights, refuse_a_near_copy
-from audit.references.provenance import refuse_the_target
+from audit.references.provenance import NEAR, NOISE, distance_of_weights, refuse_a_near_copy, refuse_the_target
 from audit.references.recipes import AnsweringRecipe
+from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.workflows.options import ScanOptions

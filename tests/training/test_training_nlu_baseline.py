@@ -16,8 +16,8 @@ from audit.errors import TargetError
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.extensions.papers.utterance_training import OPENER, NluRecipe, fit_nlu
 from audit.references import retrain
-from audit.references.baselines import train_baseline
 from audit.references.provenance import FILE_NAME
+from audit.references.training import train_baseline
 from audit.targets.interface import BestIntent
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan

@@ -17,10 +17,10 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Silent
 from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
-from audit.references import splits as module
+from audit.references import training as module
 from audit.references.provenance import SPLITS_FILE, folder_of, read_splits
 from audit.references.recipes import AnsweringRecipe, Recipe
-from audit.references.splits import halves_of, train_splits
+from audit.references.training import halves_of, train_splits
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
@@ -139,7 +139,7 @@ import sys
 from pathlib import Path
 from audit.corpus.manifest import load
 from audit.references.recipes import AnsweringRecipe
-from audit.references.splits import train_splits
+from audit.references.training import train_splits
 start, data, out = map(Path, sys.argv[1:])
 train_splits(start, load(data), out, count=4, recipe=AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=3))
 """

@@ -89,7 +89,7 @@ def _check(start: CheckpointFolder, folder: Path, corpus: Corpus) -> None:
     Raises:
         TargetError: weights do not fit.
     """
-    from audit.references.starting import starting_model
+    from audit.references.recipes import starting_model
     from audit.targets.answering.loading import is_answering
     from audit.targets.checkpoint.folder import open_checkpoint
     from audit.targets.opening import answering_of

@@ -20,9 +20,9 @@ from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
-from audit.references.baselines import material, train_baseline
 from audit.references.load import PROVIDE_BASELINES
 from audit.references.retrain import start_of
+from audit.references.training import material, train_baseline
 from audit.report.files import remove
 from audit.report.remedies import Defense
 from audit.stats.paired import Ratios

@@ -29,7 +29,7 @@ from transformers import (
 )
 
 from audit.errors import TargetError
-from audit.references.starting import starting_model
+from audit.references.recipes import starting_model
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.encoders.families import Family, family_of, shares, thousandths
 from audit.targets.encoders.heads import HeadName
