@@ -31,6 +31,6 @@ def letters(text: str) -> int:
     return sum(one.isalpha() and ord(one) not in _BLANK for one in text)
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text on one line for a message: what cannot be seen is written as its escape."""
     return "".join(one.encode("unicode_escape").decode("ascii") if holds_unseen(one) else one for one in text)

@@ -21,8 +21,8 @@ from audit.attacks.reconstruction.attack import Reconstruction
 from audit.attacks.reconstruction.cdmi import Proposals
 from audit.attacks.reconstruction.methods import nucleus, temperature_at
 from audit.case import Case
+from audit.engine.driver import LocalEngine
 from audit.engine.interface import Attempt, Progress, Trial, Work, WorkSource
-from audit.engine.local import LocalEngine
 from audit.targets.interface import FillMask, TrainingLoss
 
 FOLDS = 5

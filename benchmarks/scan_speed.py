@@ -24,7 +24,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SCAN = """
 import os, resource, time
-from audit.engine.local import LocalEngine
+from audit.engine.driver import LocalEngine
 
 run, spent = LocalEngine.run, [0.0]
 

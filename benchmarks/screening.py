@@ -34,9 +34,8 @@ from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Pre
 from audit.attacks.reconstruction.methods import SHIPPED, PrefixKnowledge, Rule, most_likely
 from audit.attacks.reconstruction.table import DEFAULT
 from audit.case import Case, References
-from audit.engine.driver import drive
+from audit.engine.driver import WIDTH, drive
 from audit.engine.interface import Json, Request, Trial
-from audit.engine.local import WIDTH
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.heads import page_losses, sum_of_losses
 from audit.targets.encoders.target import EncoderTarget

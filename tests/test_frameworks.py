@@ -11,10 +11,10 @@ from audit.attacks import TEXTS, known_metrics
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import RenderError
+from audit.files import shipped_folder
 from audit.report.coverage import FOR, frameworks
-from audit.resources import folder
 
-SHIPPED = (folder("policies") / "frameworks.toml").read_text(encoding="utf-8")
+SHIPPED = (shipped_folder("policies") / "frameworks.toml").read_text(encoding="utf-8")
 ALL = pytest.mark.parametrize("kind", BATTERY, ids=lambda kind: kind.name)
 
 

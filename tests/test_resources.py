@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from audit import policy
-from audit.resources import folder
+from audit.files import shipped_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROGRAM = """
@@ -19,11 +19,11 @@ import json, sys
 import audit
 from audit import policy
 from audit import policy
-from audit.resources import folder
+from audit.files import shipped_folder
 print(json.dumps({
     "package": audit.__file__,
-    "templates": str(folder("templates")),
-    "policies": str(folder("policies")),
+    "templates": str(shipped_folder("templates")),
+    "policies": str(shipped_folder("policies")),
     "limits": len(policy.load("default").limits),
     "strict": policy.load("strict").name,
 }))
@@ -104,4 +104,4 @@ def test_a_checkout_finds_its_own_files(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_missing_is_named() -> None:
     with pytest.raises(FileNotFoundError, match="docaudit's sounds/ folder is missing from this installation"):
-        folder("sounds")
+        shipped_folder("sounds")

@@ -22,7 +22,7 @@ from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Task
 from audit.corpus.outputs import fields_of_output
-from audit.corpus.problems import Problems, inside, printable, reason_refused
+from audit.corpus.problems import Problems, inside, reason_refused
 from audit.corpus.stored import LARGE, DocumentFile
 from audit.corpus.validation import (
     form_problems,
@@ -35,6 +35,7 @@ from audit.corpus.validation import (
 )
 from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import mark_underway, read_file, read_toml, remove_abandoned, write_atomically
+from audit.printable import printable
 from audit.progress import steps
 
 FILE_NAME = "manifest.toml"

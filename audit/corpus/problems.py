@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from audit.errors import ManifestError
+from audit.printable import printable
 
 MAX_LISTED = 50
 
@@ -88,13 +89,3 @@ def inside(root: Path, relative: str) -> Path:
     if reason is not None:
         raise ManifestError(f"{printable(relative)}: {reason}")
     return root / relative
-
-
-def printable(text: str) -> str:
-    """`text` with control characters escaped: what a data set names must not steer the owner's terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )

@@ -1,4 +1,4 @@
-"""Drives many attempts at once, so that targets are asked in large batches."""
+"""Run trials in this process: drive many attempts at once, so that targets are asked in large batches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from audit.engine.interface import Attempt, Json, Request, Trial, Work
+from audit import plugins
+from audit.engine.interface import (
+    WIDTH,
+    Attempt,
+    Engine,
+    EngineSettings,
+    Json,
+    Outcomes,
+    Request,
+    Trial,
+    Work,
+    WorkSource,
+)
+from audit.errors import UsageError
 
 LEAST = 8
 """Attempts that go on together at least, however long they take (ours): fewer would no longer fill a batch."""
@@ -81,3 +95,42 @@ def _answers(requests: Sequence[Request]) -> list[list[Any]]:
         for (index, _), reply in zip(asked, replies, strict=True):
             answers[index].append(reply)
     return answers
+
+
+LOCAL = "local"
+PATIENCE = 30.0
+"""Seconds without an outcome after which fewer attempts are in flight: about what a kill may cost."""
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """The engine for one process and one device; implements `audit.engine.interface.Engine`."""
+
+    width: int = WIDTH
+
+    def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
+        """See `Engine.run`."""
+        yield from drive(source.here, trials, self.width, PATIENCE)
+
+
+def make_engine(engine: str, settings: EngineSettings) -> Engine:
+    """Make the engine of `--engine NAME[:KEY=VALUE,...]`.
+
+    Args:
+        engine: "local", or the name of an engine that an extension adds; then its options.
+        settings: everything else that an engine needs.
+
+    Raises:
+        UsageError: no engine has this name, or it does not take these options.
+    """
+    name, _, text = engine.partition(":")
+    pairs = [option.partition("=") for option in text.split(",") if option]
+    settings = replace(settings, options={key: value for key, _, value in pairs})
+    if name == LOCAL:
+        if settings.options:
+            raise UsageError("--engine local takes no options", "leave them out")
+        return LocalEngine(settings.width)
+    engines: dict[str, Callable[[EngineSettings], Engine]] = plugins.load("docaudit.engines")
+    if name not in engines:
+        raise UsageError(f"--engine {engine}: no engine is called {name!r}", f"one of {', '.join((LOCAL, *engines))}")
+    return engines[name](settings)

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from audit.engine.driver import drive
 from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, Work, WorkSource
 from audit.errors import EngineError, UsageError
-from audit.private import PrivateFolder
+from audit.files import PrivateFolder
 
 CHUNKS_PER_WORKER = 4
 """Into how many chunks a worker's share is cut (ours): small, so that a lost worker costs little and all end together,

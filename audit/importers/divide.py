@@ -19,10 +19,10 @@ from typing import Literal
 from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
-from audit.corpus.problems import printable
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Part
+from audit.printable import printable
 from audit.progress import steps
 from audit.stats.intervals import join_groups
 

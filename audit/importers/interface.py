@@ -15,6 +15,7 @@ from audit.corpus.documents import SPLITS, Assignment, Document, Manifest, Membe
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
+from audit.files import PrivateFolder
 from audit.importers.assemble import TASKS, Assembly, choose_task
 from audit.importers.divide import (
     WITHOUT_NAMES,
@@ -30,7 +31,6 @@ from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
 from audit.importers.report import ImportReport
 from audit.importers.source import Options, Source
-from audit.private import PrivateFolder
 from audit.progress import observer, steps
 from audit.stats.intervals import join_groups
 

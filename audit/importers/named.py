@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from audit.corpus.problems import printable
 from audit.errors import ManifestError, UsageError
 from audit.files import read_file
+from audit.printable import printable
 
 KEYS = (
     *("id", "document", "document_id", "doc_id", "file_name", "filename", "file", "image", "images", "image_path"),

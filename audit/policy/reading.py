@@ -15,12 +15,11 @@ from pydantic.dataclasses import dataclass
 
 from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError
-from audit.files import read_file, read_toml
+from audit.files import read_file, read_toml, shipped_folder
 from audit.measurements import STRICT
 from audit.policy.limits import Limit, Origin, Policy
-from audit.printable import shown
+from audit.printable import printable
 from audit.record import AuditRecord
-from audit.resources import folder
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake: provider_membership and membership are less."""
@@ -120,7 +119,7 @@ POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
 def shipped_policies() -> dict[str, Path]:
     """The shipped policies, by name."""
     others = ("defenses", "frameworks")
-    return {item.stem: item for item in folder("policies").glob("*.toml") if item.stem not in others}
+    return {item.stem: item for item in shipped_folder("policies").glob("*.toml") if item.stem not in others}
 
 
 def path_of(name_or_path: str) -> Path:
@@ -219,7 +218,7 @@ def _contradictions(policy: Policy) -> Iterator[str]:
 def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
     """Say why a name is none, or reads like that of a shipped policy."""
     if not _NAME.fullmatch(name):
-        yield f"name: “{shown(name[:LONGEST_NAME])}”: {NAME_RULE}"
+        yield f"name: “{printable(name[:LONGEST_NAME])}”: {NAME_RULE}"
     elif name not in shipped:
         alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
         if alike is not None:

@@ -13,7 +13,7 @@ import transformers
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from audit.errors import TargetError
-from audit.private import PrivateFolder
+from audit.files import PrivateFolder
 from audit.references.recipes import Schedule, reproducible
 from audit.targets.checkpoint.loading import not_finite
 from audit.targets.checkpoint.safety import quiet

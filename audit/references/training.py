@@ -26,9 +26,9 @@ from audit.arrays import Bools
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
+from audit.engine.driver import LocalEngine
 from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
 from audit.engine.journal import exclusive
-from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import write_atomically
 from audit.references.provenance import (

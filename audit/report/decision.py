@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from audit.attacks import text_of
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
-from audit.printable import shown
+from audit.printable import printable
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import decided, explanation, headline
@@ -86,7 +86,7 @@ def decision_view(
     record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackMacros]
 ) -> DecisionView:
     """Answer the question of page one from the verdict; `texts` are of every attack that the record names."""
-    outcome, leaks, name = decided(verdict), _leaks(record, verdict, texts), shown(record.subject)
+    outcome, leaks, name = decided(verdict), _leaks(record, verdict, texts), printable(record.subject)
     subject = "this model be deployed" if record.target.is_model else "redacted copies of these documents be shared"
     # What passes names what was not examined; elsewhere the open limits say it.
     counted = verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence

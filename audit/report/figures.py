@@ -15,9 +15,9 @@ from markupsafe import Markup, escape
 
 from audit.attacks.figure_text import CurveFigure, CurvePanel, Form, HistogramFigure
 from audit.attacks.figure_text import Figure as FigureSpec
+from audit.files import shipped_folder
 from audit.measurements import Curve, Estimate, Histogram, Unresolved
 from audit.record import Result
-from audit.resources import folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ def _register_typeface() -> None:
     from matplotlib.font_manager import fontManager
 
     for style in ("Regular", "Bold"):
-        fontManager.addfont(folder("templates") / "fonts" / f"LiberationSans-{style}.ttf")
+        fontManager.addfont(shipped_folder("templates") / "fonts" / f"LiberationSans-{style}.ttf")
 
 
 def as_svg(figure: Figure, name: str, alternative: str) -> str:

@@ -16,7 +16,7 @@ from unicodedata import category
 
 from audit.attacks import text_of
 from audit.errors import DocauditError, EngineError, RenderError
-from audit.files import write_atomically
+from audit.files import shipped_folder, write_atomically
 from audit.measurements import Estimate, Measurement
 from audit.policy import Policy, Verdict
 from audit.progress import observer
@@ -24,7 +24,6 @@ from audit.record import AuditRecord, dumps
 from audit.report.answer import UTILITY
 from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
-from audit.resources import folder
 
 PANGO = "PDF: pango is missing; install it (Debian: libpango-1.0-0 libpangoft2-1.0-0; macOS: brew install pango)"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -102,7 +101,7 @@ def _typeface() -> tuple[Any, Any]:
 
     fonts = FontConfiguration()
     fetcher = URLFetcher(allowed_protocols=("file",))
-    return CSS(filename=str(folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
+    return CSS(filename=str(shipped_folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
 
 
 def _write(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from audit.attacks.figure_text import HistogramFigure
 from audit.attacks.text import sentence_case
 from audit.cards import PrivacyCard
+from audit.files import shipped_folder
 from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
 from audit.policy.guarantee import CANARIES, EPSILON, contradiction
@@ -29,7 +30,6 @@ from audit.report.leaks import documents_used, plausibility, tried_in_part, unli
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
 from audit.report.templates import AttackMacros, ResultIndex, environment, in_one_line, template_errors
-from audit.resources import folder
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
 MOST_OUTSIDE = 2
@@ -149,7 +149,7 @@ def render(page: Literal["report.html", "decision.html"], context: Context, reve
 
 def script() -> str:
     """Read the page's script: it searches the page and opens what is folded; no other one runs in it."""
-    return (folder("templates") / "search.js").read_text(encoding="utf-8")
+    return (shipped_folder("templates") / "search.js").read_text(encoding="utf-8")
 
 
 def html(

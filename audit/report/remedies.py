@@ -16,8 +16,8 @@ from pydantic.dataclasses import dataclass
 
 from audit import plugins
 from audit.errors import RenderError, UsageError
+from audit.files import shipped_folder
 from audit.measurements import STRICT
-from audit.resources import folder
 
 if TYPE_CHECKING:
     from audit.targets.interface import Target
@@ -235,7 +235,7 @@ def read_shipped(name: str, kind: TypeAdapter[T]) -> T:
         RenderError: it cannot be read, with every problem of its fields.
     """
     try:
-        return kind.validate_python(tomllib.loads((folder("policies") / name).read_text("utf-8")), strict=False)
+        return kind.validate_python(tomllib.loads((shipped_folder("policies") / name).read_text("utf-8")), strict=False)
     except ValidationError as error:
         problems = [f"{name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
         raise RenderError(problems) from None

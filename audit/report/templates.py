@@ -20,11 +20,11 @@ from audit.attacks import text_of
 from audit.attacks.figure_text import ReportPart
 from audit.attacks.text import CATEGORY_LABELS, sentence_case
 from audit.errors import RenderError
+from audit.files import shipped_folder
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
 from audit.record import Result
 from audit.report import numbers
-from audit.resources import folder
 
 LINK = r"arXiv:(\d{4}\.\d{4,5})|(https://[^\s<>)]*[^\s<>).,;])"
 """An arXiv id, or an address without the punctuation behind it."""
@@ -34,7 +34,7 @@ LINK = r"arXiv:(\d{4}\.\d{4,5})|(https://[^\s<>)]*[^\s<>).,;])"
 def environment() -> jinja2.Environment:
     """Return Jinja over `templates/`: everything is escaped, and an undefined name is an error."""
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder("templates")),
+        loader=jinja2.FileSystemLoader(shipped_folder("templates")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -11,11 +11,10 @@ import tomli_w
 
 from audit import __version__
 from audit.errors import EngineError, UsageError
-from audit.files import write_atomically
+from audit.files import shipped_folder, write_atomically
 from audit.record import AuditRecord, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
-from audit.resources import folder
 from audit.targets.opening import use_threads
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import ScanSetup, open_scan
@@ -100,7 +99,7 @@ def copy_sample(destination: Path) -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    source = folder("sample_models") / "receipts"
+    source = shipped_folder("sample_models") / "receipts"
     for name, there in (("model", MODEL), (f"data/{_REFERENCE}", f"data/{_REFERENCE}")):
         for path in sorted((source / name).iterdir()):
             yield f"{there}/{path.name}", path.read_bytes()

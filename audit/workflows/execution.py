@@ -24,9 +24,9 @@ from audit.corpus.manifest import files_of as files_of_corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
+from audit.engine.driver import make_engine
 from audit.engine.interface import Attempt, Engine, EngineSettings, Json, Progress, Trial, Work, WorkSource
 from audit.engine.journal import Journal
-from audit.engine.local import make_engine
 from audit.errors import EngineError
 from audit.files import write_atomically
 from audit.references.resolve import LoadedReferences

@@ -24,10 +24,11 @@ from audit.corpus.documents import (
     Task,
     TaskKind,
 )
-from audit.corpus.problems import Problems, printable
+from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document
+from audit.printable import printable
 from audit.progress import steps
 from audit.targets.checkpoint.recognising import recognise_task
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
-from audit.engine.local import LOCAL, make_engine
 from audit.errors import EngineError, UsageError
 from audit.files import EVIDENCE, check_folder
 

@@ -13,8 +13,8 @@ from audit.attacks.interface import Attack, why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
+from audit.engine.driver import make_engine
 from audit.engine.interface import EngineSettings, Progress
-from audit.engine.local import make_engine
 from audit.errors import TargetError
 from audit.references import training
 from audit.references.load import REFERENCE_NAMES

@@ -22,8 +22,8 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
+from audit.engine.driver import LOCAL
 from audit.engine.interface import Trial
-from audit.engine.local import LOCAL
 from audit.errors import ManifestError, TargetError, UsageError
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare

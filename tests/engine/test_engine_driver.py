@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.engine.driver import drive
+from audit.engine.driver import LocalEngine, drive
 from audit.engine.interface import Attempt, Request, Silent, Trial, WorkSource
-from audit.engine.local import LocalEngine
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from audit.cli import app
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Silent, Trial, WorkSource
 from audit.errors import EngineError
-from audit.private import PrivateFolder
+from audit.files import PrivateFolder
 from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import ScanSetup, open_scan
@@ -225,7 +225,7 @@ def test_a_gpu_that_is_not_there_is_an_error() -> None:
 
 
 def test_a_private_folder_goes_even_when_its_process_is_killed(here: Path) -> None:
-    code = "from audit.private import PrivateFolder as F; f = F(); print(f.path, flush=True); input()"
+    code = "from audit.files import PrivateFolder as F; f = F(); print(f.path, flush=True); input()"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         env={**os.environ, "TMPDIR": str(here)},

@@ -159,7 +159,7 @@ def left(
         yield f"it changed {', '.join(strange[:3])}"
     if code >= 2 and code not in (10, 11) and set(changed) - set(strange):
         yield f"it failed and left {', '.join(changed[:3])}"
-    # A process of its own removes private folders once the command has ended (`audit.private`): it may take a moment.
+    # A process of its own removes private folders once the command has ended (`audit.files`): it may take a moment.
     ends = time.monotonic() + PATIENCE
     while (temporary := [path.name for path in (scratch / "temporary").iterdir()]) and time.monotonic() < ends:
         time.sleep(0.05)

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.corpus.manifest import load as load_corpus
+from audit.engine.driver import LocalEngine
 from audit.engine.interface import Silent
-from audit.engine.local import LocalEngine
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.references import training as module
 from audit.references.provenance import SPLITS_FILE, folder_of, read_splits

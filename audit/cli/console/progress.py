@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from rich.text import Text
 
 from audit.cli.console.terminal import before_printing, duration, is_log, make_console, warn
-from audit.corpus.problems import printable
+from audit.printable import printable
 from audit.progress import observed_by
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from audit.cli.console.terminal import folded, make_console, print_line, say, show_commands
-from audit.corpus.problems import printable
+from audit.printable import printable
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.markup import escape
 
-from audit.corpus.problems import printable
 from audit.errors import DocauditError, EngineError
+from audit.printable import printable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from audit import __version__
 from audit.attacks import TEXTS, text_of
-from audit.corpus.problems import printable
 from audit.errors import RenderError
+from audit.printable import printable
 from audit.report.verdicts import OPEN, Check, Judged, compared
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

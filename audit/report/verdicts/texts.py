@@ -6,8 +6,8 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 
-from audit.corpus.problems import printable
 from audit.policy import Outcome
+from audit.printable import printable
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import Check, Judged, bound, compared
 

@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
-from audit.private import PrivateFolder
+from audit.files import PrivateFolder
 from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
 from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line, quiet
 
