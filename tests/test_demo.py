@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.workflows import demo
+from audit.workflows import start as demo
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SMALL = """
-import audit.workflows.demo as demo
+import audit.workflows.start as demo
 from audit.cli import main
 whole = demo.open_demo
 import audit.attacks.membership.attack as membership

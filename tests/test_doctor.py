@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from audit.cli import app
-from audit.workflows import doctor
-from audit.workflows.doctor import EXTRAS, Check, Examination, examine
+from audit.workflows import start as doctor
+from audit.workflows.start import EXTRAS, Check, Examination, examine
 
 ROOT = Path(__file__).parents[1]
 

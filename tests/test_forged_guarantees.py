@@ -8,7 +8,7 @@ import example_private
 import example_records
 
 from audit.measurements import ALPHAS, Bound, Estimate
-from audit.policy.guarantee import contradiction
+from audit.policy.limits import contradiction
 from audit.record import AuditRecord, Result
 
 

@@ -27,7 +27,7 @@ def demo(
     sample leaks.
     """
     check_folder("--out", out)
-    from audit.workflows import demo as demonstration
+    from audit.workflows import start as demonstration
     from audit.workflows.gate import gate_record, load_policy
 
     record = demonstration.find_demo(out)
@@ -65,7 +65,7 @@ def doctor() -> None:
 
     It names versions, sizes and devices, no folders and no names of people: its output can be passed on.
     """
-    from audit.workflows.doctor import examine
+    from audit.workflows.start import examine
 
     found = examine()
     rows = [(check.name, check.state, check.found) for check in found.checks]

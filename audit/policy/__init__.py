@@ -1,8 +1,7 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
 from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
-from audit.policy.guarantee import contradiction
-from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver
+from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver, contradiction
 from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_names, load, path_of
 from audit.policy.verdict import SIGNIFICANCE, evaluate, finished_on, today
 

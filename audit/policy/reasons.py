@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from audit.measurements import Estimate, Unresolved
-from audit.policy.checks import AGAIN, against_pass, fires
+from audit.policy.checks import AGAIN, against_pass, fires, left_untried, too_much_unread, untried
 from audit.policy.decision import Cause, Decision
-from audit.policy.gaps import left_untried, too_much_unread, untried
 from audit.policy.limits import Limit, Policy
 from audit.record import AuditRecord, Result
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from audit.measurements import Estimate
-from audit.policy.checks import AGAIN, p_explained, settle
+from audit.policy.checks import AGAIN, hold_demands, name_unexamined, p_explained, settle
 from audit.policy.decision import (
     EXIT_CODES,
     Baseline,
@@ -22,9 +22,7 @@ from audit.policy.decision import (
     register,
     waive,
 )
-from audit.policy.gaps import hold_demands, name_unexamined
-from audit.policy.guarantee import contradiction
-from audit.policy.limits import Limit, Policy
+from audit.policy.limits import Limit, Policy, contradiction
 from audit.policy.reading import check_names, identify
 from audit.policy.reasons import (
     MORE,

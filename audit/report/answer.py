@@ -9,8 +9,7 @@ from audit.attacks import TEXTS, text_of
 from audit.attacks.text import AttackText, Metric, sentence_case
 from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
-from audit.policy.checks import AGAIN
-from audit.policy.gaps import bounded
+from audit.policy.checks import AGAIN, bounded
 from audit.policy.reasons import ALL, MORE
 from audit.record import AuditRecord, Result
 from audit.report import numbers

@@ -18,7 +18,7 @@ from audit.cards import PrivacyCard
 from audit.files import shipped_folder
 from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
-from audit.policy.guarantee import CANARIES, EPSILON, contradiction
+from audit.policy.limits import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Result
 from audit.report import tables
 from audit.report.answer import UTILITY, decides_most, findings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from audit.attacks import text_of
 from audit.measurements import Estimate
-from audit.policy.guarantee import CANARIES, EPSILON
+from audit.policy.limits import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
 from audit.policy.reasons import ALL
 from audit.record import AuditRecord

@@ -21,8 +21,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import Limit, Policy
-from audit.policy.checks import LEVEL
-from audit.policy.gaps import unanswered
+from audit.policy.checks import LEVEL, unanswered
 from audit.stats.power import certified, needed, pass_power
 from audit.targets.interface import NoModel
 

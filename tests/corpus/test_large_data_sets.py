@@ -17,8 +17,8 @@ import tiny
 from audit.corpus import manifest, stored
 from audit.corpus.documents import Corpus, Document, Word
 from audit.corpus.folding import occurrences
+from audit.corpus.images import StoredDocument
 from audit.corpus.near_copies import MIN_ALIKE, alike_sets, find_copies
-from audit.corpus.stored import StoredDocument
 from audit.corpus.summary import summarise
 from audit.engine.interface import SILENT
 from audit.errors import EngineError

@@ -216,7 +216,7 @@ def _make_small() -> None:
     from audit.attacks import TEXTS, removal
     from audit.attacks.membership import attack as membership
     from audit.report import figures, files
-    from audit.workflows import demo
+    from audit.workflows import start as demo
 
     TEXTS["reconstruction"].budgets.update({budget: {"n_candidates": n} for budget, n in ENOUGH.items()})
     files.pdf = lambda *_: b"%PDF-1.7\n%%EOF\n"
