@@ -19,10 +19,10 @@ from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.fields import field_of
+from audit.attacks.interface import AUDITED
 from audit.attacks.measuring import Streams
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import best, read_shots
-from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.documents import Split
 from audit.engine.interface import Json, Trial

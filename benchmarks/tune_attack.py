@@ -20,8 +20,8 @@ import numpy as np
 import tomli_w
 
 import audit
+from audit.attacks.battery import PROVENANCE
 from audit.attacks.interface import why
-from audit.attacks.parameters import PROVENANCE
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case, References
 from audit.cli.console import Reporter, show_error

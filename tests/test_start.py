@@ -33,7 +33,7 @@ def imported(*arguments: object) -> set[str]:
     return set(done.stderr.split())
 
 
-TEXTS = {"audit.attacks.text", "audit.attacks.figure_text", "audit.attacks.threats"}
+TEXTS = {"audit.attacks.text", "audit.attacks.figure_text"}
 
 
 @pytest.mark.parametrize("case", ["violated", "passed", "wide"])

@@ -14,7 +14,7 @@ import tiny
 from typer.testing import CliRunner
 
 from audit import record as records
-from audit.attacks import parameters
+from audit.attacks import battery as parameters
 from audit.attacks.reconstruction import Reconstruction
 from audit.cli import app
 from audit.errors import UsageError
@@ -153,13 +153,13 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_and_a_missing_one_too(tmp
     file = tmp_path / "attack.toml"
     file.write_text("[reconstruction]\ntop_p = 2\nn_shots = 3\n[other]\n")
     with pytest.raises(UsageError) as caught:
-        parameters.read(file)
+        parameters.read_parameters(file)
     assert len(caught.value.problems) == 3
     with pytest.raises(UsageError, match="No such file"):
-        parameters.read(tmp_path / "missing.toml")
+        parameters.read_parameters(tmp_path / "missing.toml")
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="not readable as TOML"):
-        parameters.read(file)
+        parameters.read_parameters(file)
 
 
 def test_every_parameter_of_the_attack_can_be_set(tmp_path):
@@ -169,4 +169,4 @@ def test_every_parameter_of_the_attack_can_be_set(tmp_path):
         "[reconstruction]\nn_candidates = 16\nn_attempts = 2\ntemperature = 1\ntemperature_start = 2\n"
         'target_weight = 0.1\nmean = "arithmetic"\ntop_p = 1.0\nmin_tokens = 4\nmax_tokens = 5\n'
     )
-    assert parameters.read(file).applied(Reconstruction()) == wanted
+    assert parameters.read_parameters(file).applied(Reconstruction()) == wanted

@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal
 
-from audit.attacks.splits import AUDITED
+from audit.attacks.interface import AUDITED
 from audit.case import Case
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Corpus, Document, Entity, Question, Split

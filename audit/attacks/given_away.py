@@ -12,8 +12,8 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.interface import AUDITED, LABELS
 from audit.attacks.measuring import RETRAIN, DocumentColumns
-from audit.attacks.splits import AUDITED, LABELS
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p

@@ -1,23 +1,40 @@
-"""The attack interface: trials, an attempt at each, and a measure of all outcomes."""
+"""The attack interface: trials, an attempt at each, a measure of all outcomes; the sides and references compared."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 from numpy.random import Generator as Rng
 
 from audit.attacks import text_of
 from audit.case import Case
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document, Split, TaskKind
 from audit.corpus.near_copies import Copies
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
-from audit.targets.interface import NONE_AUDITED, NoModel, Query, Target
+from audit.targets.interface import NONE_AUDITED, AnswerLoss, MaskedLoss, NoModel, Query, Target, TrainingLoss
+
+AUDITED: tuple[Split, Split] = ("member", "heldout")
+LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}
+"""The splits as sentences name them."""
+
+
+def missing_split(documents: Iterable[Document]) -> Split | None:
+    """Return the first of `AUDITED` that none of the documents is of; None when both are there."""
+    present = {document.split for document in documents}
+    return next((split for split in AUDITED if split not in present), None)
+
+
+def count_splits(splits: Iterable[str]) -> tuple[int, int]:
+    """Count those of members and those of held-out documents."""
+    listed = list(splits)
+    return listed.count("member"), listed.count("heldout")
+
 
 A = TypeVar("A")
 
@@ -192,3 +209,57 @@ def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str 
     if compares and copies.heldout_confounded is not None:
         return copies.heldout_confounded
     return copies.public_confounded if attack.needs or attack.uses else None
+
+
+GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit train-baseline, or pretrained=PATH)"
+"""How an owner adds a reference that can be asked."""
+LossKind = Literal["answers", "pages", "masks"]
+POINTING: TaskKind = "extractive-qa"
+"""The task of models that point at words of a page."""
+POINTS = (
+    "the model points at words of the page: it can neither give a value that does not stand there nor say how likely "
+    "one is; what it leaks shows in document and provider membership"
+)
+"""Why such a model is not asked for values that are off the page."""
+
+
+def points(target: Target) -> bool:
+    """True for a model that points at words of the page, so that no answer of its own can be off the page."""
+    return target.card.task == POINTING
+
+
+def loss_kind(target: Target) -> LossKind | None:
+    """Return the kind of a target's loss of a document: of answers, pages or masked pages; None where it gives none."""
+    kinds: dict[type[Query[Any]], LossKind] = {AnswerLoss: "answers", TrainingLoss: "pages", MaskedLoss: "masks"}
+    return next((kind for query, kind in kinds.items() if query in target.answers), None)
+
+
+def given_in_vain(case: Case) -> str:
+    """Name the references that were given and give no loss of the target's kind, in a clause; empty without any."""
+    own, references = loss_kind(case.target), case.references
+    given = {"baselines": references.baselines, "pretrained": (references.pretrained,)}
+    names = [
+        name for name, models in given.items() if any(model is not None and loss_kind(model) != own for model in models)
+    ]
+    return f"; not counted, for it lacks the head for the target's task: {', '.join(names)}" if names else ""
+
+
+def given(case: Case) -> dict[str, int]:
+    """Count the references that give the loss that the target gives, by name; without a model those of the manifest."""
+    if not case.target.card.is_model:
+        named = case.corpus.manifest.references
+        asked = named.auxiliary is not None and case.corpus.manifest.task.kind == "mlm"
+        return {
+            "baselines": len(named.baselines),
+            "pretrained": int(named.pretrained is not None),
+            "auxiliary": int(asked),
+        }
+    own, references = loss_kind(case.target), case.references
+    given = {
+        "baselines": references.baselines,
+        "pretrained": (references.pretrained,),
+        "auxiliary": (references.auxiliary,),
+    }
+    return {
+        name: sum(model is not None and loss_kind(model) == own for model in models) for name, models in given.items()
+    }

@@ -11,7 +11,7 @@ from pydantic import StringConstraints, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit.attacks import text_of
-from audit.attacks.threats import ACCESS_LABELS, Threat
+from audit.attacks.text import ACCESS_LABELS, Threat
 from audit.measurements import STRICT, Estimate
 from audit.policy import Verdict
 from audit.record import AuditRecord, Result

@@ -12,11 +12,9 @@ from typing import cast
 import numpy as np
 
 from audit.attacks import text_of
-from audit.attacks.battery import BATTERY
+from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
-from audit.attacks.parameters import AttackParameters
-from audit.attacks.parameters import read as read_parameters
 from audit.cards import PrivacyCard
 from audit.case import Case, References
 from audit.corpus.documents import Corpus

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 import pytest
 from pydantic import Field
 
-from audit.attacks import parameters
+from audit.attacks import battery as parameters
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import Attack
 from audit.errors import UsageError
@@ -50,7 +50,7 @@ def test_a_number_out_of_its_range_is_refused(kind, name, tmp_path):
     file = tmp_path / "attack.toml"
     file.write_text(f"[{kind.name}]\n{name} = -1\n")
     with pytest.raises(UsageError) as caught:
-        parameters.read(file)
+        parameters.read_parameters(file)
     (problem,) = caught.value.problems
     assert f"[{kind.name}] {name}: Input should be greater than" in problem
 
@@ -70,7 +70,7 @@ def test_what_a_new_attack_declares_binds_and_its_types_do_without_a_range(line,
     file = tmp_path / "attack.toml"
     file.write_text(f"[toy]\n{line}\n")
     with pytest.raises(UsageError) as caught:
-        parameters.read(file)
+        parameters.read_parameters(file)
     assert [problem in found for found in caught.value.problems] == [True]
 
 
@@ -79,4 +79,4 @@ def test_lengths_are_in_order_whether_one_is_set_or_both(tmp_path):
     for lines in ("min_tokens = 16", "max_tokens = 2", "min_tokens = 6\nmax_tokens = 5"):
         file.write_text(f"[reconstruction]\n{lines}\n")
         with pytest.raises(UsageError, match="is more than max_tokens"):
-            parameters.read(file)
+            parameters.read_parameters(file)

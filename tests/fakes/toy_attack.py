@@ -13,9 +13,8 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Units, ask
+from audit.attacks.interface import Attack, Units, ask, given
 from audit.attacks.text import load
-from audit.attacks.usable import given
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial

@@ -12,7 +12,7 @@ import nlu_models
 import parsed_pages
 import tiny
 
-from audit.attacks.splits import AUDITED
+from audit.attacks.interface import AUDITED
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Manifest, Membership, Redaction, Task, TaskKind, TrainingRecipe
 from audit.corpus.manifest import load, write

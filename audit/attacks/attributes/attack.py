@@ -29,9 +29,8 @@ from audit.attacks.attributes.measures import (
 from audit.attacks.attributes.questions import Questions, lacking, most_trials, most_units
 from audit.attacks.attributes.table import AttributeTable, build_table, paired_by_value
 from audit.attacks.fields import withheld
-from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.interface import GIVE_REFERENCE, POINTS, Attack, Evidence, Units, given, given_in_vain, points
 from audit.attacks.measuring import Streams, run_jobs
-from audit.attacks.usable import GIVE_REFERENCE, POINTS, given, given_in_vain, points
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial

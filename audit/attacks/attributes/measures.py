@@ -15,8 +15,8 @@ from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.attributes.table import CHOSEN, EXCESS, GROUPS, LISTED, LOSS, METHODS, POWER, AttributeTable, named
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.given_away import KindsCheck, count_documents, count_values
+from audit.attacks.interface import AUDITED, LABELS
 from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, estimate_without_null
-from audit.attacks.splits import AUDITED, LABELS
 from audit.corpus.documents import CATEGORIES, Split
 from audit.measurements import Check, Control, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import median_interval

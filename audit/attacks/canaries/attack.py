@@ -32,9 +32,8 @@ from audit.attacks.canaries.measures import (
 )
 from audit.attacks.canaries.pages import Approach, ByMasks, Inversion, ask_page
 from audit.attacks.canaries.search import Effort, ask_question, query_style
-from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.interface import POINTS, Attack, Evidence, Units, points
 from audit.attacks.measuring import RETRAIN, Streams
-from audit.attacks.usable import POINTS, points
 from audit.case import Case
 from audit.corpus.canaries.schema import LABEL, LOSS_FILE, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus

@@ -13,7 +13,7 @@ from pydantic import Field
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.interface import AUDITED, GIVE_REFERENCE, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership.documents import (
@@ -45,8 +45,6 @@ from audit.attacks.membership.scores import (
     score_documents,
 )
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
-from audit.attacks.splits import AUDITED
-from audit.attacks.usable import GIVE_REFERENCE, given, loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial

@@ -10,10 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from audit.arrays import Floats
-from audit.attacks.interface import ask, ask_all
+from audit.attacks.interface import AUDITED, ask, ask_all, loss_kind
 from audit.attacks.masking import maskable, masked_losses
-from audit.attacks.splits import AUDITED
-from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split

@@ -15,8 +15,8 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
+from audit.attacks.interface import loss_kind
 from audit.attacks.membership.documents import first_by_name, left_out, query_document, reference_of
-from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Membership, Word

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats
+from audit.attacks.interface import AUDITED, loss_kind
 from audit.attacks.measuring import DOCUMENTS, Streams
 from audit.attacks.membership.documents import ADAPTING, adapted_ids, name_uncounted, reference_of
 from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
-from audit.attacks.splits import AUDITED
-from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Progress, Trial

@@ -13,7 +13,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import TEXTS, blind_baseline, text_of
-from audit.attacks.interface import Attack, Evidence, Units, ask_all
+from audit.attacks.interface import POINTS, Attack, Evidence, Units, ask_all, given, missing_split, points
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
     DISCOVERABLE,
@@ -37,8 +37,6 @@ from audit.attacks.memorisation.scores import (
 )
 from audit.attacks.questions import AskedQuestion, all_questions, is_unique, question_of, trained_on
 from audit.attacks.removal import ATTEMPTED, clear
-from audit.attacks.splits import missing_split
-from audit.attacks.usable import POINTS, given, points
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.interface import AUDITED, LABELS
 from audit.attacks.measuring import Columns, DocumentColumns, Job, Streams, estimate_without_null, run_jobs
 from audit.attacks.memorisation.contexts import METHODS, WHOLE
 from audit.attacks.memorisation.fairness import GAP, control_contexts
@@ -25,7 +26,6 @@ from audit.attacks.questions import (
     trained_on,
 )
 from audit.attacks.removal import ATTEMPTED, PROVEN, STATUSES
-from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.removal.proof import Reading

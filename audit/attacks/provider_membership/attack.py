@@ -16,7 +16,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all
+from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all, given, loss_kind
 from audit.attacks.masking import N_MASKS
 from audit.attacks.membership.documents import query_page
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
@@ -39,7 +39,6 @@ from audit.attacks.provider_membership.providers import (
 )
 from audit.attacks.questions import distinct_answers
 from audit.attacks.score_figures import LOW
-from audit.attacks.usable import given, loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold

@@ -20,9 +20,9 @@ from typing import TypeVar
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks.interface import loss_kind
 from audit.attacks.membership.documents import left_out
 from audit.attacks.questions import distinct_answers
-from audit.attacks.usable import loss_kind
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold

@@ -12,7 +12,7 @@ from pydantic import Field
 from audit.attacks import text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Units, points
 from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction.cdmi import (
     Alone,
@@ -41,8 +41,6 @@ from audit.attacks.reconstruction.units import (
     most_units,
     no_public_model,
 )
-from audit.attacks.splits import AUDITED
-from audit.attacks.usable import POINTING, points
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Trial

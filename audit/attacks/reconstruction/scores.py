@@ -15,6 +15,7 @@ from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
+from audit.attacks.interface import AUDITED, LABELS
 from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, run_jobs
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
@@ -31,7 +32,6 @@ from audit.attacks.reconstruction.table import (
     build_table,
     named,
 )
-from audit.attacks.splits import AUDITED, LABELS
 from audit.case import Case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from audit.attacks.interface import Units
+from audit.attacks.interface import AUDITED, Units, missing_split
 from audit.attacks.reconstruction.table import ALL, LIMITED, METHODS
-from audit.attacks.splits import AUDITED, missing_split
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold, occurrences
 

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import Attack, Evidence, Units
+from audit.attacks.interface import AUDITED, Attack, Evidence, Units
 from audit.attacks.measuring import Job, Streams, run_jobs
 from audit.attacks.redaction.contexts import (
     EXCESS,
@@ -29,7 +29,6 @@ from audit.attacks.redaction.contexts import (
     samples_of,
 )
 from audit.attacks.redaction.target_gain import Guess, can_guess, guess_value, measure_gain
-from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.bars import count_covered
 from audit.corpus.documents import CATEGORIES, Corpus, Mask

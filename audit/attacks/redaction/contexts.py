@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.splits import AUDITED
+from audit.attacks.interface import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction import LINE_END, STAR, RedactedSpan, fits, redacted_spans

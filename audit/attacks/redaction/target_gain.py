@@ -11,10 +11,9 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Bools, Ints
-from audit.attacks.interface import ask, ask_all
+from audit.attacks.interface import AUDITED, ask, ask_all
 from audit.attacks.measuring import Streams
 from audit.attacks.redaction.contexts import EXCESS, GAINS, NEEDED, Features, Samples, features_of, fit
-from audit.attacks.splits import AUDITED
 from audit.case import Case
 from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word

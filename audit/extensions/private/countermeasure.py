@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ValidationError
 
-from audit.attacks.privacy_bounds import asked_of_training, proves
 from audit.attacks.provider_membership import ProviderMembership
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
@@ -16,6 +15,7 @@ from audit.engine.interface import Progress
 from audit.errors import UsageError
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.private.options import DpOptions, Proves
+from audit.extensions.private.planning import asked_of_training, proves
 from audit.policy import Policy
 from audit.workflows.gate import load_policy
 
