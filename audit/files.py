@@ -282,4 +282,4 @@ def shipped_folder(name: str) -> Path:
     for path in (_PACKAGE / name, _PACKAGE.parent / name):
         if path.is_dir():
             return path
-    raise FileNotFoundError(f"docaudit's {name}/ shipped_folder is missing from this installation: install it again")
+    raise FileNotFoundError(f"docaudit's {name}/ folder is missing from this installation: install it again")

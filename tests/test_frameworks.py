@@ -57,6 +57,6 @@ def test_every_mapping_is_of_an_attack_or_a_part_with_clauses_and_a_role_or_a_re
 def test_a_file_that_is_broken_is_refused(tmp_path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "frameworks.toml"
     path.write_text(SHIPPED.replace(old, new, 1), encoding="utf-8")
-    monkeypatch.setattr("audit.report.remedies.folder", lambda _: tmp_path)
+    monkeypatch.setattr("audit.report.remedies.shipped_folder", lambda _: tmp_path)
     with pytest.raises(RenderError, match="frameworks"):
         frameworks.__wrapped__()

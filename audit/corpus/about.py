@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from audit.cards import AuditSheet
-from audit.corpus.validation import Problems, form_problems, text_problem
+from audit.corpus.problems import Problems
+from audit.corpus.validation import form_problems, text_problem
 from audit.printable import holds_unseen
 
 KEY = "audit"

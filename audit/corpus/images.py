@@ -27,7 +27,7 @@ import PIL.ImageFile
 from PIL import ExifTags, Image
 
 from audit.corpus.documents import Corpus, Document, Word
-from audit.corpus.validation import inside
+from audit.corpus.problems import inside
 from audit.errors import EngineError, ManifestError
 
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")

@@ -23,15 +23,13 @@ from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Task
 from audit.corpus.images import LARGE, DocumentFile
 from audit.corpus.outputs import fields_of_output
+from audit.corpus.problems import Problems, inside, reason_refused
 from audit.corpus.validation import (
-    Problems,
     form_problems,
     image_problems,
-    inside,
     label_problems,
     markup_problem,
     problems_of,
-    reason_refused,
     text_problem,
     unknown_to_all,
 )

@@ -35,7 +35,7 @@ from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import open_image
-from audit.corpus.validation import Problems
+from audit.corpus.problems import Problems
 from audit.progress import steps
 from audit.stats.intervals import join_groups
 

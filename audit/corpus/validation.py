@@ -1,4 +1,4 @@
-"""Problems of a data set, listed together in one error; paths that may not leave its folder.
+"""Problems of one document, beyond the types of its fields.
 
 Messages name paths, ids and labels, never the text of a word.
 """
@@ -6,103 +6,20 @@ Messages name paths, ids and labels, never the text of a word.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from audit.corpus.documents import Document, Task
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
+from audit.corpus.problems import reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError
-from audit.printable import printable
-
-MAX_LISTED = 50
-
-
-class Problems:
-    """Collects problems: the first `MAX_LISTED` as sentences, the others as a number."""
-
-    def __init__(self) -> None:
-        self.listed: list[str] = []
-        self.count = 0
-
-    def add(self, prefix: str, problems: Iterable[str]) -> None:
-        """Collect problems, each behind the prefix (a line, a document; may be empty)."""
-        for problem in problems:
-            self.count += 1
-            if len(self.listed) < MAX_LISTED:
-                self.listed.append(printable(f"{prefix} {problem}" if prefix else problem))
-
-    @contextmanager
-    def catch(self, prefix: str = "") -> Iterator[None]:
-        """Collect the problems of a `ManifestError` that the block raises, and go on after the block."""
-        try:
-            yield
-        except ManifestError as error:
-            self.add(prefix, error.problems)
-
-    def raise_if_any(self, hint: str = "") -> None:
-        """Raise one `ManifestError` with all that was collected.
-
-        Raises:
-            ManifestError: there is a problem.
-        """
-        more = self.count - len(self.listed)
-        if self.listed:
-            raise ManifestError([*self.listed, *([f"... and {more} more problems"] if more else [])], hint)
-
-
-LONGEST_NAME = 255
-"""Bytes of a name, in most file systems."""
-
-
-def reason_refused(root: Path, relative: str) -> str | None:
-    """Why `relative` is no path inside `root`, or None when it is one.
-
-    Windows' forms count as well, so that a data set means the same on every system.
-
-    Args:
-        root: an existing folder, resolved.
-        relative: as the data set writes it; the file need not exist.
-    """
-    if not relative.strip():
-        return "the path is empty"
-    if not relative.isprintable():
-        return "the path holds a character that cannot be printed"
-    posix, windows = PurePosixPath(relative), PureWindowsPath(relative)
-    if posix.is_absolute() or windows.drive or windows.root:
-        return "the path is absolute; it must be relative to DATA_DIR"
-    if ".." in posix.parts or ".." in windows.parts:
-        return "the path leaves DATA_DIR through '..'"
-    if max(len(os.fsencode(part)) for part in posix.parts or ("",)) > LONGEST_NAME:
-        return f"the path holds a name of more than {LONGEST_NAME} bytes"
-    try:
-        target = (root / relative).resolve()
-    except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
-        return "the path cannot be followed"
-    if not target.is_relative_to(root):
-        return "the path leaves DATA_DIR through a symbolic link"
-    return None
-
-
-def inside(root: Path, relative: str) -> Path:
-    """The file or folder `relative` of `root`.
-
-    Raises:
-        ManifestError: the path leaves `root`.
-    """
-    reason = reason_refused(root, relative)
-    if reason is not None:
-        raise ManifestError(f"{printable(relative)}: {reason}")
-    return root / relative
-
 
 MAX_CHARACTERS = 5_000  # of a question or an answer: a densely written page has about as many
 MAX_SIDE = 1_000_000  # pixels of a page: beyond any scan, and a number that can be calculated with

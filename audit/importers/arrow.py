@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from audit.corpus.validation import Problems, inside
+from audit.corpus.problems import Problems, inside
 from audit.errors import ManifestError, UsageError
 from audit.importers.files import form_of, parse_json, read_text
 

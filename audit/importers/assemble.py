@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from audit.corpus.documents import ASKING, Box, Category, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import is_on_page
-from audit.corpus.validation import Problems
+from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError, listed
 from audit.importers.boxes import Size, check_shape, in_pixels, recognise
 from audit.importers.files import page_size

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from audit.corpus.images import read_header
-from audit.corpus.validation import form_problems, inside, orientation_problem
+from audit.corpus.problems import inside
+from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
 from audit.files import refuse_boundless
 from audit.importers.pages import replace_controls

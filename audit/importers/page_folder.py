@@ -11,7 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from audit.corpus.documents import Document, Split, Word
 from audit.corpus.images import ImageFile, read_header
-from audit.corpus.validation import Problems, form_problems, orientation_problem
+from audit.corpus.problems import Problems
+from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
 from audit.importers.files import IMAGES, files_in, parse_json, read_text
 from audit.importers.pages import ids_of, part_named

@@ -24,7 +24,7 @@ from audit.corpus.documents import (
     Task,
     TaskKind,
 )
-from audit.corpus.validation import Problems
+from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document

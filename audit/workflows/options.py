@@ -27,13 +27,13 @@ class ScanOptions:
     `width` (attempts in flight) and `batch_size` (tokens of an encoder, samples of a model that answers) bound memory
     and never change a result on a CPU. `references` are folders by name; "public" is another data set whose public
     documents train the public model. `cache` keeps trained references, in `evidence` when None (a sweep shares one).
-    `engine` is what `make_engine` takes. `attack_parameters` is a file that
-    `battery.read_parameters` takes. `dtype` is the number format of the model: an encoder computes in "bfloat16" if a
-    preflight finds that it makes no difference, a model that answers holds its weights in it; "auto": bfloat16 for encoders on
-    CUDA, and as `load_model` says for the others. `defense` names a countermeasure that the model is asked behind,
-    `derived_by` says what made the model out of another one. With `no_model` the text alone is audited, and `model_dir`
-    is not read. `documents` bounds the units of member and held-out documents together, `seconds` the time of the
-    attacks. `evidence_dir` is where the evidence goes when it is not kept in `out`.
+    `engine` is what `make_engine` takes. `attack_parameters` is a file that `battery.read_parameters` takes. `dtype` is
+    the number format of the model: an encoder computes in "bfloat16" if a preflight finds that it makes no difference,
+    a model that answers holds its weights in it; "auto": bfloat16 for encoders on CUDA, and as `load_model` says for
+    the others. `defense` names a countermeasure that the model is asked behind, `derived_by` says what made the model
+    out of another one. With `no_model` the text alone is audited, and `model_dir` is not read. `documents` bounds the
+    units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
+    evidence goes when it is not kept in `out`.
     """
 
     model_dir: Path

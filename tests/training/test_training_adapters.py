@@ -25,7 +25,7 @@ from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.extensions.countermeasures.changed_data import Blocking
 from audit.extensions.countermeasures.scans import apply
-from audit.references import starting as module
+from audit.references import recipes as module
 from audit.references.recipes import Recipe, adapter_words, adapting, without_weights
 from audit.references.training import train_baseline, train_splits
 from audit.targets.answering.loading import load_answering

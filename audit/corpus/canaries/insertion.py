@@ -27,8 +27,8 @@ from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths, Task
 from audit.corpus.images import image_path, open_image
 from audit.corpus.manifest import check_destination, copy_image, draft_of
+from audit.corpus.problems import inside
 from audit.corpus.tagging import scheme_of
-from audit.corpus.validation import inside
 from audit.errors import ManifestError, UsageError
 from audit.files import write_atomically
 

@@ -20,7 +20,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import STRICT, Box, Category, Corpus
-from audit.corpus.validation import form_problems, inside
+from audit.corpus.problems import inside
+from audit.corpus.validation import form_problems
 from audit.errors import ManifestError
 from audit.files import read_file, write_atomically
 from audit.printable import printable

@@ -25,8 +25,8 @@ from audit.corpus.documents import Corpus, Document, ReferencePaths
 from audit.corpus.images import image_path, page_view
 from audit.corpus.manifest import copy_image, load, write
 from audit.corpus.near_copies import copies_among
+from audit.corpus.problems import inside
 from audit.corpus.removal import remove
-from audit.corpus.validation import inside
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
