@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tiny
 
-from audit.corpus import manifest, stored
+from audit.corpus import images, manifest
 from audit.corpus.documents import Corpus, Document, Word
 from audit.corpus.folding import occurrences
 from audit.corpus.images import StoredDocument
@@ -41,7 +41,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def large(data: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
     """The data set, read as one that is too large for memory."""
     monkeypatch.setattr(manifest, "LARGE", 1)
-    monkeypatch.setattr(stored, "KEPT", KEPT)
+    monkeypatch.setattr(images, "KEPT", KEPT)
     return manifest.load(data)
 
 

@@ -166,7 +166,6 @@ def plan_private(corpus: Corpus, policy: Policy, epsilons: Sequence[float], unit
 
 
 def _train(policy: Policy, epsilon: float, kind: UnitKind, n_units: int, largest: int) -> PrivateTraining:
-    from audit.extensions.private.planning import bound, group_of, provable
     from audit.stats.dp_accounting import privacy_curve
 
     card = settle(DpOptions(unit=kind, epsilon=epsilon), kind, n_units)
