@@ -15,24 +15,19 @@ from typing import Any
 
 import attested
 import pytest
+from commands import docaudit
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
 from audit.attestation import FILE_NAME, Statement, is_signed_by, read_private_key, read_public_key, seal, unseal
-from audit.cli import app
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.reading import read_declared
 from audit.report.leaks import unlimited
 from audit.workflows.attest import attest, state, verify
 
 MUTATIONS = 50
-
-
-def docaudit(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 def write_keys(folder: Path) -> tuple[Path, Path]:

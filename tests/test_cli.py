@@ -10,8 +10,8 @@ import time
 import example_records
 import pytest
 import typer
+from commands import docaudit
 from stoppable_command import StoppableCommand
-from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
@@ -20,10 +20,6 @@ from audit.files import write_atomically
 from audit.report.files import pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,12 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from commands import docaudit
 from example_records import mean, record, share
 from scipy import stats
-from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cards import Bounds
-from audit.cli import app
 from audit.errors import RecordError
 from audit.measurements import Check, Estimate, Unresolved
 from audit.policy import today
@@ -58,10 +57,6 @@ reason = "known since the pilot"
 measure = "access is logged"
 expires = {}-12-31
 """
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 @pytest.fixture

@@ -13,21 +13,16 @@ from dataclasses import replace
 import example_records
 import pytest
 import tiny
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import record as records
 from audit.cards import Timing
-from audit.cli import app
 from audit.errors import EngineError, UsageError
 from audit.workflows.execution import Origin, open_journal
 from audit.workflows.options import claim_folder
 from audit.workflows.unit_scores import read_scores
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")

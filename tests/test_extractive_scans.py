@@ -6,21 +6,16 @@ from dataclasses import replace
 
 import asked_pages
 import pytest
+from commands import docaudit
 from encoder_zoo import write_extractive
-from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.cli import app
 from audit.corpus.documents import ReferencePaths, Task, TrainingRecipe
 from audit.corpus.manifest import write
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 OFF_PAGE = ("memorisation", "attribute_inference", "canaries", "reconstruction")
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ from dataclasses import replace
 import example_records
 import pytest
 import tiny
+from commands import docaudit
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from audit import cards
 from audit import record as records
 from audit.attacks import TEXTS
 from audit.attacks.budget import SHARES, halves, sample, side_of
-from audit.cli import app, console
+from audit.cli import console
 from audit.engine.interface import Trial
 from audit.engine.journal import Journal
 from audit.report.answer import decides_most, findings
@@ -31,10 +31,6 @@ def few_steps(monkeypatch):
     """Adapting takes up to 200 training steps a document."""
     for budget in SHARES:
         monkeypatch.setitem(TEXTS["membership"].budgets, budget, {"n_adapted": 1})
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 def flat(text):

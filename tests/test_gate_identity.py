@@ -11,19 +11,15 @@ from typing import Any
 
 import attested
 import pytest
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import record as records
-from audit.cli import app
+from audit.attestation import FILE_NAME
 from audit.files import digest_of_files
 from audit.targets.checkpoint.content import hash_files
 from audit.workflows.attest import attest, verify
 
 Content = dict[str, Any]
-
-
-def docaudit(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -83,28 +79,33 @@ def is_clean(printed: str) -> bool:
     return "\x1b[2J" not in printed and not any(line.startswith("PASSED") for line in printed.splitlines())
 
 
-@pytest.mark.parametrize("place", ["target.name", "corpus.name", "timing.started", "policy.name", "corpus.documents"])
-def test_no_text_of_a_record_writes_a_verdict_on_the_terminal(place: str, content: Content, tmp_path: Path) -> None:
-    part, name = place.split(".")
-    content[part][name] = {FALSE: "many"} if name == "documents" else FALSE
-    (tmp_path / "record.json").write_text(json.dumps(content))
-    result = docaudit("gate", tmp_path)
-    assert result.exit_code in (2, 10)
-    assert is_clean(result.output)
+PLACES = ("target.name", "corpus.name", "timing.started", "policy.name", "corpus.documents")
 
 
-def test_no_text_of_an_attestation_writes_a_verdict_on_the_terminal(scanned: Path, tmp_path: Path) -> None:
-    from audit.attestation import FILE_NAME
-    from audit.workflows.attest import attest
-
-    attest(scanned, out=tmp_path / FILE_NAME)
-    statement = json.loads((tmp_path / FILE_NAME).read_text())
-    statement["subject"][0]["name"] = FALSE
-    statement["predicate"]["result"] = FALSE
-    (tmp_path / FILE_NAME).write_text(json.dumps(statement))
-    result = docaudit("verify", scanned, "--attestation", tmp_path / FILE_NAME)
-    assert result.exit_code == 10
-    assert is_clean(result.output)
+@pytest.mark.parametrize("place", [*PLACES, "attestation", "policy"])
+def test_no_text_of_a_file_writes_a_verdict_on_the_terminal(
+    place: str, scanned: Path, content: Content, tmp_path: Path
+) -> None:
+    if place == "attestation":
+        attest(scanned, out=tmp_path / FILE_NAME)
+        statement = json.loads((tmp_path / FILE_NAME).read_text())
+        statement["subject"][0]["name"] = statement["predicate"]["result"] = FALSE
+        (tmp_path / FILE_NAME).write_text(json.dumps(statement))
+        results = [docaudit("verify", scanned, "--attestation", tmp_path / FILE_NAME)]
+    elif place == "policy":
+        name, results = json.dumps(f"mine{FALSE}"), []
+        for limit in ('attack = "reconstruction"\nmetric = "excess_pr.unique"', f"attack = {name}\nmetric = 'x'"):
+            head = f"schema = 1\nname = {name}\n[[limits]]\n"
+            (tmp_path / "own.toml").write_text(f"{head}{limit}\nmax = 0.05\nrationale = 'ours'\n")
+            results.append(docaudit("gate", scanned, "--policy", tmp_path / "own.toml"))
+    else:
+        part, name = place.split(".")
+        content[part][name] = {FALSE: "many"} if name == "documents" else FALSE
+        (tmp_path / "record.json").write_text(json.dumps(content))
+        results = [docaudit("gate", tmp_path)]
+    for result in results:
+        assert result.exit_code in (2, 10)
+        assert is_clean(result.output)
 
 
 def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Path, tmp_path: Path) -> None:
@@ -144,13 +145,3 @@ def test_gate_refuses_code_that_the_configuration_runs(scanned: Path, content: C
     refused = docaudit("gate", tmp_path, "--model", model)
     assert refused.exit_code == 2
     assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(refused.output.split())
-
-
-def test_no_text_of_a_policy_writes_a_verdict_on_the_terminal(scanned: Path, tmp_path: Path) -> None:
-    policy = tmp_path / "policy.toml"
-    name = json.dumps(f"mine{FALSE}")
-    for limit in ('attack = "reconstruction"\nmetric = "excess_pr.unique"', f"attack = {name}\nmetric = 'x'"):
-        policy.write_text(f"schema = 1\nname = {name}\n[[limits]]\n{limit}\nmax = 0.05\nrationale = 'ours'\n")
-        result = docaudit("gate", scanned, "--policy", policy)
-        assert result.exit_code != 0
-        assert is_clean(result.output)

@@ -8,7 +8,8 @@ from typing import Any
 
 import attested
 import pytest
-from test_attest import docaudit, write_keys
+from commands import docaudit
+from test_attest import write_keys
 
 from audit import record as records
 from audit.attestation import FILE_NAME, read_public_key

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import pytest
 from asked_pages import corpus as asked_corpus
+from commands import docaudit
 from parsed_pages import corpus as parsed_corpus
 from parsed_pages import donut
 from text_zoo import PLAIN_PROMPT, write_text_model
-from typer.testing import CliRunner
 
 from audit import record as records
-from audit.cli import app
 from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.record import Result
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def result_of(record, name):

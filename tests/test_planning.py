@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import redacted
 import tiny
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import policy as policies
 from audit.attacks import TEXTS, known_metrics, text_of
@@ -27,7 +27,6 @@ from audit.attacks.memorisation import Memorisation
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.redaction import RedactionContext
 from audit.case import Case
-from audit.cli import app
 from audit.cli.plan import as_json, conclusion, limits_table, reasons
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import (
@@ -451,10 +450,6 @@ def test_about_ten_trials_or_as_many_as_fit_are_run_and_multiplied(limit, monkey
 
 
 # On the command line
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")

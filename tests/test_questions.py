@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 from answering_checkpoints import make_donut
 from asked_pages import corpus
+from commands import docaudit
 from scanned_worlds import make_questions
-from typer.testing import CliRunner
 
 from audit import record as records
-from audit.cli import app
 from audit.engine.interface import SILENT
 from audit.record import Result
 from audit.workflows import execution
@@ -22,10 +21,6 @@ from audit.workflows.scan import claim_folder, fill_references, read_outcomes
 from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")

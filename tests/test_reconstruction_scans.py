@@ -9,14 +9,13 @@ import pytest
 import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus
+from commands import docaudit
 from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5, spelling_tokenizer, vt5_model
-from typer.testing import CliRunner
 
 from audit import record as records
 from audit.attacks.interface import why_inapplicable
 from audit.attacks.reconstruction.units import REWORDED
 from audit.case import Case
-from audit.cli import app
 from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import write
 from audit.engine.driver import drive
@@ -27,10 +26,6 @@ from audit.workflows.scan import fill_references
 from audit.workflows.setup import open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")

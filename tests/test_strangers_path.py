@@ -10,10 +10,9 @@ import pytest
 import strangers
 import tiny
 import vlm_zoo
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import record as records
-from audit.cli import app
 
 pytestmark = [pytest.mark.usefixtures("undrawn", "few_steps", "few_candidates")]
 
@@ -47,10 +46,6 @@ def chats(tmp_path_factory):
         base=root / "my-llava",
         model=strangers.train_adapter(root / "my-lora", root / "my-llava", divided["train"], 2),
     )
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 def flat(result):

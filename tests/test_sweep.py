@@ -9,13 +9,12 @@ from dataclasses import replace
 
 import pytest
 import tiny
+from commands import docaudit
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from audit import cards
 from audit import record as records
-from audit.cli import app
 from audit.errors import UsageError
 from audit.policy import Verdict
 from audit.targets.checkpoint import content
@@ -30,10 +29,6 @@ from audit.workflows.sweep import (
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 def folders(place, *names, **states):

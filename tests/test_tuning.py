@@ -11,12 +11,11 @@ from functools import partial
 
 import pytest
 import tiny
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import record as records
 from audit.attacks import battery as parameters
 from audit.attacks.reconstruction import Reconstruction
-from audit.cli import app
 from audit.errors import UsageError
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.loading import load
@@ -26,10 +25,6 @@ from benchmarks.attack_tuning import Grid, tune
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 few_settings = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1, 0.9)))
-
-
-def docaudit(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 @dataclass(frozen=True)
