@@ -82,7 +82,7 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     done = {*record.completed}
     assert {"reconstruction", "membership"} <= done
     assert record.corpus.documents["member"] == 8
-    assert "at most 4 of those trained on and never seen were tried" in (out / "report.html").read_text()
+    assert "At most 4 of the documents trained on and never seen were tried" in (out / "report.html").read_text()
 
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
