@@ -63,7 +63,7 @@ def insert(
             seed=seed,
         )
     console.say(*_describe(report, data_dir, out))
-    if report.n_included in (0, count):
+    if report.counts.included in (0, count):
         console.warn(
             "all coins fell the same way: with no canary on the other side nothing can be compared; "
             "give a larger --count"
@@ -73,14 +73,14 @@ def insert(
 def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
     """The canaries that were put in, what they can show, and what to do next, one line each."""
     drawn = report.canaries
-    count, repeat = len(drawn.canaries), drawn.repeat
+    counts, count, repeat = report.counts, len(drawn.canaries), drawn.repeat
     patterns = ", ".join(dict.fromkeys(canary.pattern for canary in drawn.canaries))
     copies = " or ".join(map(str, drawn.tiers or (repeat,)))
     lines = [
         f"{count} canaries of pattern {patterns}, {drawn.length} secret words each: by their coins "
-        f"{report.n_included} are in, {count - report.n_included} are out.",
-        f"{report.n_documents} documents of split member were added, {copies} for each canary that is in: "
-        + (f"copies of {report.n_pages} member pages with one more line." if report.n_pages else "its line alone."),
+        f"{counts.included} are in, {count - counts.included} are out.",
+        f"{counts.documents} documents of split member were added, {copies} for each canary that is in: "
+        + (f"copies of {counts.pages} member pages with one more line." if counts.pages else "its line alone."),
         _cap_describe(report),
     ]
     if report.labels:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from audit.cards import CorpusCard
-from audit.corpus.canaries.schema import CanaryCounts, canary_counts, canary_warnings, load_canaries
+from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_canaries, load_canaries
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import fold, is_on_page, occurrences
 from audit.corpus.images import image_path, read_header
@@ -76,7 +76,8 @@ def summarise(corpus: Corpus) -> Summary:
         ManifestError: an image cannot be decoded, or has become unreadable since the corpus was loaded; each of them.
     """
     copies = find_copies(corpus)
-    membership, categories, canaries = corpus.manifest.membership, _fields(corpus), canary_counts(load_canaries(corpus))
+    membership, categories, canaries = corpus.manifest.membership, _fields(corpus), load_canaries(corpus)
+    planted = None if canaries is None else count_canaries(canaries)
     several = _images_in_several_splits(corpus)
     counts = {split: _counts(corpus.of(split)) for split in SPLITS}
     left_out = counts_left_out(corpus, copies.left_out)
@@ -93,8 +94,8 @@ def summarise(corpus: Corpus) -> Summary:
         categories=categories,
         asked_providers=asked_providers(corpus),
         images_in_several_splits=several,
-        warnings=(*_warnings(corpus, categories, several), *copies.warnings, *canary_warnings(canaries)),
-        canaries=canaries,
+        warnings=(*_warnings(corpus, categories, several), *copies.warnings, *canary_warnings(planted)),
+        canaries=planted,
     )
 
 

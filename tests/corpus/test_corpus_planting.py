@@ -21,10 +21,9 @@ from audit.corpus.canaries.insertion import InsertReport, insert
 from audit.corpus.canaries.pages import image_of, page_of, sheet_of
 from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries
 from audit.corpus.canaries.validation import tokens_of
-from audit.corpus.documents import Corpus, Entity, ReferencePaths, Task, Word
+from audit.corpus.documents import Corpus, Task, Word
 from audit.corpus.images import open_image
 from audit.corpus.images import page_view as plain_sheet
-from audit.corpus.summary import summarise
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 
 Maker = Callable[[Path], Corpus]
@@ -49,18 +48,9 @@ def loaded(out: Path) -> tuple[Corpus, CanarySet]:
     return corpus, canaries
 
 
-def test_the_lines_of_canaries_are_nothing_that_an_owner_keeps_out_of_the_audit(tmp_path: Path) -> None:
-    put_in(canaried.pages(tmp_path / "data"), tmp_path / "out")
-    corpus, canaries = loaded(tmp_path / "out")
-    lines = [corpus.document(name) for canary in canaries.canaries for name in canary.documents]
-    kept_out = [entity for line in lines for entity in line.entities]
-    assert kept_out
-    assert not any(entity.attack for entity in kept_out)
-    assert not withheld(corpus)
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(
+    ("kind", "pattern"), [*((kind, "pin") for kind in MAKERS), *(("boxes", pattern) for pattern in PATTERNS)]
+)
 def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
     kind: str, pattern: str, tmp_path: Path
 ) -> None:
@@ -71,8 +61,8 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
     assert corpus.documents[: len(before.documents)] == before.documents
     added = corpus.documents[len(before.documents) :]
     assert {document.id for document in added} == {name for c in canaries.canaries for name in c.documents}
-    assert len(added) == report.n_documents == 3 * report.n_included
-    assert 0 < report.n_included < 12
+    assert len(added) == report.counts.documents == 3 * report.counts.included
+    assert 0 < report.counts.included < 12
     for canary in canaries.canaries:
         assert canary.included == (canary.copies == 3) == bool(canary.documents)
         assert set(canary.completion) <= set(PATTERNS[pattern].candidates)
@@ -107,6 +97,10 @@ def test_fields_that_other_attacks_try_are_those_of_before(tmp_path: Path) -> No
         for corpus in (before, manifests.load(tmp_path / "out"))
     ]
     assert tried[0] == tried[1] != []
+    corpus, canaries = loaded(tmp_path / "out")
+    lines = [corpus.document(name) for canary in canaries.canaries for name in canary.documents]
+    assert not any(entity.attack for line in lines for entity in line.entities)
+    assert not withheld(corpus)
 
 
 def test_an_inserted_page_shows_its_line_and_is_else_the_carriers(tmp_path: Path) -> None:
@@ -165,19 +159,6 @@ def test_coins_are_fair_and_independent_of_what_a_score_can_see(tmp_path: Path) 
     assert len({canary.prefix for canary in canaries}) == 4000
 
 
-def test_the_number_of_coins_that_say_yes_is_binomial_and_no_exact_half(tmp_path: Path) -> None:
-    corpus = canaried.utterances(tmp_path / "data")
-    counts = [put_in(corpus, tmp_path / f"o{seed}", count=20, repeat=1, seed=seed).n_included for seed in range(60)]
-    assert len(set(counts)) > 5
-    assert abs(np.mean(counts) - 10) < 4 * np.sqrt(5 / 60)
-    assert 2 < np.var(counts) < 9  # of the binomial: 5
-
-
-def test_completions_of_two_canaries_may_be_the_same(tmp_path: Path) -> None:
-    canaries = put_in(canaried.utterances(tmp_path / "data"), tmp_path / "out", count=64, length=1).canaries.canaries
-    assert len({canary.completion for canary in canaries}) <= 10
-
-
 def test_names_that_the_data_set_has_are_not_taken(tmp_path: Path) -> None:
     corpus = canaried.utterances(tmp_path / "data")
     taken = put_in(corpus, tmp_path / "first").canaries.canaries[0].prefix[2]
@@ -185,14 +166,6 @@ def test_names_that_the_data_set_has_are_not_taken(tmp_path: Path) -> None:
     manifests.write(tmp_path / "data", corpus.manifest, [first, *corpus.documents[1:]])
     again = put_in(manifests.load(tmp_path / "data"), tmp_path / "second").canaries
     assert taken not in {word for canary in again.canaries for word in canary.prefix}
-
-
-def test_references_are_left_out_and_told(tmp_path: Path) -> None:
-    corpus = canaried.utterances(tmp_path / "data")
-    named = replace(corpus.manifest, references=ReferencePaths(pretrained="p", baselines=("b",)))
-    report = put_in(replace(corpus, manifest=named), tmp_path / "out")
-    assert report.references == ("pretrained", "baselines")
-    assert manifests.load(tmp_path / "out").manifest.references == ReferencePaths()
 
 
 def test_the_cap_is_what_all_right_guesses_of_half_would_show(tmp_path: Path) -> None:
@@ -214,16 +187,6 @@ def test_images_of_pages_that_are_full_are_passed_over(tmp_path: Path) -> None:
     assert {canary.carrier for canary in canaries.canaries} == {corpus.of("member")[0].id}
 
 
-def test_inspect_counts_canaries_and_says_what_they_mean_for_other_attacks(tmp_path: Path) -> None:
-    report = put_in(canaried.pages(tmp_path / "data"), tmp_path / "out")
-    summary = summarise(manifests.load(tmp_path / "out"))
-    assert summary.canaries is not None
-    assert (summary.canaries.canaries, summary.canaries.included) == (12, report.n_included)
-    assert (summary.canaries.documents, summary.canaries.pages) == (report.n_documents, report.n_pages)
-    assert any("put in with canaries" in warning for warning in summary.warnings)
-    assert summarise(manifests.load(tmp_path / "data")).canaries is None
-
-
 def full_pages(folder: Path) -> Corpus:
     corpus = canaried.pages(folder)
     for document in corpus.documents:
@@ -237,13 +200,6 @@ def without_boxes(folder: Path) -> Corpus:
     corpus = canaried.pages(folder)
     bare = [replace(d, words=tuple(Word(word.text) for word in d.words)) for d in corpus.documents]
     manifests.write(folder, corpus.manifest, bare)
-    return manifests.load(folder)
-
-
-def with_label(folder: Path) -> Corpus:
-    corpus = canaried.texts(folder)
-    marked = replace(corpus.documents[0], entities=(Entity("e1", "canary", "code", (3,)),))
-    manifests.write(folder, replace(corpus.manifest, task=Task("token-classification")), [marked])
     return manifests.load(folder)
 
 
@@ -266,12 +222,9 @@ def with_canaries(folder: Path) -> Corpus:
     return manifests.load(folder / "out")
 
 
-def of_task(kind: str) -> Maker:
-    def make(folder: Path) -> Corpus:
-        corpus = canaried.pages(folder)
-        return replace(corpus, manifest=replace(corpus.manifest, task=Task(kind)))  # type: ignore[arg-type]
-
-    return make
+def linking(folder: Path) -> Corpus:
+    corpus = canaried.pages(folder)
+    return replace(corpus, manifest=replace(corpus.manifest, task=Task("spade-linking")))
 
 
 def without_members(folder: Path) -> Corpus:
@@ -282,16 +235,16 @@ def without_members(folder: Path) -> Corpus:
 REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
     "no such pattern": (canaried.utterances, {"pattern": "iban"}, UsageError, "no such pattern"),
     "one canary": (canaried.utterances, {"count": 1}, UsageError, "count 1 is out of range: 2 to"),
-    "no repeat": (canaried.utterances, {"repeat": 0}, UsageError, "repeat 0 is out of range: 1 to"),
-    "no length": (canaried.utterances, {"length": 0}, UsageError, "length 0 is out of range: 1 to 10"),
-    "long": (canaried.utterances, {"length": 11}, UsageError, "length 11 is out of range: 1 to 10"),
     "negative seed": (canaried.utterances, {"seed": -1}, UsageError, "must not be negative"),
     "a second time": (with_canaries, {}, ManifestError, "has canaries already"),
-    "a document with a canary's id": (with_canary_id, {}, ManifestError, "has a document c00000 already"),
-    "a label of canaries": (with_label, {}, ManifestError, "has canaries already: document t1"),
-    "ids that are taken": (with_id, {}, ManifestError, "has a document canary-c0000"),
-    "links": (of_task("spade-linking"), {}, ManifestError, "task.kind: the loss of spade-linking"),
-    "spade": (of_task("spade-extraction"), {}, ManifestError, "task.kind: the loss of spade-extraction"),
+    "a document with a canary's id": (
+        with_canary_id,
+        {},
+        ManifestError,
+        "canaries[0] id: empty, or the id of a document",
+    ),
+    "ids that are taken": (with_id, {}, ManifestError, "documents.jsonl:"),
+    "links": (linking, {}, ManifestError, "task.kind: the loss of spade-linking"),
     "no members": (without_members, {}, ManifestError, "no document of split member"),
     "full pages": (full_pages, {}, ManifestError, "no blank place on any member page"),
     "too long for a page": (canaried.pages, {"pattern": "color", "length": 10}, ManifestError, "no blank place"),
@@ -310,15 +263,6 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(case: str, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:
-    corpus = canaried.utterances(tmp_path / "data")
-    with pytest.raises(UsageError, match="is not empty"):
-        put_in(corpus, tmp_path / "data")
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(UsageError, match="is not a folder"):
-        put_in(corpus, tmp_path / "file")
-
-
 def test_what_breaks_down_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -330,92 +274,32 @@ def test_what_breaks_down_half_way_leaves_nothing(tmp_path: Path, monkeypatch: p
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-# What a canary file may get wrong: changes to its JSON, or to a document, and the message.
-Change = Callable[[dict[str, Any], list[dict[str, Any]]], None]
-
-
-def _included(file: dict[str, Any]) -> dict[str, Any]:
-    return next(canary for canary in file["canaries"] if canary["included"])
-
-
-def _excluded(file: dict[str, Any]) -> dict[str, Any]:
-    return next(canary for canary in file["canaries"] if not canary["included"])
-
-
-def _holder(file: dict[str, Any], documents: list[dict[str, Any]]) -> dict[str, Any]:
-    return next(document for document in documents if document["id"] == _included(file)["documents"][0])
-
-
-def _on_canary(**changes: Any) -> Change:
-    return lambda file, documents: _included(file).update(changes)
-
-
-def _same_prefix(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    _excluded(file)["prefix"] = _included(file)["prefix"]
-
-
-def _given_away(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    documents[0]["words"][0]["text"] = _excluded(file)["prefix"][2].upper()
-
-
-def _asked_away(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    question = {"id": "q", "question": f"Who is {_excluded(file)['prefix'][2]}?", "answers": ["9"]}
-    documents[0]["questions"] = [question]
-
-
-def _another_completion(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    word = _holder(file, documents)["words"][-1]
-    word["text"] = "0" if word["text"] != "0" else "1"
-
-
-def _another_split(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    _holder(file, documents)["split"] = "heldout"
-
-
-def _lost(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    documents.remove(_holder(file, documents))
-
-
-def _shared(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    _included(file)["documents"][1] = _included(file)["documents"][0]
-
-
-def _no_image(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    del _holder(file, documents)["image"]
-
-
-def _twice(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-    file["canaries"][1]["id"] = file["canaries"][0]["id"]
-
-
-WRONG: dict[str, tuple[Change, str]] = {
-    "pattern": (_on_canary(pattern="iban"), "pattern: unknown"),
-    "candidates": (
-        _on_canary(completion=["1", "2", "x", "4"]),
-        "completion: a word is none of the pattern's candidates",
-    ),
-    "length": (_on_canary(completion=["1", "2"]), "completion: 2 words, and length is 4"),
-    "prefix": (_on_canary(prefix=["my", "pin"]), "prefix: not of the pattern's form"),
-    "name": (_on_canary(prefix=["pin", "of", "a b", "is"]), "prefix: the canary's own word is not of plain letters"),
-    "coin": (_on_canary(included=False), "copies: 3, and included and repeat make it 0"),
-    "copies": (_on_canary(copies=2), "copies: 2, and included and repeat make it 3"),
-    "documents": (_on_canary(documents=[]), "documents: 0 named, and copies is 3"),
-    "carrier": (_on_canary(carrier="nobody"), "carrier: no member document nobody"),
-    "held-out carrier": (_on_canary(carrier="h0"), "carrier: no member document h0"),
-    "half a place": (_on_canary(box=None), "carrier: give carrier and box, or neither"),
-    "box": (_on_canary(box=[0, 0, 900, 10]), "box: not on the page of document"),
-    "other box": (_on_canary(box=[0, 0, 90, 10]), "words of document"),
-    "same prefix": (_same_prefix, "have the same prefix"),
-    "id": (_on_canary(id="m0"), "id: document m0 has it"),
-    "twice": (_twice, "canaries: id c00000 occurs 2 times"),
-    "given away": (_given_away, "documents that it does not name, one is m0"),
-    "asked away": (_asked_away, "documents that it does not name, one is m0"),
-    "completion": (_another_completion, "words of document"),
-    "split": (_another_split, "split of document"),
-    "lost": (_lost, "documents[0]: no document"),
-    "shared": (_shared, "is named 2 times"),
-    "image": (_no_image, "have not both an image"),
-}
+CANARY, CONTROL, HOLDER, FIRST = "canary", "control", "holder", "first"
+"""An included canary, one that its coin left out, a document that holds the first, and the first document."""
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    (CANARY, {"pattern": "iban"}, "pattern: unknown"),
+    (CANARY, {"completion": ["1", "2", "x", "4"]}, "completion: give 4 of the pattern's candidates"),
+    (CANARY, {"completion": ["1", "2"]}, "completion: give 4 of the pattern's candidates"),
+    (CANARY, {"prefix": ["my", "pin"]}, "prefix: not of the pattern's form"),
+    (CANARY, {"prefix": ["pin", "of", "a b", "is"]}, "prefix: not of the pattern's form"),
+    (CANARY, {"included": False}, "copies: included and repeat make it 0"),
+    (CANARY, {"copies": 2}, "copies: included and repeat make it 3"),
+    (CANARY, {"documents": []}, "documents: name 3, as many as copies"),
+    (CANARY, {"documents": ["canary-x"] * 3}, "is named 3 times"),
+    (CANARY, {"carrier": "h0"}, "carrier: give a member document"),
+    (CANARY, {"box": None}, "carrier: give a member document"),
+    (CANARY, {"box": [0, 0, 900, 10]}, "carrier: give a member document"),
+    (CANARY, {"box": [0, 0, 90, 10]}, "words of document"),
+    (CANARY, {"id": "m0"}, "id: empty, or the id of a document"),
+    (CONTROL, {"prefix": "PREFIX"}, "have the same word of their own"),
+    (CONTROL, {"id": "ID"}, "occurs 2 times"),
+    (FIRST, {"words": [{"text": "SECRET"}]}, "documents that it does not name, one is m0"),
+    (FIRST, {"questions": [{"id": "q", "question": "SECRET?", "answers": ["9"]}]}, "does not name, one is m0"),
+    (HOLDER, {"words": [{"text": "0"}]}, "words of document"),
+    (HOLDER, {"split": "heldout"}, "split of document"),
+    (HOLDER, {"id": "lost"}, "documents[0]: no document"),
+    (HOLDER, {"image": None}, "have not both an image"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -425,8 +309,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def changed(written: Path, folder: Path, change: Change) -> Path:
-    """A copy, images by link, with this change."""
+def changed(written: Path, folder: Path, whom: str = "file", **changes: Any) -> Path:
+    """A copy, images by link, with a change of the canary file, of one of its canaries, or of a document."""
     folder.mkdir()
     for name in ("images", "canaries"):
         (folder / name).mkdir()
@@ -434,51 +318,43 @@ def changed(written: Path, folder: Path, change: Change) -> Path:
             (folder / name / image.name).hardlink_to(image)
     file = json.loads((written / "canaries.json").read_text())
     documents = [json.loads(line) for line in (written / "documents.jsonl").read_text().splitlines()]
-    change(file, documents)
+    included = next(canary for canary in file["canaries"] if canary["included"])
+    control = next(canary for canary in file["canaries"] if not canary["included"])
+    holder = next(document for document in documents if document["id"] == included["documents"][0])
+    known = {"PREFIX": included["prefix"], "ID": included["id"]}
+    for key, value in changes.items():
+        value = known.get(value, value) if isinstance(value, str) else value
+        if "SECRET" in (text := json.dumps(value)):
+            value = json.loads(text.replace("SECRET", control["prefix"][2].upper()))
+        {"file": file, CANARY: included, CONTROL: control, HOLDER: holder, FIRST: documents[0]}[whom][key] = value
     (folder / "manifest.toml").write_bytes((written / "manifest.toml").read_bytes())
     (folder / "canaries.json").write_text(json.dumps(file))
     (folder / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
     return folder
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(("whom", "change", "message"), WRONG)
 def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
-    case: str, written: Path, tmp_path: Path
+    whom: str, change: dict[str, Any], message: str, written: Path, tmp_path: Path
 ) -> None:
-    change, message = WRONG[case]
-    folder = changed(written, tmp_path / "copy", change)
     with pytest.raises(ManifestError) as caught:
-        manifests.load(folder)
+        manifests.load(changed(written, tmp_path / "copy", whom, **change))
     assert any(message in problem for problem in caught.value.problems), caught.value.problems
     canaries = json.loads((written / "canaries.json").read_text())["canaries"]
     said = " ".join(caught.value.problems)
     assert not any(canary["prefix"][2] in said for canary in canaries)
 
 
-def test_every_problem_is_said_at_once(written: Path, tmp_path: Path) -> None:
-    def both(file: dict[str, Any], documents: list[dict[str, Any]]) -> None:
-        _another_completion(file, documents)
-        _excluded(file)["pattern"] = "iban"
-        documents[0]["split"] = "nowhere"
-
-    with pytest.raises(ManifestError) as caught:
-        manifests.load(changed(written, tmp_path / "copy", both))
-    for message in ("documents.jsonl:1 split", "pattern: unknown", "words of document"):
-        assert any(message in problem for problem in caught.value.problems)
-
-
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
         ("[canaries]\n", "manifest.toml canaries.file: missing"),
-        ("[canaries]\nfile = 3\n", "manifest.toml canaries.file: Input should be a valid string"),
-        ('[canaries]\nfile = "canaries.json"\nseed = 1\n', "manifest.toml canaries.seed: unknown key"),
         ('[canaries]\nfile = "other.json"\n', "manifest.toml canaries.file: other.json is missing"),
         ('[canaries]\nfile = "../canaries.json"\n', "manifest.toml canaries.file: the path leaves DATA_DIR"),
     ],
 )
 def test_the_manifests_table_names_one_file(table: str, problem: str, written: Path, tmp_path: Path) -> None:
-    folder = changed(written, tmp_path / "copy", lambda file, documents: None)
+    folder = changed(written, tmp_path / "copy")
     text = (folder / "manifest.toml").read_text()
     assert '[canaries]\nfile = "canaries.json"\n' in text
     (folder / "manifest.toml").write_text(text.replace('[canaries]\nfile = "canaries.json"\n', table))
@@ -489,18 +365,11 @@ def test_the_manifests_table_names_one_file(table: str, problem: str, written: P
 
 def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(written: Path, tmp_path: Path) -> None:
     before = manifests.load(written)
-    seed = changed(written, tmp_path / "copy", lambda file, documents: file.update(seed=5))
-    plain = changed(written, tmp_path / "plain", lambda file, documents: None)
+    seed = changed(written, tmp_path / "copy", seed=5)
+    plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256
     for name, path in manifests.files_of(before).items():
         copy = tmp_path / "same" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
     assert manifests.load(tmp_path / "same").sha256 == before.sha256
-
-
-def test_a_canary_file_that_is_not_utf8_is_refused(written: Path, tmp_path: Path) -> None:
-    folder = changed(written, tmp_path / "copy", lambda file, documents: None)
-    (folder / "canaries.json").write_bytes(b"{\xff}")
-    with pytest.raises(ManifestError, match=r"canaries\.json not UTF-8 at byte 1"):
-        manifests.load(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,9 @@ from audit.corpus.canaries.schema import (
     TAGS,
     TASKS,
     Canary,
+    CanaryCounts,
     CanarySet,
+    count_canaries,
 )
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths, Task
@@ -40,7 +41,6 @@ MIN_COUNT = 2
 MAX_COUNT = 10_000
 """Names do not run out, and no bound on epsilon gains by more."""
 _CONSONANTS, _VOWELS, _SYLLABLES = "bdfgklnprstvz", "aeiou", 3
-_AS_IT_WAS = "give the data set as it was before"
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class InsertReport:
 
     Attributes:
         canaries: as the new data set's canary file has them.
-        n_included: canaries whose coin put them in.
-        n_documents: documents that were added, all of split member.
-        n_pages: documents whose pages were copied for them; 0 where every canary is a document by itself.
+        counts: of them and of the documents that were added, all of split member.
         labels: that were added to `task.labels`.
         references: named by the old manifest and left out of the new one.
         cap: what epsilon these coins can show at most, at delta 0 and 95 % confidence, half of them choosing the
@@ -59,9 +57,7 @@ class InsertReport:
     """
 
     canaries: CanarySet
-    n_included: int
-    n_documents: int
-    n_pages: int
+    counts: CanaryCounts
     labels: tuple[str, ...]
     references: tuple[str, ...]
     cap: float | None
@@ -118,17 +114,8 @@ def insert(
         canaries=CanaryPath(FILE_NAME),
     )
     _publish(out, corpus, manifest, canaries)
-    included = [canary for canary in canaries.canaries if canary.included]
-    named = corpus.manifest.references
-    return InsertReport(
-        canaries=canaries,
-        n_included=len(included),
-        n_documents=sum(canary.copies for canary in included),
-        n_pages=len({canary.carrier for canary in included if canary.carrier is not None}),
-        labels=labels,
-        references=tuple(field.name for field in dataclasses.fields(named) if getattr(named, field.name)),
-        cap=_cap(count),
-    )
+    references = tuple(name for name, value in vars(corpus.manifest.references).items() if value)
+    return InsertReport(canaries, count_canaries(canaries), labels, references, _cap(count))
 
 
 def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int) -> None:
@@ -136,12 +123,9 @@ def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], le
         raise UsageError("no such pattern of canaries", f"--pattern is one of {', '.join(PATTERNS)}, or several once")
     if not tiers or len({*tiers}) < len(tiers):
         raise UsageError("no such numbers of copies", "--repeat is one number, or several once")
-    for name, value, low, high in (
-        ("count", count, MIN_COUNT, MAX_COUNT),
-        ("repeat", max(tiers), 1, MAX_REPEAT),
-        ("repeat", min(tiers), 1, MAX_REPEAT),
-        ("length", length, 1, MAX_LENGTH),
-    ):
+    ranges = [("count", count, MIN_COUNT, MAX_COUNT), ("length", length, 1, MAX_LENGTH)]
+    ranges += [("repeat", tier, 1, MAX_REPEAT) for tier in tiers]
+    for name, value, low, high in ranges:
         if not low <= value <= high:
             raise UsageError(f"{name} {value} is out of range: {low} to {high}")
     if seed < 0:
@@ -160,17 +144,7 @@ def _check_corpus(corpus: Corpus) -> None:
     taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
     clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
     if corpus.manifest.canaries is not None or {*TAGS, LABEL} & {*corpus.manifest.task.labels} or clash:
-        raise ManifestError("the data set has canaries already", _AS_IT_WAS)
-    marked = [document.id for document in corpus.documents if _marked(document)]
-    if marked:
-        raise ManifestError(f"the data set has canaries already: document {marked[0]}", _AS_IT_WAS)
-
-
-def _marked(document: Document) -> bool:
-    """Whether a document has an entity, a question or a tag of canaries."""
-    names = {entity.id for entity in document.entities} | {entity.label for entity in document.entities}
-    names.update(question.id for question in document.questions)
-    return LABEL in names or not set(TAGS).isdisjoint(document.tags or ())
+        raise ManifestError("the data set has canaries already", "give the data set as it was before")
 
 
 def _draw_canaries(
@@ -186,15 +160,11 @@ def _draw_canaries(
     names = _names(corpus, count, _stream(seed, "names"))
     prefixes = [PATTERNS[kind].prefix(name) for kind, name in zip(kinds, names, strict=True)]
     carriers = _carriers(corpus, kinds, prefixes, length, seed)
-    taken = {document.id for document in corpus.documents}
     printed = corpus.manifest.task.kind != "question-answering"
     for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, carriers, strict=True)):
         name, included = f"c{number:05}", bool(coins[number])
         family, repeat = PATTERNS[kinds[number]], tiers[number // len(patterns) % len(tiers)]
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
-        if not taken.isdisjoint((name, *documents)):
-            first = min(taken.intersection((name, *documents)))
-            raise ManifestError(f"the data set has a document {first} already", "give its documents other ids")
         completion = tuple(family.candidates[index] for index in completions[number])
         copies = len(documents)
         yield Canary(name, kinds[number], prefix, completion, included, copies, carrier, box, documents, printed)

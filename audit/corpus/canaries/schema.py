@@ -218,10 +218,8 @@ class CanaryCounts:
     pages: int
 
 
-def canary_counts(canaries: CanarySet | None) -> CanaryCounts | None:
-    """The numbers; None without canaries."""
-    if canaries is None:
-        return None
+def count_canaries(canaries: CanarySet) -> CanaryCounts:
+    """Count canaries, and the documents and pages that hold them."""
     included = [canary for canary in canaries.canaries if canary.included]
     return CanaryCounts(
         patterns=tuple(sorted({canary.pattern for canary in canaries.canaries})),
