@@ -26,8 +26,8 @@ from audit.corpus.removal.matching import normalise_ocr
 from audit.extensions.papers.importers.sroie import FIELDS, SROIE
 from audit.importers import locate as locating
 from audit.importers.locate import Location, locate, quality_of
-from audit.importers.ocr import PageReader
 from audit.importers.source import Source
+from audit.importers.words import PageReader
 
 EVERY = 3
 """Every third receipt is read: 209 pages."""

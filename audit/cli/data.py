@@ -255,7 +255,7 @@ def ocr(
     The answers of their questions are then located among the words. documents.jsonl is replaced; the old file stays as
     documents.before-ocr.jsonl. A run that was interrupted goes on when it is run again.
     """
-    from audit.importers.ocr import PageReader
+    from audit.importers.words import PageReader
     from audit.workflows.ocr import add_words
 
     with console.Reporter() as progress:

@@ -14,12 +14,12 @@ from audit.cli import console
 from audit.cli.options import HELP, Assigned, Seed, say_unstated, show_errors
 from audit.corpus.documents import Split, TaskKind
 from audit.errors import UsageError, listed
+from audit.importers.assemble import ImportReport
 from audit.importers.divide import Rule
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
 from audit.importers.named import NamedMembers, read_labels
 from audit.importers.registry import FORMATS
-from audit.importers.report import ImportReport
 from audit.importers.source import Options
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +22,6 @@ Row = tuple[str, Mapping[str, Any]]
 SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 _ROWS = 32
 """Rows that are in memory as Python's values at a time."""
-_LISTS = ("List", "LargeList", "Sequence")
 
 
 @dataclass(frozen=True)
@@ -54,18 +53,15 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
     folders = [""]
     if (src / SPLITS).is_file():
         with form_of("a list of splits"):
-            folders = [str(name) for name in _json(src / SPLITS)["splits"]]
+            listed = parse_json(read_text(src / SPLITS), f"{SPLITS} is not JSON")
+            folders = [str(name) for name in listed["splits"]]
     for folder in folders:
         with problems.catch(f"{SPLITS if folder else STATE}:"), form_of("what save_to_disk writes"):
             place = inside(src.resolve(), folder) if folder else src
-            state, info = _json(place / STATE), _json(place / INFO)
+            state, info = (parse_json(read_text(place / name), f"{name} is not JSON") for name in (STATE, INFO))
             names = [(PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]]
             paths = [inside(src.resolve(), name) for name in names]
             yield _split(folder or state.get("_split") or "", paths, _open_stream, info.get("features"))
-
-
-def _json(path: Path) -> Any:
-    return parse_json(read_text(path), f"{path.name} is not JSON")
 
 
 def parquet_split(name: str, paths: Sequence[Path]) -> Table:
@@ -78,17 +74,13 @@ def parquet_split(name: str, paths: Sequence[Path]) -> Table:
     return _split(name, paths, _open_parquet, None)
 
 
-_Opened = tuple[Any, Callable[[Sequence[str]], Iterator[Any]]]
-"""The schema of a file, and what yields its record batches with some of its columns."""
-
-
 def _split(
-    name: str, paths: Sequence[Path], opened: Callable[[ExitStack, Path], _Opened], features: Mapping[str, Any] | None
+    name: str, paths: Sequence[Path], opened: Callable[[Path], Any], features: Mapping[str, Any] | None
 ) -> Table:
+    """Open the files of a split, which have the same columns; `opened` opens one."""
     columns: list[tuple[str, ...]] = []
     for path in paths:
-        with _readable(path), ExitStack() as stack:
-            schema, _ = opened(stack, path)
+        with _readable(path), opened(path) as (schema, _):
             columns.append(tuple(schema.names))
             features = _features(schema.metadata) if features is None else features
         if columns[-1] != columns[0]:
@@ -98,8 +90,8 @@ def _split(
         asked = [column for column in columns[0] if column in wanted]
         index = 0
         for path in paths:
-            with _readable(path), ExitStack() as stack:
-                for batch in opened(stack, path)[1](asked):
+            with _readable(path), opened(path) as (_, batches):
+                for batch in batches(asked):
                     # Arrow reads wherever the offsets of a file point to unless they are checked.
                     batch.validate(full=True)
                     for start in range(0, batch.num_rows, _ROWS):
@@ -110,25 +102,29 @@ def _split(
     return Table(name, columns[0], read, _class_names(features or {}))
 
 
-def _open_stream(stack: ExitStack, path: Path) -> _Opened:
+@contextmanager
+def _open_stream(path: Path) -> Iterator[Any]:
+    """Yield the schema of an Arrow file, and a function that yields its record batches with some of its columns."""
     arrow = _library()
-    source = stack.enter_context(arrow.memory_map(str(path)))
-    schema = stack.enter_context(arrow.ipc.open_stream(source)).schema
+    with arrow.memory_map(str(path)) as source:
+        schema = arrow.ipc.open_stream(source).schema
 
-    def batches(asked: Sequence[str]) -> Iterator[Any]:
-        source.seek(0)
-        fields = [schema.get_field_index(name) for name in asked]
-        yield from arrow.ipc.open_stream(source, options=arrow.ipc.IpcReadOptions(included_fields=fields))
+        def batches(asked: Sequence[str]) -> Iterator[Any]:
+            source.seek(0)
+            fields = [schema.get_field_index(name) for name in asked]
+            yield from arrow.ipc.open_stream(source, options=arrow.ipc.IpcReadOptions(included_fields=fields))
 
-    return schema, batches
+        yield schema, batches
 
 
-def _open_parquet(stack: ExitStack, path: Path) -> _Opened:
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
+    """Yield the schema of a Parquet file, and a function as of `_open_stream`."""
     _library()
     import pyarrow.parquet
 
-    file = stack.enter_context(pyarrow.parquet.ParquetFile(str(path)))
-    return file.schema_arrow, lambda asked: file.iter_batches(_ROWS, columns=list(asked))
+    with pyarrow.parquet.ParquetFile(str(path)) as file:
+        yield file.schema_arrow, lambda asked: file.iter_batches(_ROWS, columns=list(asked))
 
 
 @contextmanager
@@ -148,7 +144,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
-    """The features that the library writes into the schema of a file; none where they are not there."""
+    """Return the features that the library writes into the schema of a file; none where they are not there."""
     try:
         features = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -157,11 +153,11 @@ def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
 
 
 def _class_names(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """The names of classes, by column, of columns of class labels and of lists of them."""
+    """Return the names of classes, by column, of columns of class labels and of lists of them."""
     found: dict[str, Sequence[str]] = {}
     for column, feature in features.items():
         inner = feature[0] if isinstance(feature, list) and feature else feature
-        if isinstance(inner, dict) and inner.get("_type") in _LISTS:
+        if isinstance(inner, dict) and inner.get("_type") in ("List", "LargeList", "Sequence"):
             inner = inner.get("feature")
         names = inner.get("names") if isinstance(inner, dict) and inner.get("_type") == "ClassLabel" else None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
@@ -179,7 +175,6 @@ def _library() -> Any:
         import pyarrow
         import pyarrow.ipc
     except ImportError:
-        raise UsageError(
-            "reading Arrow and Parquet needs the library pyarrow", "pip install 'docaudit[datasets]'"
-        ) from None
+        hint = "pip install 'docaudit[datasets]'"
+        raise UsageError("reading Arrow and Parquet needs the library pyarrow", hint) from None
     return pyarrow

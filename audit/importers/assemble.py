@@ -1,33 +1,28 @@
-"""Documents of pages: boxes in pixels, fields located, questions asked, and the task that they teach."""
+"""Documents of pages: boxes in pixels, fields located, questions asked; the task that they teach; the report."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from audit.corpus.documents import ASKING, Box, Category, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import is_on_page
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError, listed
-from audit.importers.boxes import Size, check_shape, in_pixels, recognise
+from audit.importers.columns import category_of, plain_labels, plain_words, task_labels
 from audit.importers.files import page_size
-from audit.importers.labels import UNATTACKED, category_of, plain_labels, plain_words, task_labels
-from audit.importers.locate import Location, locate
-from audit.importers.pages import Field, Page, Unit, clean
-from audit.importers.report import ImportReport
+from audit.importers.locate import Location, locate, quality_of
+from audit.importers.pages import Field, Page, Size, Unit, check_extent, clean, in_pixels, recognise_unit
 
-ANSWER, ON_PAGE, ANNOTATED, REGION = "ANSWER", "whole words", "annotated", "words inside the region"
+ANSWER = "ANSWER"
 NO_WORDS = "no words on the page"
+UNATTACKED = frozenset({"header", "question", "key"})
+"""Labels of text that is printed on every form alike."""
 SAME_VALUE = frozenset({"exact", "punctuation", "equal amount", "equal date"})
 """Rules of `locate` whose words are the value itself in the page's own spelling, which is an answer too."""
 WITHOUT_IMAGE: Size = (1000, 1000)
 """The size given to pages without an image whose boxes are shares or thousandths."""
-UNITS_NOTED: Mapping[Unit, str] = {
-    "pixels": "boxes taken as pixels of the image",
-    "thousandths": "boxes from 0 to 1000, converted to pixels of the image",
-    "shares": "boxes from 0 to 1, converted to pixels of the image",
-}
 MADE_OF_FIELDS = 'questions made of fields, as "What is the ...?": the model must have been asked so'
 WORDS_FIRST = "write word files beside the images (tesseract PAGE.png PAGE hocr makes PAGE.hocr) and import again"
 OCR_ADVICE = (
@@ -48,6 +43,53 @@ TASKS: tuple[TaskKind, ...] = tuple(_TEACHES)
 """Every task that a source may be made into whose task is recognised."""
 
 
+Counts = defaultdict[str, Counter[str]]
+
+
+@dataclass
+class ImportReport:
+    """Counts of an import. Counts of fields cover every document of the source, also those left out of all splits.
+
+    Attributes:
+        documents: by split, and "left out".
+        located: by label, fields whose words are known, by the quality of their location (`locate.QUALITIES`).
+        not_located: by label, the other fields by reason.
+        unlocated: (document id, label, reason) of every field without words; no text.
+        loose: (document id, label, likeness from 0 to 1) of every field that was located loosely; no text.
+        duplicates: groups of documents with equal images, which stay in one split.
+        notes: other counts that an owner wants to know.
+        warnings: what must be true of the audited model, and what else the owner should read.
+        task: of the manifest.
+    """
+
+    documents: dict[str, int] = field(default_factory=dict)
+    located: Counts = field(default_factory=lambda: defaultdict(Counter))
+    not_located: Counts = field(default_factory=lambda: defaultdict(Counter))
+    unlocated: list[tuple[str, str, str]] = field(default_factory=list)
+    loose: list[tuple[str, str, float]] = field(default_factory=list)
+    duplicates: list[tuple[str, ...]] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
+    task: TaskKind | None = None
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """Number of fields of each label, located or not, by name of the label."""
+        labels = sorted(self.located.keys() | self.not_located.keys())
+        return {label: self.located[label].total() + self.not_located[label].total() for label in labels}
+
+    def locate(self, document: str, label: str, rule: str, score: float = 1.0) -> None:
+        """Count a field whose words are known; those of a score below 1 are listed."""
+        self.located[label][quality_of(rule)] += 1
+        if score < 1:
+            self.loose.append((document, label, round(score, 3)))
+
+    def miss(self, document: str, label: str, reason: str, name: str | None = None) -> None:
+        """Count and list a field without words, by `name` where it has one."""
+        self.not_located[label][reason] += 1
+        self.unlocated.append((document, name or label, reason))
+
+
 def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> TaskKind:
     """Choose the task: the owner's, else the first that the source speaks of.
 
@@ -61,19 +103,15 @@ def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> Ta
     Raises:
         UsageError: the source has nothing to learn the task from, or nothing at all.
     """
-    found = Counter(
-        {
-            "words": sum(bool(page.words) for page in pages),
-            "fields": sum(bool(page.fields) for page in pages),
-            "questions": sum(bool(page.questions) for page in pages),
-            "a class": sum(page.label is not None for page in pages),
-            "an output": sum(page.output is not None for page in pages),
-        }
-    )
-    counts = f"of {len(pages)} pages, {found['words']} have words, " + ", ".join(
-        f"{count} {what}" for what, count in found.items() if what != "words"
-    )
-    found["values"] = sum(any(field.value for field in page.fields) for page in pages)
+    has: Mapping[str, Callable[[Page], object]] = {
+        "words": lambda page: page.words,
+        "fields": lambda page: page.fields,
+        "questions": lambda page: page.questions,
+        "a class": lambda page: page.label is not None,
+        "an output": lambda page: page.output is not None,
+        "values": lambda page: any(field.value for field in page.fields),
+    }
+    found = Counter({what: sum(bool(test(page)) for page in pages) for what, test in has.items()})
     fitting = [task for task, teaches in _TEACHES.items() if teaches(found)]
     usual: list[TaskKind] = [] if found["questions"] else ["token-classification", "document-classification"]
     order: list[TaskKind] = ["parsing", *usual, "question-answering", "document-classification", "mlm"]
@@ -82,6 +120,7 @@ def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> Ta
         return chosen
     hints = [WORDS_FIRST] if found["fields"] and not found["words"] else []
     hints += [f"--task {listed(fitting, 'or')}"] if fitting else []
+    counts = f"of {len(pages)} pages, " + ", ".join(f"{count} have {what}" for what, count in found.items())
     raise UsageError(
         f"{name}: nothing to learn {f'the task {wanted}' if wanted else 'a task'} from: {counts}", "; or ".join(hints)
     )
@@ -132,7 +171,7 @@ class Assembly:
                 with problems.catch(f"{page.name}:"):
                     sizes[page.name] = page_size(page.image)
         for group in groups:
-            self._set_unit(group, sizes)
+            self._set_unit([page for page in group if page.unit is None], sizes)
         documents: dict[str, Document] = {}
         for page in kept:
             if page.image is None or page.name in sizes:
@@ -160,6 +199,7 @@ class Assembly:
         return Task(self.task)
 
     def _is_used(self, page: Page) -> bool:
+        """Test whether a document is made of a page; else count it with the reason."""
         reason = page.unusable
         if self.task == "document-classification" and page.label is None:
             reason = "pages without a class, left out"
@@ -167,31 +207,30 @@ class Assembly:
             reason = "pages with neither words nor image, left out"
         if reason:
             self.report.notes[reason] += 1
-            for one in page.fields if page.unusable else ():
-                self.report.miss(page.name, one.label, one.lost)
+        for one in page.fields if page.unusable else ():
+            self.report.miss(page.name, one.label, one.lost)
         return not reason
 
     def _set_unit(self, pages: Sequence[Page], sizes: Mapping[str, Size]) -> None:
         """Give pages that do not say it the unit of their boxes: the owner's, or recognised."""
-        unknown = [page for page in pages if page.unit is None]
-        boxes = [(sizes.get(page.name), [*_boxes_of(page)]) for page in unknown]
-        unit = self.boxes or recognise(boxes)
-        self.report.notes[UNITS_NOTED[unit]] += sum(len(own) for _, own in boxes)
-        for page in unknown:
+        boxes = [(sizes.get(page.name), [*page.boxes]) for page in pages]
+        unit = self.boxes or recognise_unit(boxes)
+        self.report.notes[f"boxes in {unit} of the page"] += sum(len(found) for _, found in boxes)
+        for page in pages:
             page.unit = unit
 
     def _document(self, page: Page, size: Size | None) -> Document:
-        if size is None and any(_boxes_of(page)):
+        if size is None and any(page.boxes):
             if page.unit == "pixels":
                 raise ManifestError("boxes in pixels, but no image to say of how many")
             size = WITHOUT_IMAGE
-        if size is not None:
-            check_shape(page.shape, size)
+        if size is not None and page.shape is not None:
+            check_extent(page.shape, size)
         places, words = self._words(page, size)
-        held = self._entities(page, places, words, size)
+        located = self._entities(page, places, words, size)
         questions = [*self._questions(page, words)]
         if not questions and self.task in ASKING:
-            questions = [*self._asked_fields(page, words, held)]
+            questions = [*self._asked_fields(page, words, located)]
         return Document(
             id=page.name,
             split="public",
@@ -199,7 +238,7 @@ class Assembly:
             image=None if page.image is None else f"images/{page.name}{page.image.suffix.lower()}",
             size=size,
             provider=page.provider,
-            entities=() if page.tags is not None else tuple(entity for entity, _ in held.values()),
+            entities=() if page.tags is not None else tuple(entity for entity, _ in located.values()),
             links=page.links,
             questions=tuple(questions),
             tags=page.tags,
@@ -210,19 +249,17 @@ class Assembly:
         )
 
     def _box(self, box: Box | None, page: Page, size: Size | None) -> Box | None:
-        """The box in pixels of the page's image; None without one."""
+        """Return a box in pixels of the page's image; None without one."""
         if box is None or size is None:
             return None
         return in_pixels(box, page.unit or "pixels", size, strict=self.strict)
 
     def _words(self, page: Page, size: Size | None) -> tuple[dict[int, int], tuple[Word, ...]]:
-        """By index on the page the index of every word with text, and these words; all with boxes, or none."""
+        """Return the words with text, all with boxes or none, and their indices by those on the page."""
         texts = {index: text for index, word in enumerate(page.words) if (text := clean(word.text))}
         self.report.notes["words without text, left out"] += len(page.words) - len(texts)
         boxes = {index: self._box(page.words[index].box, page, size) for index in texts}
         if None in boxes.values():
-            some = any(page.words[index].box for index in texts)
-            self.report.notes["pages on which some words have no box: no box of theirs was taken"] += some
             boxes = dict.fromkeys(texts)
         places = {index: place for place, index in enumerate(texts)}
         return places, tuple(Word(text, boxes[index]) for index, text in texts.items())
@@ -230,50 +267,50 @@ class Assembly:
     def _entities(
         self, page: Page, places: Mapping[int, int], words: Sequence[Word], size: Size | None
     ) -> dict[int, tuple[Entity, str]]:
-        """By number of the field its entity and the rule that located it, of the fields with words."""
+        """Return the entity and the rule that located it, by number of the field, of the fields with words."""
         known = {*plain_labels(self.tags).values()} if task_labels(self.tags) else None
         taken: set[int] = set()
-        held: dict[int, tuple[Entity, str]] = {}
+        located: dict[int, tuple[Entity, str]] = {}
         for number, one in enumerate(page.fields):
             if known is not None and one.label not in known:
                 self.report.miss(page.name, one.label, "not among the model's labels")
                 continue
             category = one.category or category_of(one.label)
-            found, rule, score = _find(one, category, places, words, self._box(one.box, page, size), taken)
-            if not found:
-                self.report.miss(page.name, one.label, rule)
+            found = _locate_field(one, category, places, words, self._box(one.box, page, size), taken)
+            if isinstance(found, str):
+                self.report.miss(page.name, one.label, found)
                 continue
-            taken.update(found)
-            self.report.locate(page.name, one.label, rule, score)
+            taken.update(found.words)
+            self.report.locate(page.name, one.label, found.rule, found.score)
             attack = one.label.lower() not in UNATTACKED
-            held[number] = (Entity(one.id or f"e{number + 1}", one.label, category, found, attack=attack), rule)
-        return held
+            entity = Entity(one.id or f"e{number + 1}", one.label, category, found.words, attack=attack)
+            located[number] = (entity, found.rule)
+        return located
 
     def _questions(self, page: Page, words: Sequence[Word]) -> Iterator[Question]:
         """Yield the page's own questions, counted by whether an answer is on the page."""
         counts = Counter(question.id for question in page.questions)
-        repeated = [name for name, count in counts.items() if count > 1]
-        if repeated:
+        if repeated := [name for name, count in counts.items() if count > 1]:
             raise ManifestError([f"question {name} occurs several times" for name in repeated])
         for question in page.questions:
             if is_on_page(question, words):
-                self.report.locate(page.name, ANSWER, ON_PAGE)
+                self.report.locate(page.name, ANSWER, "whole words")
             else:
                 self.report.miss(page.name, ANSWER, "not found" if words else NO_WORDS, question.id)
             yield question
 
     def _asked_fields(
-        self, page: Page, words: Sequence[Word], held: Mapping[int, tuple[Entity, str]]
+        self, page: Page, words: Sequence[Word], located: Mapping[int, tuple[Entity, str]]
     ) -> Iterator[Question]:
         """Yield a question for each field with a value; those of one label share a question and its answers."""
         numbers: dict[str, list[int]] = {}
         for number, one in enumerate(page.fields):
             if clean(one.value or ""):
                 numbers.setdefault(one.label, []).append(number)
-        for label, own in numbers.items():
-            first = page.fields[own[0]]
-            entity, rule = held.get(own[0], (None, ""))
-            answers = [clean(page.fields[number].value or "") for number in own]
+        for label, same in numbers.items():
+            first = page.fields[same[0]]
+            entity, rule = located.get(same[0], (None, ""))
+            answers = [clean(page.fields[number].value or "") for number in same]
             asked, *paraphrases = first.phrasings or (f"What is the {plain_words(label)}?",)
             if not first.phrasings:
                 self.report.notes[MADE_OF_FIELDS] += 1
@@ -289,35 +326,29 @@ class Assembly:
             )
 
 
-def _find(
+def _locate_field(
     one: Field,
     category: Category,
     places: Mapping[int, int],
     words: Sequence[Word],
     region: Box | None,
     taken: set[int],
-) -> tuple[tuple[int, ...], str, float]:
-    """Find the words of a field, the rule that located them and their likeness; none, and the reason."""
+) -> Location | str:
+    """Locate a field: by the words that it names, by those in its region, by its value; else return the reason."""
     value = clean(one.value or "")
     if one.lost or not (one.words or region or value):
-        return (), one.lost or "absent", 0.0
-    if one.words or (region and words):
-        own = [places[index] for index in one.words if index in places]
-        rule, reason = ANNOTATED, "empty"
-        if not one.words and region:
-            own = [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
-            rule, reason = REGION, "no word inside the region"
-        free = tuple(index for index in dict.fromkeys(own) if index not in taken)
-        return free, rule if free else "words of another field" if own else reason, 1.0
-    if not words:
-        return (), NO_WORDS, 0.0
-    location = locate(value, category, [word.text for word in words], taken)
-    return (location.words, location.rule, location.score) if isinstance(location, Location) else ((), location, 0.0)
-
-
-def _boxes_of(page: Page) -> Iterator[Box]:
-    yield from (word.box for word in page.words if word.box is not None)
-    yield from (one.box for one in page.fields if one.box is not None)
+        return one.lost or "absent"
+    if one.words:
+        inside, rule, reason = [places[index] for index in one.words if index in places], "annotated", "empty"
+    elif not words:
+        return NO_WORDS
+    elif region:
+        inside = [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
+        rule, reason = "words inside the region", "no word inside the region"
+    else:
+        return locate(value, category, [word.text for word in words], taken)
+    free = tuple(index for index in dict.fromkeys(inside) if index not in taken)
+    return Location(free, rule) if free else "words of another field" if inside else reason
 
 
 def _is_inside(box: Box, region: Box) -> bool:

@@ -7,10 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from audit.errors import ManifestError, UsageError
-from audit.importers.boxes import shares_of
 from audit.importers.files import form_of, parse_json, read_text
 from audit.importers.interface import Importer
-from audit.importers.pages import Field, Page, clean, part_of
+from audit.importers.pages import Field, Page, clean, part_of, shares_of
 from audit.importers.source import Source
 from audit.importers.words import SUFFIXES
 

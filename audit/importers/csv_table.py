@@ -6,25 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from audit.errors import ManifestError
-from audit.importers.files import files_in
+from audit.importers.columns import category_of
+from audit.importers.files import NAMES, files_in
 from audit.importers.interface import Importer
-from audit.importers.labels import category_of
 from audit.importers.locate import Location, locate
 from audit.importers.pages import Field, Page, clean, part_named
 from audit.importers.pdf import NAMED_PDF, pages_of_pdf
-from audit.importers.source import Source, the_one
+from audit.importers.source import Source, choose_one
 from audit.importers.words import SUFFIXES
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "file": ("file", "file_name", "filename", "image", "image_path", "path", "document", "page"),
-    "value": ("value", "text", "answer", "transcription"),
-    "key": ("key", "field", "label", "name", "entity"),
-    "question": ("question", "query"),
-    "split": ("split", "part", "set", "subset"),
-    "class": ("class", "document_class", "document_type"),
-    "provider": ("provider",),
-}
-"""Names of columns by their meaning, in the order in which they are looked for."""
 Row = Mapping[str, str]
 
 
@@ -47,7 +37,7 @@ class FieldTable(Importer):
                 for place, row in source.records(path):
                     known = _meanings(row)
                     if "file" not in known or len(row) < 2:
-                        names = ", ".join(COLUMNS["file"][:4])
+                        names = ", ".join(NAMES["table"]["file"][:4])
                         raise ManifestError(f"{path}: no column {names} with another beside it")
                     with source.problems.catch(f"{place}:"):
                         folder = PurePosixPath(path).parent.as_posix()
@@ -60,7 +50,7 @@ class FieldTable(Importer):
 def _meanings(row: Row) -> dict[str, str]:
     """The row's column of each meaning that it has."""
     lower = {name.lower(): name for name in reversed([*row])}
-    found = {meaning: [lower[name] for name in names if name in lower] for meaning, names in COLUMNS.items()}
+    found = {meaning: [lower[name] for name in names if name in lower] for meaning, names in NAMES["table"].items()}
     return {meaning: columns[0] for meaning, columns in found.items() if columns}
 
 
@@ -73,7 +63,7 @@ def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, fo
     name = PurePosixPath(named.replace("\\", "/")).name
     if name not in pdfs:
         files = files_in(source.root, (NAMED_PDF,))
-        path = source.at(the_one([one for one in files if PurePosixPath(one).name == name], name))
+        path = source.at(choose_one([one for one in files if PurePosixPath(one).name == name], name))
         pdfs[name] = pages_of_pdf(path, path.stem, source.scratch / f"pdf{len(pdfs)}")
     return pdfs[name]
 

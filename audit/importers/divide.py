@@ -20,7 +20,7 @@ from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
 from audit.errors import ManifestError, UsageError
-from audit.importers.named import NamedMembers
+from audit.importers.named import NamedMembers, find_named
 from audit.importers.pages import Part
 from audit.printable import printable
 from audit.progress import steps
@@ -113,7 +113,7 @@ def divide(
     alike = tuple(map(tuple, alike))
     groups = [*join_groups([*alike, *sources])]
     if isinstance(rule, NamedMembers):
-        return _along(rule, groups, shares, seed)
+        return _divide_named(rule, groups, shares, seed)
     if rule != "official":
         return assign(groups, shares, seed)
     unusable = copies_of_trained(alike, parts)
@@ -126,10 +126,12 @@ def divide(
     return drawn
 
 
-def _along(given: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int) -> dict[str, Split]:
-    """Members and held-out pages as they are given, the other groups drawn; what goes with a given page is left out."""
+def _divide_named(
+    given: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int
+) -> dict[str, Split]:
+    """Keep members and held-out pages as they are given, and draw the other groups; copies of given pages are out."""
     ids = [name for group in groups for name in group]
-    members, heldout = given.members(ids), given.kept_out(ids)
+    members, heldout = find_named(given.names, ids, "--members"), find_named(given.heldout, ids, "--heldout")
     both = sorted(members & heldout)
     if both:
         raise ManifestError(

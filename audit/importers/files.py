@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
@@ -20,6 +21,10 @@ from audit.importers.pages import replace_controls
 
 T = TypeVar("T")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+NAMES: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
+    Path(__file__).with_name("names.toml").read_text(encoding="utf-8")
+)
+"""Names that sources use, by meaning, for columns, tables, documents and categories."""
 _MOST_DIGITS = 100
 """Of an integer: products of three still become floats, which end at 308."""
 _FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
@@ -78,10 +83,10 @@ def read_text(path: Path) -> str:
     Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces, except line ends.
     Errors as of `open_source`.
     """
-    return "\n".join(map(replace_controls, _decoded(path).replace("\r\n", "\n").split("\n")))
+    return "\n".join(map(replace_controls, _decode(path).replace("\r\n", "\n").split("\n")))
 
 
-def _decoded(path: Path) -> str:
+def _decode(path: Path) -> str:
     content = read_source(path)
     try:
         return content.decode("utf-8-sig")
@@ -100,7 +105,7 @@ def table_rows(path: Path, name: str, separator: str | None = None) -> Iterator[
     Raises:
         ManifestError: a row has more cells than there are columns, or the table cannot be read as one.
     """
-    lines = _decoded(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = _decode(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator is None else csv.QUOTE_NONE
     table = csv.DictReader(lines, delimiter=separator or max(",;\t", key=lines[0].count), restval="", quoting=quoting)
     try:
@@ -132,12 +137,12 @@ def parse_json(content: str | bytes, problem: str) -> Any:
         ManifestError: with this problem, as it is no JSON; or an integer has more than `_MOST_DIGITS` digits.
     """
     try:
-        return json.loads(content, parse_int=_integer)
+        return json.loads(content, parse_int=_parse_integer)
     except (ValueError, RecursionError):
         raise ManifestError(problem) from None
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         raise ManifestError(f"an integer of {len(text)} digits, and {_MOST_DIGITS} are the most")
     return int(text)
@@ -158,7 +163,7 @@ def form_of(form: str) -> Iterator[None]:
 
 
 def as_text(value: Any) -> str:
-    """Give a JSON value as text: a text itself, a number as written, true and false in words."""
+    """Return a JSON value as text: a text itself, a number as written, true and false in words."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from audit.corpus.documents import Word
 from audit.errors import ManifestError, UsageError
+from audit.importers.columns import OUTSIDE, Columns, fields_of_tags, read_box
 from audit.importers.files import as_text, form_of, parse_json, read_text
 from audit.importers.interface import Importer
-from audit.importers.labels import OUTSIDE, fields_of_tags
 from audit.importers.pages import Field, Page, bounds, clean, line_words
-from audit.importers.records import Columns, box_of
-from audit.importers.source import Source, by_name, the_one
+from audit.importers.source import Source, choose_one, group_by_name
 from audit.importers.words import BESIDE_JSON
 
 ITEMS = ("form", "annotations", "fields", "entities", "items", "valid_line")
@@ -38,9 +37,8 @@ class Forms(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        kinds = [
-            by_name(source.files(*endings), lambda path: {path.stem}) for endings in ((".json",), (".txt", ".csv"))
-        ]
+        endings = ((".json",), (".txt", ".csv"))
+        kinds = [group_by_name(source.files(*kind), lambda path: {path.stem}) for kind in endings]
         if not any(kinds):
             hint = "give the folder that holds images and annotations"
             raise UsageError(f"{source.path} holds neither .json nor .txt", hint)
@@ -69,7 +67,7 @@ def _nearest(image: str, files: Sequence[str]) -> str | None:
     own = PurePosixPath(image).parents
     shared = {path: sum(folder in own for folder in PurePosixPath(path).parents) for path in files}
     most = max(shared.values(), default=0)
-    return the_one([path for path in files if shared[path] == most], "its annotation") if files else None
+    return choose_one([path for path in files if shared[path] == most], "its annotation") if files else None
 
 
 def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
@@ -131,7 +129,7 @@ def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
         if annotated and isinstance(inner, list):
             words += [_word(one, f"{place}.words[{index}]") for index, one in enumerate(inner)]
             given = None
-        box = None if given is None else box_of(given, f"{place}.box")
+        box = None if given is None else read_box(given, f"{place}.box")
         if annotated and not isinstance(inner, list):
             words += line_words(clean(as_text(item.get("text", ""))), box)
         label = clean(as_text(item.get("label", item.get("category", ""))))
@@ -149,7 +147,7 @@ def _word(value: Any, place: str) -> Word:
         box = next((value[key] for key in ("box", "bbox", "quad") if key in value), None)
         if isinstance(box, dict):  # CORD's quad
             box = [box[f"{axis}{corner}"] for corner in range(1, 5) for axis in "xy"]
-        return Word(value["text"], None if box is None else box_of(box, place))
+        return Word(value["text"], None if box is None else read_box(box, place))
 
 
 def _add_values(page: Page, values: Mapping[str, Any]) -> None:

@@ -12,21 +12,20 @@ from typing import Any
 
 from audit.errors import ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
+from audit.importers.columns import Columns
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, clean, ids_of, part_named
-from audit.importers.records import Columns
 from audit.importers.source import Source
 
 METADATA = ("metadata.jsonl", "metadata.csv")
-SEVERAL = "rows with several images, left out"
 LAYOUT = "give a folder of save_to_disk, one with Parquet files, or one of images with metadata.jsonl or metadata.csv"
 
 
 class HuggingFace(Importer):
     """One document a row, or an image for which there are several rows of questions.
 
-    Columns are recognised by their names (`records.COLUMNS`). Officially, `train` was trained on and every other split
-    was not.
+    Columns are recognised by their names (`names.toml`). Officially, `train` was trained on and every other split was
+    not.
     """
 
     name = "hf"
@@ -35,7 +34,7 @@ class HuggingFace(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        rows = _Rows(source)
+        pages: dict[str, tuple[str, Page]] = {}
         for table in _tables(source):
             columns = Columns(table.columns, table.classes, source.options.labels)
             source.tags = source.tags or columns.tags
@@ -43,58 +42,70 @@ class HuggingFace(Importer):
             wanted = columns.used | ({provider, "data"} if provider else set())
             for number, (place, row) in enumerate(table.read(wanted)):
                 with source.problems.catch(f"{place}:"):
-                    rows.add(table, columns, number, row)
-        yield from rows.named()
+                    _add(source, pages, table, columns, number, row)
+        yield from _with_ids([*pages.values()])
 
 
-class _Rows:
-    """Pages of the rows of all splits."""
+def _add(
+    source: Source,
+    pages: dict[str, tuple[str, Page]],
+    table: Table,
+    columns: Columns,
+    number: int,
+    row: Mapping[str, Any],
+) -> None:
+    """Make a row a page, or add its question to the page of its image or text.
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._known: dict[str, Page] = {}
-        self._pages: list[tuple[str, Page]] = []
+    Args:
+        source: of the row.
+        pages: the split and the page of each row, by the hash of its image or text where it asks a question.
+        table: of the row.
+        columns: of the table.
+        number: of the row.
+        row: its values by column.
 
-    def add(self, table: Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
-        """Make a row a page, or add its question to the page of its image or text."""
-        given, text = columns.value(row, "image"), columns.value(row, "text")
-        if isinstance(given, list):
-            if len(given) > 1:
-                self._source.notes[SEVERAL] += 1
-                return
-            given = given[0] if given else None
-        if isinstance(given, dict):
-            given = given.get("path") if given.get("bytes") is None else given["bytes"]
-        if not isinstance(given, bytes | str | None):
-            raise ManifestError("the image is neither a file nor bytes of one")
-        path = self._source.find_image(given, table.folder) if isinstance(given, str) else None
-        same = path or given or (text if isinstance(text, str) else None)
-        part = part_named(table.split)
-        key = f"{part}/{number if same is None else _hash_of(same)}"
-        page = self._known.get(key) if columns["question"] and same is not None else None
-        if page is None:
-            name = columns.value(row, "name")
-            called = clean(str(name)) if isinstance(name, str | int) else ""
-            page = self._known[key] = Page(called or path or f"{number:06d}", part=part)
-            page.image = None if path is None else self._source.at(path)
-            if isinstance(given, bytes):
-                page.image = self._source.save_image(given)
-            page.provider = self._source.provider(row, path)
-            self._pages.append((table.split or "row", page))
-        columns.fill(page, row)
+    Raises:
+        ManifestError: a column holds something else than its name says.
+    """
+    given, text = columns.value(row, "image"), columns.value(row, "text")
+    if isinstance(given, list):
+        if len(given) > 1:
+            source.notes["rows with several images, left out"] += 1
+            return
+        given = given[0] if given else None
+    if isinstance(given, dict):
+        given = given.get("path") if given.get("bytes") is None else given["bytes"]
+    if not isinstance(given, bytes | str | None):
+        raise ManifestError("the image is neither a file nor bytes of one")
+    path = source.find_image(given, table.folder) if isinstance(given, str) else None
+    same = path or given or (text if isinstance(text, str) else None)
+    key = f"{table.split}/{number}"
+    if columns["question"] and same is not None:
+        content = same if isinstance(same, bytes) else same.encode(errors="surrogatepass")
+        key = f"{part_named(table.split)}/{hashlib.sha256(content).hexdigest()}"
+    if key not in pages:
+        name = columns.value(row, "name")
+        called = clean(str(name)) if isinstance(name, str | int) else ""
+        page = Page(called or path or f"{number:06d}", part=part_named(table.split))
+        page.image = None if path is None else source.at(path)
+        if isinstance(given, bytes):
+            page.image = source.save_image(given)
+        page.provider = source.provider(row, path)
+        pages[key] = (table.split or "row", page)
+    columns.fill(pages[key][1], row)
 
-    def named(self) -> Iterator[Page]:
-        """Yield the pages, each with an id: its row's or image's where all differ, else with its split before it."""
-        pages = [page for _, page in self._pages]
-        paths = [page.name for page in pages if page.image is not None and "." in page.name]
-        short = ids_of(paths) if len(paths) == len(pages) == len(set(paths)) else {}
-        for page in pages:
-            page.name = short.get(page.name, page.name.replace("/", "-"))
-        for numbered in (False, True):
-            if len({page.name for page in pages}) < len(pages):
-                for number, (split, page) in enumerate(self._pages):
-                    page.name = f"{split}-{number:06d}" if numbered else f"{split}-{page.name}"
-        yield from pages
+
+def _with_ids(pages: Sequence[tuple[str, Page]]) -> Iterator[Page]:
+    """Yield the pages, each with an id: its row's or image's where all differ, else with its split before it."""
+    paths = [page.name for _, page in pages if page.image is not None and "." in page.name]
+    short = ids_of(paths) if len(paths) == len(pages) == len(set(paths)) else {}
+    for _, page in pages:
+        page.name = short.get(page.name, page.name.replace("/", "-"))
+    for numbered in (False, True):
+        if len({page.name for _, page in pages}) < len(pages):
+            for number, (split, page) in enumerate(pages):
+                page.name = f"{split}-{number:06d}" if numbered else f"{split}-{page.name}"
+    yield from (page for _, page in pages)
 
 
 def _tables(source: Source) -> Iterator[Table]:
@@ -115,29 +126,27 @@ def _tables(source: Source) -> Iterator[Table]:
     elif metadata:
         for path in metadata:
             with source.problems.catch():
-                rows = [*source.records(path)]
+                rows: list[Row] = [*source.records(path)]
                 wrong = next((place for place, row in rows if not isinstance(row, dict)), None)
                 if wrong is not None:
                     raise ManifestError(f"{wrong} is not an object")
                 folder = PurePosixPath(path).parent.as_posix()
-                yield _table(_split_of(path), rows, "" if folder == "." else folder)
+                yield _table(_split_of(path), rows, folder.removeprefix("."))
     elif source.ids:  # the folder of each image is its class, where there are several
         classes = {path: PurePosixPath(path).parent.name for path in source.ids}
         for split, paths in _by_split(classes).items():
-            several = len({*classes.values()}) > 1
-            labels = ({"label": classes[path]} if several else {} for path in paths)
-            yield _table(
-                split, [(path, {"file_name": path, **label}) for path, label in zip(paths, labels, strict=True)]
-            )
+            labels = ({"label": classes[path]} if len({*classes.values()}) > 1 else {} for path in paths)
+            rows = [(path, {"file_name": path, **label}) for path, label in zip(paths, labels, strict=True)]
+            yield _table(split, rows)
     else:
         raise UsageError(f"{src} holds no Hugging Face data set", LAYOUT)
 
 
 def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    splits: dict[str, list[str]] = {}
     for path in paths:
-        found.setdefault(_split_of(path), []).append(path)
-    return found
+        splits.setdefault(_split_of(path), []).append(path)
+    return splits
 
 
 def _table(split: str, rows: Sequence[Row], folder: str = "") -> Table:
@@ -146,10 +155,5 @@ def _table(split: str, rows: Sequence[Row], folder: str = "") -> Table:
 
 
 def _split_of(path: str) -> str:
-    """The split that a path within the source speaks of, by a folder's name or the beginning of the file's."""
+    """Return the split that a path speaks of, by a folder's name or the beginning of the file's."""
     return next((name for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem) if part_named(name)), "")
-
-
-def _hash_of(value: bytes | str) -> str:
-    content = value if isinstance(value, bytes) else value.encode(errors="surrogatepass")
-    return hashlib.sha256(content).hexdigest()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import SPLITS, Assignment, Document, Manifest, Membership, Split, TaskKind
+from audit.corpus.documents import SPLITS, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
 from audit.files import PrivateFolder
-from audit.importers.assemble import TASKS, Assembly, choose_task
+from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
 from audit.importers.divide import (
     WITHOUT_NAMES,
     Rule,
@@ -29,7 +29,6 @@ from audit.importers.divide import (
 )
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
-from audit.importers.report import ImportReport
 from audit.importers.source import Options, Source
 from audit.progress import observer, steps
 from audit.stats.intervals import join_groups
@@ -121,11 +120,11 @@ class Importer(ABC):
         check_destination(dst)
         with PrivateFolder() as scratch:
             sources: list[Source] = []
-            for place in (src,) if heldout_from is None else (src, heldout_from):
-                own = scratch / str(len(sources))
-                own.mkdir()
+            for number, place in enumerate((src,) if heldout_from is None else (src, heldout_from)):
+                (scratch / str(number)).mkdir()
                 official = division == "official"
-                sources.append(Source(place, own, task, official, seed, options or Options(), self.word_files))
+                given = options or Options()
+                sources.append(Source(place, scratch / str(number), task, official, seed, given, self.word_files))
             groups = [self._read(source) for source in sources]
             if heldout_from is not None:
                 division = NamedMembers(tuple(page.name for page in groups[0]))
@@ -170,7 +169,7 @@ class Importer(ABC):
             try:
                 task = choose_task(self.name, pages, task)
             except UsageError:
-                problems.raise_if_any()  # for want of what could not be read
+                problems.raise_if_any()  # for want of pages that could not be read
                 raise
         assert task is not None
         report = ImportReport(task=task)
@@ -180,46 +179,53 @@ class Importer(ABC):
         advice = [sentence for one in sources for sentence in one.advice] + report.warnings
         for one in sources:
             report.notes.update(one.notes)
-        splits = self._divide([page for page in pages if page.name in documents], report, shares, source.seed, rule)
+        splits = _divide([page for page in pages if page.name in documents], report, shares, source.seed, rule)
         must = demands(rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
         report.notes = +report.notes
         report.warnings = [*dict.fromkeys([*must, *advice])]
         membership = Membership(source.options.assigned or "official")
         if rule in ("drawn", "by-provider"):
-            assigned: Assignment = "random" if rule == "drawn" else "by-provider"
-            membership = Membership.drawn_now(assigned, "docaudit import")
+            membership = Membership.drawn_now("random" if rule == "drawn" else "by-provider", "docaudit import")
         described = assembly.described_task(documents)
         manifest = Manifest(1, self.name, described, membership, redaction=source.redaction, recipe=source.recipe)
-        chosen = [dataclasses.replace(one, split=splits[name]) for name, one in documents.items() if name in splits]
-        images = {page.name: page.image for page in pages if page.image is not None}
-        _write(dst, manifest, chosen, images, report, must)
+        with draft_of(dst, "import") as draft:
+            images = {page.name: page.image for page in pages if page.image is not None}
+            chosen = [replace(one, split=splits[name]) for name, one in documents.items() if name in splits]
+            for document in steps("copying images", chosen, len(chosen)):
+                if document.image is not None:
+                    copy_image(images[document.id], draft, document.image)
+            manifests.write(draft, manifest, chosen, must)
+            text = json.dumps({"fields": report.fields, **vars(report)}, indent=2, ensure_ascii=False)
+            (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
+            manifests.load(draft)  # as `docaudit scan` does, before the data set gets its name
         return report
 
-    def _divide(
-        self, pages: Sequence[Page], report: ImportReport, shares: Mapping[Split, float], seed: int, rule: Rule
-    ) -> dict[str, Split]:
-        """Divide the documents of these pages, and count them in the report."""
-        same_image = equal_images({page.name: page.image for page in pages if page.image is not None})
-        texts = {page.name: " ".join(word.text for word in page.words) for page in pages if page.image is None}
-        same_text = _grouped(texts, fold)
-        alike = join_groups([[page.name] for page in pages] + [*map(list, same_image), *same_text])
-        whole = _grouped({page.name: page.source for page in pages if page.source is not None}, str)
-        if rule == "by-provider":
-            providers = {page.name: page.provider for page in pages}
-            splits, counted = divide_by_provider(join_groups([*alike, *whole]), providers, shares, seed)
-            report.notes.update(counted)
-        else:
-            parts = {page.name: page.part or "train" for page in pages}
-            splits = divide(alike, whole, parts, shares, seed, rule)
-            if rule == "official":
-                left_out = len(copies_of_trained(alike, parts))
-                report.notes["copies of documents of the training part, left out"] = left_out
-        repeated = sum(len(group) > 1 for group in same_text)
-        report.notes["texts that stand several times, never in two splits"] = repeated
-        report.duplicates = [group for group in same_image if len(group) > 1]
-        report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
-        return splits
+
+def _divide(
+    pages: Sequence[Page], report: ImportReport, shares: Mapping[Split, float], seed: int, rule: Rule
+) -> dict[str, Split]:
+    """Divide the documents of these pages, and count them in the report."""
+    same_image = equal_images({page.name: page.image for page in pages if page.image is not None})
+    texts = {page.name: " ".join(word.text for word in page.words) for page in pages if page.image is None}
+    same_text = _group(texts, fold)
+    alike = join_groups([[page.name] for page in pages] + [*map(list, same_image), *same_text])
+    whole = _group({page.name: page.source for page in pages if page.source is not None}, str)
+    if rule == "by-provider":
+        providers = {page.name: page.provider for page in pages}
+        splits, counted = divide_by_provider(join_groups([*alike, *whole]), providers, shares, seed)
+        report.notes.update(counted)
+    else:
+        parts = {page.name: page.part or "train" for page in pages}
+        splits = divide(alike, whole, parts, shares, seed, rule)
+        if rule == "official":
+            left_out = len(copies_of_trained(alike, parts))
+            report.notes["copies of documents of the training part, left out"] = left_out
+    repeated = sum(len(group) > 1 for group in same_text)
+    report.notes["texts that stand several times, never in two splits"] = repeated
+    report.duplicates = [group for group in same_image if len(group) > 1]
+    report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
+    return splits
 
 
 def _rename(pages: Sequence[Page], taken: set[str]) -> None:
@@ -230,28 +236,9 @@ def _rename(pages: Sequence[Page], taken: set[str]) -> None:
         page.source = page.source and f"2-{page.source}"
 
 
-def _grouped(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[str]]:
-    """The names of equal values, as `key` compares them."""
+def _group(values: Mapping[str, str], key: Callable[[str], str]) -> list[list[str]]:
+    """Group the names of values that are equal as `key` compares them."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name, value in values.items():
         groups[key(value)].append(name)
     return list(groups.values())
-
-
-def _write(
-    dst: Path,
-    manifest: Manifest,
-    documents: Sequence[Document],
-    images: Mapping[str, Path],
-    report: ImportReport,
-    comments: Sequence[str],
-) -> None:
-    """Write the data set, and validate it as `docaudit scan` would before it gets its name."""
-    with draft_of(dst, "import") as draft:
-        for document in steps("copying images", documents, len(documents)):
-            if document.image is not None:
-                copy_image(images[document.id], draft, document.image)
-        manifests.write(draft, manifest, documents, comments)
-        text = json.dumps({"fields": report.fields, **vars(report)}, indent=2, ensure_ascii=False)
-        (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
-        manifests.load(draft)

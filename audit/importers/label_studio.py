@@ -38,8 +38,7 @@ class LabelStudio(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         texts: list[Page] = []
-        hint = "export the project as JSON, and put the file beside the images"
-        for path in source.files(".json", hint=hint):
+        for path in source.files(".json", hint="export the project as JSON, and put the file beside the images"):
             with source.problems.catch():
                 for place, task in source.records(path):
                     with source.problems.catch(f"{place}:"):
@@ -57,11 +56,11 @@ def _add(source: Source, task: Any, texts: list[Page]) -> None:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
         raise ManifestError('not a task: it has no "data"; export as JSON, not as JSON_MIN')
     with form_of("an annotation"):
-        given: Any = task.get("annotations", task.get("completions", []))
-        kept = [one.get("result", []) for one in given if isinstance(one, dict) and not one.get("was_cancelled")]
-        regions, choices = _regions(kept[-1] if kept else [])
-    values = task["data"].values()
-    image = next((value for value in values if isinstance(value, str) and _names_image(value)), None)
+        annotations: Any = task.get("annotations", task.get("completions", []))
+        given = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
+        regions, choices = _regions(given[-1].get("result", []) if given else [])
+    values = [value for value in task["data"].values() if isinstance(value, str)]
+    image = next((value for value in values if value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)), None)
     text = task["data"].get("text")
     if image is not None:
         page = source.page(source.find_image(image), task)
@@ -71,9 +70,9 @@ def _add(source: Source, task: Any, texts: list[Page]) -> None:
         marked = [(one.span, label) for one in regions if one.span for label in one.labels]
         words = page.mark(text, [span for span, _ in marked])
         page.fields += [
-            Field(label, own, value=text[start:end])
-            for ((start, end), label), own in zip(marked, words, strict=True)
-            if own
+            Field(label, inside, value=text[start:end])
+            for ((start, end), label), inside in zip(marked, words, strict=True)
+            if inside
         ]
         texts.append(page)
     else:
@@ -81,12 +80,8 @@ def _add(source: Source, task: Any, texts: list[Page]) -> None:
     page.label = clean(choices[0]) or None if choices else page.label
 
 
-def _names_image(value: str) -> bool:
-    return value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)
-
-
 def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
-    """The regions, results of one id joined, and the choices for the page."""
+    """Return the regions, results of one id joined, and the choices for the page."""
     regions: dict[str, _Region] = {}
     choices: list[str] = []
     for number, one in enumerate(results):
@@ -100,9 +95,7 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
             continue
         region = regions.setdefault(str(one.get("id", f"#{number}")), _Region())
         region.labels += [text for key in LABELS for text in _texts(value.get(key, []))]
-        if kind == "textarea":
-            text = value.get("text") or []
-            region.texts += [text] if isinstance(text, str) else _texts(text)
+        region.texts += _texts(value.get("text", [])) if kind == "textarea" else []
         with form_of(f"result {number}: a region of numbers"):
             region.box = _box(value) or region.box
         if isinstance(value.get("start"), int) and isinstance(value.get("end"), int):
@@ -111,13 +104,14 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
 
 
 def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ManifestError("labels, choices and transcriptions are lists of texts")
-    return value
+    return texts
 
 
 def _box(value: Mapping[str, Any]) -> Box | None:
-    """A region's box as shares of the image: of a rectangle, upright, or around a polygon's points."""
+    """Return a region's box as shares of the image: of a rectangle, upright, or around a polygon's points."""
     if value.get("points"):
         return bounds([(float(x) / 100, float(y) / 100) for x, y in value["points"]])
     if "width" not in value or "x" not in value:
@@ -130,9 +124,7 @@ def _add_regions(page: Page, regions: Sequence[_Region]) -> None:
     """Give a page its regions as fields, and as words too where it has no word file."""
     page.unit = "shares"
     words, transcribed = [*page.words], not page.words
-    for region in regions:
-        if region.box is None:
-            continue
+    for region in (one for one in regions if one.box is not None):
         text, first = clean(" ".join(region.texts)), len(words)
         words += line_words(text, region.box) if transcribed else ()
         label = next(filter(None, map(clean, region.labels)), None)

@@ -11,13 +11,8 @@ from typing import Any
 
 from audit.errors import ManifestError, UsageError
 from audit.files import read_file
+from audit.importers.files import NAMES
 from audit.printable import printable
-
-KEYS = (
-    *("id", "document", "document_id", "doc_id", "file_name", "filename", "file", "image", "images", "image_path"),
-    *("path", "name", "uid"),
-)
-"""Columns and keys that name a document, in the order in which they are looked for."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +32,15 @@ class NamedMembers:
         """Read files of names; errors as of `read_names`."""
         return cls(read_names(path, "--members"), () if heldout is None else read_names(heldout, "--heldout"))
 
-    def members(self, ids: Collection[str]) -> frozenset[str]:
-        """Find the ids of the named documents, by id, by file name, or by file name without its ending.
 
-        Raises:
-            ManifestError: a name is that of no document.
-        """
-        return _find(self.names, ids, "--members")
+def find_named(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
+    """Find the ids of named documents: by id, by file name, or by file name without its ending.
 
-    def kept_out(self, ids: Collection[str]) -> frozenset[str]:
-        """Find the ids of the held-out documents that are named; errors as of `members`."""
-        return _find(self.heldout, ids, "--heldout")
-
-
-def _find(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
+    Raises:
+        ManifestError: a name is that of no document.
+    """
     known = frozenset(ids)
-    found = {name: next((form for form in _forms(name) if form in known), "") for name in names}
+    found = {name: next((form for form in _possible_ids(name) if form in known), "") for name in names}
     unknown = [name for name, identifier in found.items() if not identifier]
     if unknown:
         raise ManifestError(
@@ -62,8 +50,8 @@ def _find(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[
     return frozenset(found.values())
 
 
-def _forms(name: str) -> Iterator[str]:
-    """The ids that a name may mean, the likeliest first: with folders, where two files share their own name."""
+def _possible_ids(name: str) -> Iterator[str]:
+    """Yield the ids that a name may mean, the likeliest first: with folders, where two files share their name."""
     path = PurePath(name)
     yield from (name, path.name, path.stem)
     for form in (path.with_suffix("") if path.suffix else path, path):
@@ -74,8 +62,8 @@ def _forms(name: str) -> Iterator[str]:
 def read_names(path: Path, option: str) -> tuple[str, ...]:
     """Read the names of documents from a file.
 
-    One id or file name a line; in `.csv` and `.tsv` the first of `KEYS` among the columns, else the only column; in
-    `.json` a list, in `.jsonl` a line each, of names or of objects with one of `KEYS`.
+    One id or file name a line; in `.csv` and `.tsv` the first column with a name of `NAMES["documents"]`, else the only
+    column; in `.json` a list, in `.jsonl` a line each, of names or of objects with such a key.
 
     Args:
         path: UTF-8.
@@ -99,38 +87,39 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
 
 def _names(text: str, ending: str) -> Iterator[str]:
     """Yield the names in a file; `ValueError` where it has another form than its ending says."""
+    keys = NAMES["documents"]["id"]
     if ending == ".json":
         table = json.loads(text)
         if not isinstance(table, list):
             raise ValueError("not a list")
-        yield from map(_name, table)
+        yield from map(_name_in, table)
     elif ending == ".jsonl":
-        yield from (_name(json.loads(line)) for line in text.splitlines() if line.strip())
+        yield from (_name_in(json.loads(line)) for line in text.splitlines() if line.strip())
     elif ending in (".csv", ".tsv"):
         rows = list(csv.reader(text.splitlines(), delimiter="," if ending == ".csv" else "\t"))
         heads = [head.strip().lower() for head in rows[0]] if rows else []
-        known = next((heads.index(key) for key in KEYS if key in heads), None)
+        known = next((heads.index(key) for key in keys if key in heads), None)
         if known is None and len(heads) > 1:
-            raise ValueError(f"no column is called {', '.join(KEYS[:5])}")
-        column = known or 0
-        yield from (row[column] for row in rows[known is not None :] if len(row) > column)
+            raise ValueError(f"no column is called {', '.join(keys[:5])}")
+        yield from (row[known or 0] for row in rows[known is not None :] if len(row) > (known or 0))
     else:
         yield from text.splitlines()
 
 
-def _name(value: Any) -> str:
-    """The name that a JSON value is, or has; `ValueError` where it has none."""
+def _name_in(value: Any) -> str:
+    """Return the name that a JSON value is or has, also that of its image; `ValueError` where it has none."""
+    keys = NAMES["documents"]["id"]
     if isinstance(value, list) and value:
-        return _name(value[0])
-    if isinstance(value, dict) and isinstance(value.get("messages"), list) and {*KEYS}.isdisjoint(value):
+        return _name_in(value[0])
+    if isinstance(value, dict) and isinstance(value.get("messages"), list) and {*keys}.isdisjoint(value):
         contents = (turn.get("content") for turn in value["messages"] if isinstance(turn, dict))
         parts = [part for content in contents if isinstance(content, list) for part in content]
         value = next((part for part in parts if isinstance(part, dict) and part.get("image")), {})
     if isinstance(value, dict):
-        return _name(next((value[key] for key in KEYS if key in value), None)).removeprefix("file://")
+        return _name_in(next((value[key] for key in keys if key in value), None)).removeprefix("file://")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
-    raise ValueError(f"an entry has no name: none of {', '.join(KEYS[:5])}")
+    raise ValueError(f"an entry has no name: none of {', '.join(keys[:5])}")
 
 
 def read_labels(given: str) -> tuple[str, ...]:
@@ -154,9 +143,9 @@ def read_labels(given: str) -> tuple[str, ...]:
         else:
             names = read_file(path).decode("utf-8-sig").splitlines()
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        hint = "give names with commas between them, a file with one a line, or the model's folder"
-        raise UsageError(f"--labels {given}: no labels can be read there", hint) from None
+        names = []
     labels = tuple(name for text in names if (name := text.strip()))
     if not labels:
-        raise UsageError(f"--labels {given}: it names none")
+        hint = "give names with commas between them, a file with one a line, or the model's folder"
+        raise UsageError(f"--labels {given}: no labels can be read there", hint)
     return labels

@@ -1,4 +1,4 @@
-"""Pages of a source as its format has them: words, fields and questions, before they are documents."""
+"""Pages of a source before they are documents: words, fields, questions, and boxes in any of three units."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ Part = Literal["train", "validation"]
 """A part of the source's own division: trained on, or not."""
 Unit = Literal["pixels", "thousandths", "shares"]
 """The unit of boxes: pixels of the image; 0 to 1000 as LayoutLM reads them; 0 to 1."""
+Size = tuple[int, int]
+"""Width and height of an image in pixels."""
 Span = tuple[int, int]
 """The first character of a stretch of a text, and the one behind its last."""
+GRID = 1000
+SLACK = 2.0
+"""Pixels, or thousandths, that rounding may put a corner over the edge (`validation.BOX_TOLERANCE`)."""
+SMALL = 0.5
+"""Boxes that would all lie in this share of width and height of every page are no pixels of these pages."""
+MAX_STRETCH = 0.1
+"""How far the shapes (width over height) of the page that was read and of its image may differ, as a share: wide enough
+for margins cut off, far too narrow for a page that was turned."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _TRAINED = frozenset({"train", "training"})
-_KEPT = frozenset({"test", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
+_HELDOUT = frozenset({"test", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,12 @@ class Page:
     unanswered: int = 0
     unusable: str = ""
 
+    @property
+    def boxes(self) -> Iterator[Box]:
+        """The boxes of words and fields."""
+        boxes = (*(word.box for word in self.words), *(field.box for field in self.fields))
+        return (box for box in boxes if box is not None)
+
     def ask(self, question: str, answers: Iterable[str], identifier: str | None = None) -> None:
         """Add a question; texts lose control characters, answers blank and repeated ones; without any it is counted.
 
@@ -117,22 +133,22 @@ class Page:
         for number, (start, end) in enumerate(spans):
             if not 0 <= start < end <= len(text):
                 raise ManifestError(f"span {number}: {start} to {end} are no characters of a text of {len(text)}")
-        places = list(divided_at(text, spans))
+        places = list(split_words(text, spans))
         self.words = [Word(replace_controls(text[start:end])) for start, end in places]
         return [tuple(n for n, (a, b) in enumerate(places) if start <= a and b <= end) for start, end in spans]
 
 
 def replace_controls(text: str) -> str:
-    """`text` with control characters and lone surrogates replaced by spaces."""
+    """Replace control characters and lone surrogates by spaces."""
     return _CONTROL.sub(" ", text)
 
 
 def clean(text: str) -> str:
-    """`text` without control characters and without spaces around it."""
+    """Remove control characters, and the spaces around a text."""
     return replace_controls(text).strip()
 
 
-def divided_at(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+def split_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Yield the place of every word: between white space, and divided where a span begins or ends."""
     edges = sorted({edge for span in spans for edge in span})
     for token in re.finditer(r"\S+", replace_controls(text)):
@@ -149,14 +165,8 @@ def line_words(text: str, box: Box | None) -> Iterator[Word]:
             yield Word(match[0], (box[0] + match.start() * step, box[1], box[0] + match.end() * step, box[3]))
 
 
-def bounds(points: Sequence[Sequence[float]]) -> Box:
-    """The upright box around points (x, y)."""
-    xs, ys = [float(point[0]) for point in points], [float(point[1]) for point in points]
-    return (min(xs), min(ys), max(xs), max(ys))
-
-
 def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
-    """Ids for files, by path: the name without its ending, with its folders ("train-0001") where two share one."""
+    """Make ids for files, by path: the name without its ending, with its folders ("train-0001") where two share one."""
     found = sorted(map(PurePosixPath, set(paths)))
     names: dict[PurePosixPath, str] = {}
     for depth, ending in ((-1, False), (0, False), (0, True)):
@@ -167,14 +177,97 @@ def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
 
 
 def part_named(name: str) -> Part | None:
-    """The part that a name speaks of: "train", "training_data", "test-00000-of-00001"."""
+    """Return the part that a name speaks of: "train", "training_data", "test-00000-of-00001"."""
     words = {*re.split(r"[^a-z]+", name.lower())}
-    if words & _TRAINED:
-        return "train"
-    return "validation" if words & _KEPT else None
+    return "train" if words & _TRAINED else "validation" if words & _HELDOUT else None
 
 
 def part_of(path: str) -> Part | None:
-    """The part that a path within the source speaks of, by a word in a folder's name, else in the file's."""
+    """Return the part that a path within the source speaks of, by a word in a folder's name, else in the file's."""
     names = (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem)
     return next((part for name in names if (part := part_named(name))), None)
+
+
+# Boxes
+
+
+def bounds(points: Sequence[Sequence[float]]) -> Box:
+    """Return the upright box around points (x, y)."""
+    xs, ys = [float(point[0]) for point in points], [float(point[1]) for point in points]
+    return (min(xs), min(ys), max(xs), max(ys))
+
+
+def recognise_unit(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> Unit:
+    """Recognise the unit of boxes that do not say it, by the range of all of them against the images' sizes.
+
+    Shares, where no corner is over 1. Thousandths, where none is over 1000, and some are off their image or all images
+    would be empty but for a corner. Else pixels.
+
+    Args:
+        pages: the size of each page's image, None without an image, and its boxes.
+    """
+    highest = max((max(box) for _, boxes in pages for box in boxes), default=0.0)
+    if highest <= 1 + 1e-6:
+        return "shares"
+    if highest > GRID + SLACK:
+        return "pixels"
+    reaches = [
+        (max(box[0], box[2]), max(box[1], box[3]), size) for size, boxes in pages if size is not None for box in boxes
+    ]
+    off = any(x > size[0] + SLACK or y > size[1] + SLACK for x, y, size in reaches)
+    reach = max((max(x / size[0], y / size[1]) for x, y, size in reaches), default=0.0)
+    return "thousandths" if off or not reaches or (reach < SMALL and highest > SMALL * GRID) else "pixels"
+
+
+def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
+    """Convert a box to pixels of a page of this size, cut at its edges.
+
+    Args:
+        box: x0, y0, x1, y1.
+        unit: of the box.
+        size: of the page.
+        strict: refuse a box that is no box of this page; else its corners are put in order.
+
+    Raises:
+        ManifestError: its corners are out of order (x, y, width and height in place of them), or it is off the page.
+    """
+    x0, y0, x1, y1 = box
+    if strict and not (x0 <= x1 and y0 <= y1):  # written so that NaN fails
+        raise ManifestError("a box's corners are out of order: x0, y0, x1, y1 are expected")
+    across, down = {"pixels": (1.0, 1.0), "thousandths": (size[0] / GRID, size[1] / GRID), "shares": size}[unit]
+    wide, high = x1 * across, y1 * down
+    if strict and (wide > size[0] * (1 + MAX_STRETCH) + SLACK or high > size[1] * (1 + MAX_STRETCH) + SLACK):
+        raise ManifestError(f"a box is outside the page of {size[0]} x {size[1]} pixels")
+    return clip((x0 * across, y0 * down, wide, high), size)
+
+
+def clip(box: Sequence[float], size: Size) -> Box:
+    """Cut a box at the edges of the page, with its corners in order, rounded to a tenth of a pixel."""
+    xs = sorted(min(max(x, 0.0), float(size[0])) for x in (box[0], box[2]))
+    ys = sorted(min(max(y, 0.0), float(size[1])) for y in (box[1], box[3]))
+    return (round(xs[0], 1), round(ys[0], 1), round(xs[1], 1), round(ys[1], 1))
+
+
+def shares_of(box: Sequence[float], shape: tuple[float, float]) -> Box:
+    """Convert a box x0, y0, x1, y1 to shares of a page.
+
+    Raises:
+        ManifestError: the page has no extent.
+    """
+    check_extent(shape)
+    return (box[0] / shape[0], box[1] / shape[1], box[2] / shape[0], box[3] / shape[1])
+
+
+def check_extent(shape: tuple[float, float], size: Size | None = None) -> None:
+    """Refuse the page that boxes were drawn on where it has no extent, or another shape than its image.
+
+    Raises:
+        ManifestError: width or height is not above 0, or the shapes differ by more than `MAX_STRETCH`.
+    """
+    if not (shape[0] > 0 and shape[1] > 0):
+        raise ManifestError("the page that the words were read from has no width or height")
+    if size is not None and not abs(size[0] / shape[0] / (size[1] / shape[1]) - 1) <= MAX_STRETCH:
+        raise ManifestError(
+            f"the words were read from a page of {shape[0]:g} x {shape[1]:g}, but the image has "
+            f"{size[0]} x {size[1]} pixels"
+        )

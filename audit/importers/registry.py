@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
@@ -14,17 +15,59 @@ from audit.importers.forms import Forms
 from audit.importers.hf import HuggingFace
 from audit.importers.interface import Importer
 from audit.importers.label_studio import LabelStudio
-from audit.importers.ocr_folders import ALTO, HOCR, DocTR, Textract
-from audit.importers.pages import part_named
+from audit.importers.pages import Page, part_named
 from audit.importers.pdf import PDFFolder
+from audit.importers.source import Source
+
+MAX_FILES, MAX_CHARACTERS = 20, 10_000_000
+"""Files of a pattern that are looked into to guess a format, and how far."""
+
+
+class WordFolder(Importer):
+    """Images with the word files of one OCR program beside them: one document an image."""
+
+    def pages(self, source: Source) -> Iterator[Page]:
+        """See `Importer.pages`."""
+        source.files(*self.word_files, hint="give the folder that holds the images too")
+        for path in source.ids:
+            with source.problems.catch():
+                yield source.page(path)
+                if source.find_words(path) is None:
+                    source.problems.add("", [f"{path}: its word file is missing"])
+
+
+class HOCR(WordFolder):
+    """hOCR, as Tesseract writes it."""
+
+    name, description, marks = "hocr", "images and .hocr files", (("*.hocr", ""),)
+    word_files = (".hocr", ".html", ".htm", ".xml")
+
+
+class ALTO(WordFolder):
+    """ALTO, as libraries and archives keep it."""
+
+    name, description, word_files, marks = "alto", "images and ALTO .xml files", (".xml",), (("*.xml", "<alto"),)
+
+
+class DocTR(WordFolder):
+    """docTR's exports."""
+
+    name, description, word_files = "doctr", "images and docTR's exported .json", (".json",)
+    marks = (("*.json", r'"pages":\s*\[\s*\{\s*"page_idx"'),)
+
+
+class Textract(WordFolder):
+    """Responses of Amazon Textract; keys and values are fields, queries with results are questions."""
+
+    name, description, word_files = "textract", "images and Textract's .json", (".json",)
+    marks = (("*.json", '"BlockType":'),)
+
 
 _CORE: tuple[Importer, ...] = (
     *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
     *(HOCR(), ALTO(), DocTR(), Textract()),
 )
 FORMATS = plugins.extend({importer.name: importer for importer in _CORE}, "docaudit.importers")
-MAX_FILES, MAX_CHARACTERS = 20, 10_000_000
-"""Files of a pattern that are looked into to guess a format, and how far."""
 
 
 def guess_format(path: Path) -> str | None:
@@ -36,10 +79,10 @@ def _has(path: Path, pattern: str, content: str) -> bool:
     """Test whether a file of this name, in the folder or one below it, holds a text."""
     files = chain(path.glob(pattern), path.glob(f"*/{pattern}") if "/" not in pattern else ())
     found = [path] if path.is_file() and path.match(pattern) else islice(filter(Path.is_file, files), MAX_FILES)
-    return any(not content or re.search(content, _beginning(one)) for one in found)
+    return any(not content or re.search(content, _read_beginning(one)) for one in found)
 
 
-def _beginning(path: Path) -> str:
+def _read_beginning(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
             return stream.read(MAX_CHARACTERS)
@@ -48,9 +91,9 @@ def _beginning(path: Path) -> str:
 
 
 def suggest_import(name: str, path: Path) -> str:
-    """Give the arguments of the import of a folder that looks like a format; of its two parts where it has them."""
-    own = sorted(path.iterdir()) if path.is_dir() and name in ("forms", "chat", "hf") else []
-    parts = {part: [one for one in own if part_named(one.stem) == part] for part in ("train", "validation")}
-    if all(len(found) == 1 for found in parts.values()):
-        return f"{name} {parts['train'][0]} DATA_DIR --heldout-from {parts['validation'][0]}"
+    """Return the arguments of the import of a folder in a format; of its two parts where it has them."""
+    files = sorted(path.iterdir()) if path.is_dir() and name in ("forms", "chat", "hf") else []
+    parts = [[one for one in files if part_named(one.stem) == part] for part in ("train", "validation")]
+    if all(len(part) == 1 for part in parts):
+        return f"{name} {parts[0][0]} DATA_DIR --heldout-from {parts[1][0]}"
     return f"{name} {path} DATA_DIR"

@@ -1,4 +1,4 @@
-"""The folder that is imported: what the owner wants of it, its images, records and word files."""
+"""The folder that is imported: the owner's options, its images, records and word files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FOLDER = "folder"
 
 @dataclass(frozen=True)
 class Options:
-    """What the owner says of a source that is recognised.
+    """The owner's options for a source that is recognised.
 
     Attributes:
         labels: names of a tagger's labels, in the order of the model's outputs.
@@ -49,7 +49,7 @@ class Source:
     Args:
         path: the folder, or the one file that is imported.
         scratch: a private folder for images that are in no file of the source; gone after the import.
-        task: what the audited model was trained to do; None: to be recognised.
+        task: the audited model's task; None: to be recognised.
         official: the source's own division is wanted.
         seed: of every draw.
         options: of the owner.
@@ -101,12 +101,39 @@ class Source:
         return found
 
     def at(self, relative: str) -> Path:
-        """The file at a path within the source.
+        """Return the file at a path within the source.
 
         Raises:
             ManifestError: it leads out of the source.
         """
         return inside(self.root.resolve(), relative)
+
+    def files_by_stem(self, suffixes: Sequence[str], *layouts: Sequence[str]) -> dict[str, Path]:
+        """List the files with one of these suffixes in the first layout that there is, by stem, sorted.
+
+        Args:
+            suffixes: in lower case, with their dots.
+            *layouts: each the folders that hold the files in it; of a layout, those that exist are read.
+
+        Raises:
+            UsageError: there is no such folder, or nothing in it.
+            ManifestError: two files share a stem, or one leads out of the source through a symbolic link.
+        """
+        for folders in layouts:
+            found: dict[str, Path] = {}
+            for folder in filter(lambda folder: (self.root / folder).is_dir(), folders):
+                for path in sorted((self.root / folder).iterdir()):
+                    if path.suffix.lower() in suffixes:
+                        if path.stem in found:
+                            raise ManifestError(f"{folder}/{path.name}: another file of this name is there")
+                        found[path.stem] = self.at(f"{folder}/{path.name}")
+            if found:
+                return found
+        names = ", ".join(f"{folder}/" for folders in layouts for folder in folders)
+        raise UsageError(
+            f"{self.path} has no folder {names} with a file of type {', '.join(suffixes)}",
+            "give the folder that holds it; pages in other folders: docaudit import forms, see --help",
+        )
 
     def records(self, relative: str) -> Iterator[tuple[str, Any]]:
         """Yield the values of a JSON file (a list, or an object that holds one under data, annotations or rows).
@@ -138,13 +165,13 @@ class Source:
 
     @cached_property
     def _images(self) -> Mapping[str, list[str]]:
-        return by_name(self.ids, lambda path: {path.name, path.stem})
+        return group_by_name(self.ids, lambda path: {path.name, path.stem})
 
     @cached_property
     def _words(self) -> Mapping[str, list[str]]:
         """The paths of word files, by name without one ending, and without two."""
         files = files_in(self.root, self._word_files)
-        return by_name(files, lambda path: {path.stem, PurePosixPath(path.stem).stem})
+        return group_by_name(files, lambda path: {path.stem, PurePosixPath(path.stem).stem})
 
     def find_image(self, named: str, beside: str = "") -> str:
         """Find the path, within the source, of the image that a record names.
@@ -165,7 +192,7 @@ class Source:
                 return candidate
         # Label Studio puts eight characters and a hyphen before the name of an uploaded file.
         found = self._images.get(path.name) or self._images.get(path.name.partition("-")[2], [])
-        return the_one([one for one in found if one.endswith(path.as_posix())] or found, path.as_posix())
+        return choose_one([one for one in found if one.endswith(path.as_posix())] or found, path.as_posix())
 
     def find_words(self, image: str) -> str | None:
         """Find the word file of an image: of its name with another or one more ending, in its folder before others.
@@ -177,21 +204,20 @@ class Source:
         found = self._words.get(path.name) or self._words.get(path.stem, [])
         found = [one for one in found if PurePosixPath(one).parent == path.parent] or found
         found = [one for one in found if PurePosixPath(one).stem in (path.stem, path.name)] or found
-        return the_one(found, image) if found else None
+        return choose_one(found, image) if found else None
 
     def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
-        """Give the page of an image, with the words of its word file; the same each time it is asked for.
+        """Return the page of an image, with the words of its word file; the same each time it is asked for.
 
         Args:
             image: path within the source.
-            record: what the source says of it, which may name the provider.
+            record: an entry of the source about it, which may name the provider.
 
         Raises:
             ManifestError: its word file cannot be read, or several may be it.
         """
         if image not in self._pages:
-            page = Page(self.ids[image], self.root / image, part=part_of(image))
-            page.provider = self.provider(record, image)
+            page = Page(self.ids[image], self.root / image, part=part_of(image), provider=self.provider(record, image))
             self._pages[image] = page
             words = self.find_words(image)
             if words is not None:
@@ -228,7 +254,7 @@ class Source:
         return path
 
 
-def by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) -> Mapping[str, list[str]]:
+def group_by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) -> Mapping[str, list[str]]:
     """Group paths by the names that each has."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in paths:
@@ -237,7 +263,7 @@ def by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) ->
     return found
 
 
-def the_one(found: Sequence[str], name: str) -> str:
+def choose_one(found: Sequence[str], name: str) -> str:
     """Return the only path of a list.
 
     Raises:
@@ -250,7 +276,7 @@ def the_one(found: Sequence[str], name: str) -> str:
 
 
 def _path_of(named: str) -> str:
-    """The path in what a record calls an image: of an address its path, or the file that its query names."""
+    """Return the path in a record's name of an image: of an address its path, or the file that its query names."""
     text = named.replace("\\", "/")
     if "://" in text or text.startswith("/data/") or "?" in text:
         address = urlsplit(text)

@@ -1,27 +1,50 @@
-"""Words of a page from the file that an OCR program wrote beside its image; boxes become shares of the page.
+"""Words of a page, from the file that an OCR program wrote beside its image, or read by Tesseract.
 
-hOCR (`hocr`), ALTO, Tesseract's table, docTR's export, Amazon Textract's response, Microsoft Read's result.
+Files: hOCR, ALTO, Tesseract's table, docTR's export, Amazon Textract's response, Microsoft Read's result; their boxes
+become shares of the page.
 """
 
 from __future__ import annotations
 
+import csv
+import html
+import io
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from PIL.Image import Image
+
 from audit.corpus.documents import Box, Word
-from audit.errors import ManifestError
-from audit.importers.boxes import shares_of
+from audit.errors import ManifestError, UsageError
 from audit.importers.files import form_of, parse_json, read_text, table_rows
-from audit.importers.hocr import read_hocr
-from audit.importers.pages import Field, Page, bounds, clean
+from audit.importers.pages import Field, Page, bounds, clean, clip, shares_of
 
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
 BESIDE_JSON = (".hocr", ".tsv", ".xml")
 """Word files beside images whose annotations are .json."""
 _DECLARED = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"""<!--(?s:.*?)(?:-->|\Z)|<[!?][^<>]*+>|<(/?)([a-zA-Z][^\s/<>]*+)((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>"""
+)
+"""Comments, declarations and tags; `HTMLParser` takes quadratic time over those that do not end. What is tried in vain
+ends at the next "<"."""
+_ATTRIBUTE = re.compile(r"""(?<![^\s"'/])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
+_BBOX = re.compile(r"\bbbox\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)")
+_EMPTY = frozenset({"br", "img", "meta", "link", "hr", "input", "wbr"})
+SECONDS = 300.0
+"""How long the reading of one page may take; a page of a scanner takes one to ten seconds."""
+
+OpenPage = Callable[[], Image]
+"""Opens the image of a page, RGB."""
 
 
 def fill(page: Page, path: Path) -> None:
@@ -64,6 +87,71 @@ def read_tesseract(path: Path) -> list[Page]:
             elif row["level"] == "5":
                 words.append(Word(row["text"], shares_of((left, top, left + width, top + height), shape)))
     return pages
+
+
+def read_hocr(text: str) -> list[Page]:
+    """Read every page of an hOCR file, in time that grows as its length does; boxes become shares of the page.
+
+    Raises:
+        ManifestError: it has no page, or a page or word without a box.
+    """
+    pages: list[Page] = []
+    words: list[Word] = []
+    left, top, right, bottom = 0.0, 0.0, 0.0, 0.0
+    box: tuple[float, ...] | None = None
+    texts: list[str] = []
+    depth = end = 0
+    for token in _TOKEN.finditer(text):
+        if box is not None:
+            texts.append(text[end : token.start()])
+        end = token.end()
+        closing, name, attributes = token.groups()
+        if name is None or name.lower() in _EMPTY or attributes.endswith("/"):
+            continue
+        if box is not None:
+            depth += -1 if closing else 1
+            if depth == 0:
+                value = " ".join(_unescape("".join(texts)).split())
+                place = (box[0] - left, box[1] - top, box[2] - left, box[3] - top)
+                words.append(Word(value, shares_of(place, (right - left, bottom - top))))
+                box = None
+            continue
+        found = {name.lower(): max(values) for name, *values in _ATTRIBUTE.findall(attributes)}
+        classes = {*found.get("class", "").split()} if not closing else set()
+        if "ocr_page" in classes:
+            left, top, right, bottom = _hocr_box(found, text, token.start())
+            words = []
+            pages.append(Page("", words=words, shape=(right - left, bottom - top)))
+        elif classes & {"ocrx_word", "ocr_word"}:
+            if not pages:
+                raise ManifestError("a word before the first page")
+            box, texts, depth = _hocr_box(found, text, token.start()), [], 1
+    if not pages:
+        raise ManifestError("no element of class ocr_page: not hOCR")
+    return pages
+
+
+def _hocr_box(attributes: Mapping[str, str], text: str, place: int) -> tuple[float, ...]:
+    found = _BBOX.search(_unescape(attributes.get("title", "")))
+    reason = "no bbox in the title"
+    if found is not None:
+        try:
+            return tuple(float(number) for number in found.groups())
+        except ValueError:
+            reason = "the bbox is not of numbers"
+    raise ManifestError(f"line {text.count(chr(10), 0, place) + 1}: {reason}")
+
+
+def _unescape(text: str) -> str:
+    """Replace the references to characters in a text.
+
+    Raises:
+        ManifestError: one has thousands of digits.
+    """
+    try:
+        return html.unescape(text)
+    except ValueError:
+        raise ManifestError("a reference to a character that there is not") from None
 
 
 def read_alto(text: str) -> list[Page]:
@@ -131,7 +219,7 @@ def _microsoft(page: Mapping[str, Any]) -> Page:
 
 
 def _doctr(page: Mapping[str, Any]) -> Page:
-    """A page of an export; the predictions of a KIE predictor are fields too."""
+    """Read a page of an export; the predictions of a KIE predictor are fields too."""
     if "blocks" not in page and "predictions" not in page:
         raise KeyError("blocks")
     height, width = (float(number) for number in page["dimensions"])
@@ -150,7 +238,7 @@ def _doctr(page: Mapping[str, Any]) -> Page:
     return Page("", words=words, shape=(width, height), fields=fields)
 
 
-def _share(block: Mapping[str, Any]) -> Box:
+def _textract_box(block: Mapping[str, Any]) -> Box:
     box = block["Geometry"]["BoundingBox"]
     left, top, width, height = (float(box[key]) for key in ("Left", "Top", "Width", "Height"))
     return (left, top, left + width, top + height)
@@ -164,21 +252,95 @@ def _textract(responses: list[Any]) -> Iterator[Page]:
         relations = block.get("Relationships") or ()
         return [blocks[id_] for one in relations if one["Type"] == kind for id_ in one["Ids"]]
 
-    def text_of(held: Iterable[Mapping[str, Any]]) -> str:
-        return " ".join(clean(block.get("Text") or "") for block in held)
+    def text_of(inner: Iterable[Mapping[str, Any]]) -> str:
+        return " ".join(clean(block.get("Text") or "") for block in inner)
 
     for number in sorted({block.get("Page", 1) for block in blocks.values()}):
-        own = [block for block in blocks.values() if block.get("Page", 1) == number]
-        words = [block for block in own if block["BlockType"] == "WORD"]
+        on_page = [block for block in blocks.values() if block.get("Page", 1) == number]
+        words = [block for block in on_page if block["BlockType"] == "WORD"]
         place = {block["Id"]: index for index, block in enumerate(words)}
-        page = Page("", words=[Word(block.get("Text") or "", _share(block)) for block in words])
-        for block in own:
+        page = Page("", words=[Word(block.get("Text") or "", _textract_box(block)) for block in words])
+        for block in on_page:
             if block["BlockType"] == "KEY_VALUE_SET" and "KEY" in (block.get("EntityTypes") or ()):
                 for label, one in (("key", block), *(("value", value) for value in related(block, "VALUE"))):
-                    if held := [child for child in related(one, "CHILD") if child["Id"] in place]:
-                        indices = tuple(place[child["Id"]] for child in held)
-                        page.fields.append(Field(label, indices, value=text_of(held)))
+                    if inner := [child for child in related(one, "CHILD") if child["Id"] in place]:
+                        indices = tuple(place[child["Id"]] for child in inner)
+                        page.fields.append(Field(label, indices, value=text_of(inner)))
             elif block["BlockType"] == "QUERY" and (answers := related(block, "ANSWER")):
                 query = block["Query"]
                 page.ask(query["Text"], [text_of([answer]) for answer in answers], query.get("Alias"))
         yield page
+
+
+@dataclass(frozen=True)
+class PageReader:
+    """Reads the words of whole pages with Tesseract.
+
+    Attributes:
+        language: as Tesseract names it, several joined by "+" ("deu+eng").
+        command: the program's name.
+        workers: processes at a time; each keeps to one thread.
+    """
+
+    language: str = "eng"
+    command: str = "tesseract"
+    workers: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
+
+    def check(self) -> None:
+        """Check that the program is there and knows the language.
+
+        Raises:
+            UsageError: it is not, or does not.
+        """
+        if shutil.which(self.command) is None:
+            hint = "install it (apt install tesseract-ocr, brew install tesseract), or bring the words of another OCR"
+            raise UsageError("Tesseract is not installed", hint)
+        known = subprocess.run([self.command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False)
+        unknown = [name for name in self.language.split("+") if name not in known.stdout.split()]
+        if unknown:
+            raise UsageError(
+                f"Tesseract has no data for the language {unknown[0]!r}",
+                f"install its data (apt install tesseract-ocr-{unknown[0]}), or take one of tesseract --list-langs",
+            )
+
+    def read(self, pages: Iterable[tuple[str, OpenPage]]) -> Iterator[tuple[str, tuple[Word, ...] | None]]:
+        """Read pages, in order; images are opened in this thread, a few at a time.
+
+        Args:
+            pages: names, and what opens each image.
+
+        Yields:
+            Each name with its words in Tesseract's reading order, boxes in pixels; none where nothing was read, None
+            where the program failed or ran out of time.
+        """
+        left = iter(pages)
+        with ThreadPoolExecutor(self.workers) as pool:
+            while some := list(islice(left, 2 * self.workers)):
+                read = [pool.submit(self._read_page, open_page()) for _, open_page in some]
+                for (name, _), words in zip(some, read, strict=True):
+                    yield name, words.result()
+
+    def _read_page(self, page: Image) -> tuple[Word, ...] | None:
+        file = io.BytesIO()
+        page.convert("L").save(file, "PNG", compress_level=1)
+        try:
+            done = subprocess.run(
+                [self.command, "stdin", "stdout", "-l", self.language, "tsv"],
+                input=file.getvalue(),
+                capture_output=True,
+                env={**os.environ, "OMP_THREAD_LIMIT": "1"},
+                timeout=SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return tuple(_table_words(done.stdout.decode("utf-8", "replace"), page.size))
+
+
+def _table_words(table: str, size: tuple[int, int]) -> Iterator[Word]:
+    """Yield the words of Tesseract's table, without blank ones; boxes are cut at the page's edge."""
+    for row in csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE):
+        text = clean(row["text"] or "")
+        if row["level"] == "5" and text:
+            left, top, width, height = (int(row[name]) for name in ("left", "top", "width", "height"))
+            yield Word(text, clip((left, top, left + width, top + height), size))

@@ -19,7 +19,7 @@ from audit.engine.journal import Journal
 from audit.errors import ManifestError
 from audit.files import write_atomically
 from audit.importers.locate import QUALITIES, Location, Quality, locate, quality_of
-from audit.importers.ocr import PageReader
+from audit.importers.words import PageReader
 
 LABEL = "ANSWER"
 """Of the entities that hold answers."""

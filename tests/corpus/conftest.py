@@ -15,9 +15,9 @@ from PIL import Image
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
+from audit.importers.assemble import ImportReport
 from audit.importers.divide import equal_images
 from audit.importers.registry import FORMATS
-from audit.importers.report import ImportReport
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

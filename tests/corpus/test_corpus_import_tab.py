@@ -15,8 +15,8 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Redaction, Split
 from audit.errors import ManifestError, UsageError
 from audit.extensions.papers.importers.tab import page_of
+from audit.importers.assemble import ImportReport
 from audit.importers.registry import FORMATS
-from audit.importers.report import ImportReport
 
 tab = FORMATS["tab"]
 

@@ -20,7 +20,7 @@ from audit.corpus.images import PageView, page_view
 from audit.corpus.removal import Removal, remove, tesseract
 from audit.corpus.removal.proof import MAX_CROPS, Proof, crops_of, prove_removal, survives
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop, Tesseract
-from audit.importers.report import ImportReport
+from audit.importers.assemble import ImportReport
 
 reads = pytest.mark.skipif(not TESSERACT.installed(), reason="tesseract is not on this machine's PATH")
 

@@ -15,8 +15,8 @@ from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.summary import asked_providers, summarise
 from audit.extensions.papers.importers.sroie import FIELDS
+from audit.importers.assemble import ImportReport
 from audit.importers.registry import FORMATS
-from audit.importers.report import ImportReport
 
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]

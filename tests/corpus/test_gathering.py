@@ -11,9 +11,8 @@ from PIL import Image
 
 from audit.corpus.documents import Box
 from audit.errors import ManifestError
-from audit.importers.boxes import in_pixels, recognise
-from audit.importers.labels import category_of, fields_of_tags, plain_words, task_labels
-from audit.importers.pages import Unit, ids_of
+from audit.importers.columns import category_of, fields_of_tags, plain_words, task_labels
+from audit.importers.pages import Unit, ids_of, in_pixels, recognise_unit
 from audit.importers.source import Source
 
 FIELDS = st.lists(st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6)
@@ -81,7 +80,7 @@ def test_boxes_all_over_a_page_mean_the_same_in_every_unit(
     scales: dict[Unit, tuple[float, float]] = {"shares": (1, 1), "thousandths": (1000, 1000), "pixels": size}
     for unit, (across, down) in scales.items():
         boxes = [(x0 * across, y0 * down, x1 * across, y1 * down) for x0, y0, x1, y1 in shares]
-        found = recognise([(size, boxes)])
+        found = recognise_unit([(size, boxes)])
         if size == (600, 800) or unit == "shares" or size == (2480, 3508):
             assert found == unit
         for box, share in zip(boxes, shares, strict=True):
@@ -89,10 +88,10 @@ def test_boxes_all_over_a_page_mean_the_same_in_every_unit(
 
 
 def test_boxes_without_images_or_of_none() -> None:
-    assert recognise([]) == "shares"
-    assert recognise([(None, [(0, 0, 900, 10)])]) == "thousandths"
-    assert recognise([(None, [(0, 0, 1900, 10)])]) == "pixels"
-    assert recognise([((100, 100), [(0, 0, 40, 40)])]) == "pixels", "few boxes, but within the page"
+    assert recognise_unit([]) == "shares"
+    assert recognise_unit([(None, [(0, 0, 900, 10)])]) == "thousandths"
+    assert recognise_unit([(None, [(0, 0, 1900, 10)])]) == "pixels"
+    assert recognise_unit([((100, 100), [(0, 0, 40, 40)])]) == "pixels", "few boxes, but within the page"
 
 
 @pytest.mark.parametrize("box", [(5, 1, 2, 3), (1, 5, 2, 3), (float("nan"), 1, 2, 3), (0, 0, 300, 10)])

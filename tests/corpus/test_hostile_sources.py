@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from audit.cli import app
 from audit.errors import ManifestError
 from audit.importers import pdf
-from audit.importers.hocr import read_hocr
 from audit.importers.pdf import MAX_PAGES
+from audit.importers.words import read_hocr
 
 PAGE = "<html><body><div class='ocr_page' title='bbox 0 0 100 100'>"
 WORD = "<span class='ocrx_word' title='bbox 1 2 3 4'>"

@@ -50,7 +50,7 @@ def test_funsd_with_labels_and_boxes_of_ones_own(tmp_path: Path) -> None:
         ("invoice_no", "No. 77", "code")
     ]
     assert document.words[1].box == (60, 0, 500, 8)
-    assert report.notes == {"boxes from 0 to 1000, converted to pixels of the image": 3}
+    assert report.notes == {"boxes in thousandths of the page": 3}
     assert report.located == {"invoice_no": {"exact": 1}}
 
 

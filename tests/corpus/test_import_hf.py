@@ -80,7 +80,7 @@ def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
     assert report.fields == {"DATE": 6, "TOTAL": 6}
     assert report.located == {"DATE": {"exact": 6}, "TOTAL": {"exact": 6}}
     assert report.notes == {
-        "boxes from 0 to 1000, converted to pixels of the image": 30,
+        "boxes in thousandths of the page": 30,
         "words without text, left out": 6,
     }
     assert report.documents == {"member": 6, "heldout": 0, "public": 0, "left out": 0}
@@ -202,7 +202,7 @@ def test_the_owner_may_say_the_unit(tmp_path: Path) -> None:
     report = hf.convert(src, tmp_path / "out", ALL, 1, options=SourceOptions(boxes="thousandths"))
     (document,) = manifests.load(tmp_path / "out").documents
     assert document.words[0].box == (4, 80, 8, 156)
-    assert report.notes == {"boxes from 0 to 1000, converted to pixels of the image": 1}
+    assert report.notes == {"boxes in thousandths of the page": 1}
 
 
 def test_numbers_of_tags_take_the_owners_names(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, TaskKind, Word
 from audit.corpus.near_copies import Copies, counts_left_out, find_copies, without_copies
 from audit.errors import ManifestError
-from audit.importers.report import ImportReport
+from audit.importers.assemble import ImportReport
 
 PRINTED = (
     "THE BLUE ANCHOR STATIONERY AND BOOKS TRADING COMPANY LIMITED OF HARBOUR ROAD TAX INVOICE THANK YOU",

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus import manifest as manifests
-from audit.importers.ocr import PageReader
+from audit.importers.words import PageReader
 from audit.workflows.ocr import ORIGINAL, add_words
 
 LINES = ("MEGAH TRADING", "17 Jalan Bukit Indah, Johor", "TOTAL 19.00")

@@ -6,27 +6,31 @@ Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.errors import UsageError
-from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask, files_by_stem
+from audit.errors import ManifestError, UsageError
 from audit.importers.files import IMAGES, read_json
 from audit.importers.interface import Importer
-from audit.importers.pages import Page, Part
+from audit.importers.pages import Page, Part, clean
 from audit.importers.source import Source
 from audit.importers.words import fill
 
-FOLDERS: Mapping[Part, str] = {"train": "train", "validation": "val"}
-IMAGE_FOLDERS = (("spdocvqa_images",), ("documents",), ("images",), ("train/documents", "val/documents"))
-OCR_FOLDERS = (("spdocvqa_ocr",), ("ocr_results",), ("ocr",), ("train/ocr_results", "val/ocr_results"))
-_LOOSE = ConfigDict(hide_input_in_errors=True)
+PARTS: Mapping[str, Part] = {"train": "train", "val": "validation"}
+"""By folder or beginning of a file's name, the part."""
+IMAGE_FOLDERS = (["spdocvqa_images"], ["documents"], ["images"], ["train/documents", "val/documents"])
+OCR_FOLDERS = (["spdocvqa_ocr"], ["ocr_results"], ["ocr"], ["train/ocr_results", "val/ocr_results"])
+LOOSE = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
+"""Other keys of a record are passed over, and no value is quoted."""
+Answers = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+"""One answer or several, as a source gives them."""
 
 
-@strict_dataclass(frozen=True, config=_LOOSE)
+@strict_dataclass(frozen=True, config=LOOSE)
 class _Record:
     question: str
     image: str
@@ -35,7 +39,7 @@ class _Record:
     document: str | None = Field(default=None, validation_alias="ucsf_document_id")
 
 
-@strict_dataclass(frozen=True, config=_LOOSE)
+@strict_dataclass(frozen=True, config=LOOSE)
 class _File:
     data: tuple[_Record, ...]
 
@@ -59,10 +63,10 @@ class DocVQA(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         files = _files(source)
-        images = files_by_stem(source, IMAGE_FOLDERS, IMAGES)
-        ocr = files_by_stem(source, OCR_FOLDERS, (".json",))
+        images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
+        ocr = source.files_by_stem((".json",), *OCR_FOLDERS)
         pages = QuestionPages(source)
-        for part, path in files.items():
+        for path, part in files.items():
             with source.problems.catch():
                 for record in read_json(path, _file_type).data:
                     page = pages.find(PurePosixPath(record.image).stem, part, record.document)
@@ -72,19 +76,61 @@ class DocVQA(Importer):
         yield from pages.filled({"image": images, "OCR result": ocr}, lambda page: fill(page, ocr[page.name]))
 
 
-def _files(source: Source) -> dict[Part, Path]:
-    """The file of questions of each part; the one with question types where both versions are there."""
-    found: dict[Part, Path] = {}
-    src = source.path
-    for part, name in FOLDERS.items():
-        folders = [folder for folder in ("", "spdocvqa_qas", name) if (src / folder).is_dir()]
-        files = [path for folder in folders for path in sorted((src / folder).glob(f"{name}*.json"))]
+def _files(source: Source) -> dict[Path, Part]:
+    """List the file of questions of each part; the one with question types where both versions are there."""
+    found: dict[Path, Part] = {}
+    for name, part in PARTS.items():
+        files = [path for folder in ("", "spdocvqa_qas", name) for path in (source.path / folder).glob(f"{name}*.json")]
         chosen = [path for path in files if "withqt" in path.name.lower()] or files
         if len(chosen) > 1:
-            names = ", ".join(str(path.relative_to(src)) for path in chosen)
+            names = ", ".join(sorted(str(path.relative_to(source.path)) for path in chosen))
             raise UsageError(f"several files of questions: {names}", "leave one of them")
-        if chosen:
-            found[part] = source.at(chosen[0].relative_to(src).as_posix())
+        found |= {source.at(path.relative_to(source.path).as_posix()): part for path in chosen}
     if not found:
-        raise UsageError(f"{src} holds neither train*.json nor val*.json", "give the folder that holds them")
+        raise UsageError(f"{source.path} holds neither train*.json nor val*.json", "give the folder that holds them")
     return found
+
+
+class QuestionPages:
+    """The pages of a source, by name. Officially, a page of the training part takes no question of another part."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._pages: dict[str, Page] = {}
+
+    def find(self, name: str, part: Part, document: str | None, provider: str | None = None) -> Page | None:
+        """Find the page of this name, new at first; None where its question is left out."""
+        page = self._pages.setdefault(name, Page(name, part=part, source=document, provider=provider))
+        if page.part != part and self._source.official:
+            self._source.notes["questions of another part on pages of the training part, left out"] += 1
+            return None
+        return page
+
+    def filled(self, files: Mapping[str, Mapping[str, Path]], fill: Callable[[Page], None]) -> Iterator[Page]:
+        """Yield the pages with their images.
+
+        Args:
+            files: the files of each page, by name: "image", and other kinds.
+            fill: adds the words.
+        """
+        for name, page in sorted(self._pages.items()):
+            missing = [kind for kind, paths in files.items() if name not in paths]
+            self._source.problems.add("", (f"{name}: the {kind} is missing" for kind in missing))
+            if not missing:
+                page.image = files["image"][name]
+                with self._source.problems.catch(f"{name}: OCR:"):
+                    fill(page)
+                    yield page
+
+
+def ask(page: Page, identifier: str | None, question: str, answers: Iterable[str]) -> None:
+    """Add a question of a benchmark, which has an answer.
+
+    Raises:
+        ManifestError: the question is blank, or no answer is left.
+    """
+    name = f"q{len(page.questions) + 1}" if identifier is None else identifier
+    accepted = [*filter(None, map(clean, answers))]
+    if clean(question) and not accepted:
+        raise ManifestError(f"question {name}: no answer")
+    page.ask(question, accepted, name)

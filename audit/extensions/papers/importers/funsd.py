@@ -10,7 +10,6 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Word
-from audit.extensions.papers.importers.questions import files_by_stem
 from audit.importers.files import read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
@@ -59,8 +58,8 @@ class FUNSD(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        annotations = files_by_stem(source, [["annotations"]], (".json",))
-        images = files_by_stem(source, [["images"]], (".png", ".jpg", ".jpeg"))
+        annotations = source.files_by_stem((".json",), ["annotations"])
+        images = source.files_by_stem((".png", ".jpg", ".jpeg"), ["images"])
         for name in sorted(annotations.keys() | images.keys()):
             for folder, files in (("annotations", annotations), ("images", images)):
                 source.problems.add("", [] if name in files else [f"{folder}/{name}: missing"])

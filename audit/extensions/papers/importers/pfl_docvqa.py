@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.corpus.documents import Box, Word
 from audit.corpus.validation import form_problems
 from audit.errors import UsageError
-from audit.extensions.papers.importers.questions import Answers, QuestionPages, ask, files_by_stem
+from audit.extensions.papers.importers.docvqa import Answers, QuestionPages, ask
 from audit.importers.files import IMAGES, open_source, parse_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
@@ -74,7 +74,7 @@ class PFLDocVQA(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         files = {path: _part(path, official=source.official) for path in _files(source)}
-        images = files_by_stem(source, IMAGE_FOLDERS, IMAGES)
+        images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
         pages = QuestionPages(source)
         firsts: dict[str, _Record] = {}
         for path, part in files.items():

@@ -12,9 +12,9 @@ from pathlib import Path
 from audit.corpus.documents import Word
 from audit.corpus.validation import is_bio
 from audit.errors import UsageError
+from audit.importers.columns import fields_of_tags
 from audit.importers.files import read_source
 from audit.importers.interface import Importer
-from audit.importers.labels import fields_of_tags
 from audit.importers.pages import Field, Page, Part, replace_controls
 from audit.importers.source import Source
 

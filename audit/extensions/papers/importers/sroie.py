@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from audit.corpus.documents import Category
 from audit.errors import ManifestError
-from audit.extensions.papers.importers.questions import files_by_stem
 from audit.importers.files import parse_json, read_text
 from audit.importers.forms import boxed_lines
 from audit.importers.interface import Importer
@@ -21,41 +21,10 @@ FIELDS: Mapping[str, Category] = {
     "address": "location",
     "total": "amount",
 }
-PHRASINGS: Mapping[str, tuple[str, ...]] = {
-    "company": (
-        "What is the name of the company?",
-        "Which company issued this receipt?",
-        "Who is the seller on this receipt?",
-        "What is the shop called?",
-        "Which business was the purchase made from?",
-        "Who is the receipt from?",
-    ),
-    "date": (
-        "What is the date of the receipt?",
-        "When was this receipt issued?",
-        "On which day was the purchase made?",
-        "What date is printed on the receipt?",
-        "Which date does the transaction bear?",
-        "When did the customer pay?",
-    ),
-    "address": (
-        "What is the address of the company?",
-        "Where is the shop located?",
-        "At which address was the purchase made?",
-        "What address is printed on the receipt?",
-        "Where can the seller be found?",
-        "Which address does the business give?",
-    ),
-    "total": (
-        "What is the total amount?",
-        "How much was paid in total?",
-        "What is the total of the receipt?",
-        "Which sum had the customer to pay?",
-        "How much does the whole purchase cost?",
-        "What amount is due?",
-    ),
-}
-"""By key of SROIE: no phrasing names anything of a receipt, and any of them may be the one that is trained on."""
+PHRASINGS: Mapping[str, Sequence[str]] = tomllib.loads(
+    Path(__file__).with_name("sroie_phrasings.toml").read_text(encoding="utf-8")
+)
+"""Questions that ask for a field, by its key."""
 
 
 class SROIE(Importer):
@@ -74,19 +43,18 @@ class SROIE(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        images = files_by_stem(source, [["img"]], (".jpg", ".jpeg", ".png"))
-        boxes = files_by_stem(source, [["box"]], (".csv", ".txt"))
-        keys = files_by_stem(source, [["key"]], (".json", ".txt"))
-        names = sorted(images.keys() | boxes.keys() | keys.keys())
-        for name in names:
-            missing = [
-                folder for folder, files in (("box", boxes), ("img", images), ("key", keys)) if name not in files
-            ]
+        files = {
+            "img": source.files_by_stem((".jpg", ".jpeg", ".png"), ["img"]),
+            "box": source.files_by_stem((".csv", ".txt"), ["box"]),
+            "key": source.files_by_stem((".json", ".txt"), ["key"]),
+        }
+        for name in sorted({*files["img"], *files["box"], *files["key"]}):
+            missing = [folder for folder, found in files.items() if name not in found]
             source.problems.add("", (f"{folder}/{name}: missing" for folder in missing))
             if not missing:
                 with source.problems.catch(f"{name}:"):
-                    words, values = [*boxed_lines(boxes[name], numbers=[8])], _values(keys[name])
-                    page = Page(name, images[name], words, "pixels", provider=values["company"] or None)
+                    words, values = [*boxed_lines(files["box"][name], numbers=[8])], _values(files["key"][name])
+                    page = Page(name, files["img"][name], words, "pixels", provider=values["company"] or None)
                     for key, value in values.items():
                         asked = phrasings_for(name, key, source.seed)
                         field = Field(key.upper(), value=value, category=FIELDS[key], id=key, phrasings=asked)
@@ -105,7 +73,7 @@ def _values(path: Path) -> dict[str, str]:
 
 
 def phrasings_for(document: str, key: str, seed: int) -> tuple[str, ...]:
-    """Order the phrasings of a key: the first is the question about one receipt, the others are its paraphrases.
+    """Order the phrasings of a key: the first is the question about the receipt, the others are its paraphrases.
 
     Which phrasing is the question follows from the seed, the document and the key alone; the others, which the model
     did not hear about this receipt, come in the order of `PHRASINGS`.

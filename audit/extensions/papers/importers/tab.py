@@ -23,7 +23,7 @@ from audit.errors import ManifestError, UsageError
 from audit.importers import pages as drafts
 from audit.importers.files import read_json, read_source
 from audit.importers.interface import Importer
-from audit.importers.pages import Page, Part, Span, clean, divided_at
+from audit.importers.pages import Page, Part, Span, clean, split_words
 from audit.importers.source import Source
 
 Label = Literal["PERSON", "CODE", "LOC", "ORG", "DEM", "DATETIME", "QUANTITY", "MISC"]
@@ -214,7 +214,7 @@ def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "tra
     page = Page(name, part=part)
     words = page.mark(text, spans)
     inner = {index for own in words for index in own[1:]}
-    places = [*divided_at(text, spans)]
+    places = [*split_words(text, spans)]
     page.paragraphs = tuple(index for index in _paragraphs(text, places) if index not in inner)
     page.fields = [
         drafts.Field(label, own, category=LABELS[label], id=f"m{number}")

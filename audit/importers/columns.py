@@ -1,34 +1,27 @@
-"""Rows of a data set as pages: what a column means is recognised by its name."""
+"""Names in a source: columns by their meaning, labels of tags, and the category that a label speaks of."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-from audit.corpus.documents import Box, Word
+from audit.corpus.documents import Box, Category, Task, Word
 from audit.corpus.outputs import fields_of_output
+from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
+from audit.corpus.validation import label_problems
 from audit.errors import ManifestError
-from audit.importers.files import as_text
-from audit.importers.labels import fields_of_tags
+from audit.importers.files import NAMES, as_text
 from audit.importers.pages import Field, Page, bounds, clean
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "words": ("words", "tokens", "ocr_tokens", "ocr_words"),
-    "boxes": ("bboxes", "boxes", "bbox", "ocr_boxes", "word_boxes", "normalized_bboxes"),
-    "tags": ("ner_tags", "tags", "word_labels", "labels", "ner"),
-    "image": ("image", "images", "file_name", "image_path", "img", "file"),
-    "name": ("id", "doc_id", "document_id", "page_id", "image_id", "uid", "guid"),
-    "question": ("question", "questions", "query"),
-    "answers": ("answers", "answer"),
-    "question id": ("question_id", "questionId", "question_ids"),
-    "label": ("label", "class", "document_class", "category"),
-    "output": ("ground_truth", "gt_parse", "parse", "target"),
-    "text": ("text", "full_text", "ocr_text", "context"),
-}
-"""Names of columns by their meaning, in the order in which they are looked for."""
+OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
+"""Names of the class of words in no field, in lower case."""
 LIST_LABEL = "labels"
 """A column that is the tags of words where it holds a list, and the page's class where it does not."""
+_PREFIXES = ("B-", "S-", "U-", "I-", "E-", "L-", "M-")
+_TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class Columns:
@@ -43,12 +36,15 @@ class Columns:
     def __init__(
         self, names: Iterable[str], classes: Mapping[str, Sequence[str]] | None = None, labels: Sequence[str] = ()
     ) -> None:
-        own = {*names}
-        self._of = {meaning: next((name for name in known if name in own), "") for meaning, known in COLUMNS.items()}
+        present = {*names}
+        self._of = {
+            meaning: next((name for name in known if name in present), "")
+            for meaning, known in NAMES["columns"].items()
+        }
         self._classes, self._labels = classes or {}, labels
 
     def __getitem__(self, meaning: str) -> str:
-        """The column of this meaning; empty where there is none."""
+        """Return the column of this meaning; empty where there is none."""
         return self._of[meaning]
 
     @property
@@ -59,14 +55,14 @@ class Columns:
     @property
     def tags(self) -> tuple[str, ...]:
         """Names of the tags, in the order of their numbers, where the table or the owner gives them."""
-        return self._names(self["tags"])
+        return tuple(self._labels or self._classes.get(self["tags"], ()))
 
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:
-        """The value of a row in the column of this meaning; None where there is none."""
+        """Return the value of a row in the column of this meaning; None where there is none."""
         return row.get(self[meaning]) if self[meaning] else None
 
     def fill(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add to a page what a row says of it; rows of one page bring questions each.
+        """Add to a page what a row says of it; rows of one page bring a question each.
 
         Raises:
             ManifestError: a column holds something else than its name says.
@@ -79,16 +75,13 @@ class Columns:
         self._add_questions(page, row)
         column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
         if row.get(column) is not None and not isinstance(row[column], list | dict):
-            page.label = clean(as_text(self._named(column, row[column]))) or None
+            page.label = clean(as_text(self._name(column, row[column]))) or None
         if output is not None and page.output is None and not page.questions:
             add_ground_truth(page, as_text(output))
 
-    def _names(self, column: str) -> tuple[str, ...]:
-        return tuple(self._labels or self._classes.get(column, ()))
-
-    def _named(self, column: str, value: Any, *, needed: bool = False) -> Any:
-        """The name that a number of a column stands for; a value without one as it is, unless it is needed."""
-        names = self._names(column)
+    def _name(self, column: str, value: Any, *, needed: bool = False) -> Any:
+        """Return the name that a number of a column stands for; a value without one as it is, unless it is needed."""
+        names = self._labels or self._classes.get(column, ())
         if isinstance(value, str) or not (names or needed):
             return value
         if not isinstance(value, int) or not 0 <= value < len(names):
@@ -106,10 +99,10 @@ class Columns:
             if values is not None and (not isinstance(values, list) or len(values) != len(texts)):
                 number = len(values) if isinstance(values, list) else "no list"
                 raise ManifestError(f"{column}: {number} for {len(texts)} words")
-        placed = [None] * len(texts) if boxes is None else [box_of(box, self["boxes"]) for box in boxes]
+        placed = [None] * len(texts) if boxes is None else [read_box(box, self["boxes"]) for box in boxes]
         page.words = [Word(text, box) for text, box in zip(texts, placed, strict=True)]
         if isinstance(tags, list):
-            named = [self._named(self["tags"], tag, needed=True) for tag in tags]
+            named = [self._name(self["tags"], tag, needed=True) for tag in tags]
             page.fields = [
                 Field(label, words, value=" ".join(texts[index] for index in words))
                 for label, words in fields_of_tags(named)
@@ -123,35 +116,34 @@ class Columns:
         if isinstance(asked, dict):
             asked = asked.get("en") or next((text for text in asked.values() if text), "")
         if not isinstance(asked, list):
-            page.ask(as_text(asked), _texts_of(answers), None if name is None else str(name))
+            page.ask(as_text(asked), _read_answers(answers), None if name is None else str(name))
             return
         if not isinstance(answers, list) or len(answers) != len(asked):
             raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
         for question, accepted in zip(asked, answers, strict=True):
-            page.ask(as_text(question), _texts_of(accepted))
+            page.ask(as_text(question), _read_answers(accepted))
 
 
-def box_of(value: Any, column: str) -> Box:
+def read_box(value: Any, column: str) -> Box:
     """Read a box of four numbers x0, y0, x1, y1, of eight (four corners), or of points.
 
     Raises:
         ManifestError: it is something else.
     """
-    numbers = value
     if isinstance(value, list) and value and all(isinstance(point, list) and len(point) == 2 for point in value):
-        numbers = [number for point in value for number in point]
-    if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
+        value = [number for point in value for number in point]
+    if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
         raise ManifestError(f"{column}: a box is no list of numbers")
-    if len(numbers) == 4:
-        x0, y0, x1, y1 = map(float, numbers)
-        return (x0, y0, x1, y1)
-    if len(numbers) == 8:
-        return bounds([*zip(numbers[0::2], numbers[1::2], strict=True)])
-    raise ManifestError(f"{column}: a box has {len(numbers)} numbers, and 4 or 8 are expected")
+    if len(value) not in (4, 8):
+        raise ManifestError(f"{column}: a box has {len(value)} numbers, and 4 or 8 are expected")
+    if len(value) == 8:
+        return bounds([*zip(value[0::2], value[1::2], strict=True)])
+    x0, y0, x1, y1 = map(float, value)
+    return (x0, y0, x1, y1)
 
 
-def _texts_of(answers: Any) -> list[str]:
-    """Accepted answers: one, a list, or {"text": [...]} as SQuAD has them.
+def _read_answers(answers: Any) -> list[str]:
+    """Read accepted answers: one, a list, or {"text": [...]} as SQuAD has them.
 
     Raises:
         ManifestError: they are something else.
@@ -180,7 +172,7 @@ def add_ground_truth(page: Page, text: str) -> None:
     try:
         value = json.loads(text)
     except ValueError:
-        write_output(page, text)
+        add_output(page, text)
         return
     table = value if isinstance(value, dict) else {}
     parse = table.get("gt_parse", value)
@@ -190,17 +182,68 @@ def add_ground_truth(page: Page, text: str) -> None:
     if asked:
         answers: dict[str, list[str]] = {}
         for one in asked:
-            answers.setdefault(as_text(one["question"]), []).extend(_texts_of(one.get("answer", [])))
+            answers.setdefault(as_text(one["question"]), []).extend(_read_answers(one.get("answer", [])))
         for question, accepted in answers.items():
             page.ask(question, accepted)
     elif isinstance(parse, dict) and [*parse] == ["class"]:
         page.label = clean(as_text(parse["class"]))
     else:
-        write_output(page, json.dumps(parse, ensure_ascii=False))
+        add_output(page, json.dumps(parse, ensure_ascii=False))
 
 
-def write_output(page: Page, output: str) -> None:
+def add_output(page: Page, output: str) -> None:
     """Make a text the page's output, and its fields questions, as `fields_of_output` names them."""
     page.output = output
     for field in fields_of_output(output):
         page.ask(field.question, field.answers, field.id)
+
+
+# Labels
+
+
+def category_of(label: str) -> Category:
+    """Guess the category of fields with this label; "misc" where the label does not say."""
+    tokens = {token.lower() for token in _TOKENS.findall(label)}
+    found = (category for category, words in NAMES["categories"].items() if not tokens.isdisjoint(words))
+    return cast(Category, next(found, "misc"))
+
+
+def plain_words(label: str) -> str:
+    """Spell a label as words: "invoiceDate" and "INVOICE_DATE" are "invoice date"."""
+    return " ".join(token.lower() for token in _TOKENS.findall(label)) or label
+
+
+def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """Read label and word indices of every field from one tag a word.
+
+    BIO, BIOES and BILOU by their prefixes; tags without any are plain classes, of which neighbours are one field.
+    A tag that goes on with no field of its label begins one.
+    """
+    prefixed = _are_prefixed(tags)
+    named = ["O" if tag.lower() in OUTSIDE else f"I-{tag}" if prefixed and tag[1:2] != "-" else tag for tag in tags]
+    spans = replace(BIO, prefixed=prefixed).spans(named)
+    return [(label, tuple(range(start, end))) for label, start, end in sorted(spans, key=lambda span: span[1])]
+
+
+def task_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """Return tags as a manifest takes them, in the model's order; none where they are in no scheme.
+
+    The model's own labels count then: also where a scheme has no tag for a field that is read from them.
+    """
+    tags = tuple(dict.fromkeys(names))
+    if not tags or any(label_problems(Task("token-classification", tags))):
+        return ()
+    scheme = scheme_of(tags)
+    return tags if all(map(scheme.knows, plain_labels(tags).values())) else ()
+
+
+def plain_labels(names: Iterable[str]) -> dict[str, str]:
+    """Map labels in lower case to those of a model's tags, without prefix; the outside class is left out."""
+    tags = [name for name in names if name.lower() not in OUTSIDE]
+    prefixed = _are_prefixed(tags)
+    labels = [tag[2:] if prefixed and tag[1:2] == "-" else tag for tag in tags]
+    return {label.lower(): label for label in labels}
+
+
+def _are_prefixed(tags: Iterable[str]) -> bool:
+    return any(tag[:2] in _PREFIXES for tag in tags)
