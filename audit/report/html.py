@@ -26,7 +26,7 @@ from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.figures import DrawnFigure, draw, unspecified
-from audit.report.leaks import documents_used, plausibility, tried_in_part, unlimited, within
+from audit.report.leaks import attacked_of_training, documents_used, plausibility, tried_in_part, unlimited, within
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
 from audit.report.templates import AttackMacros, ResultIndex, environment, in_one_line, template_errors
@@ -90,6 +90,7 @@ def report_context(
         rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _views(record, verdict, texts)
+        in_part = [*tried_in_part(record)]
         decision, undecided = decision_view(record, verdict, policy, texts), verdict.overall == "undecided"
         return {
             "record": record,
@@ -102,7 +103,7 @@ def report_context(
             "most_outside": MOST_OUTSIDE,
             "declared": plausibility(record, verdict),
             "used": [*documents_used(record)],
-            "in_part": " ".join(tried_in_part(record)),
+            "in_part": " ".join([*in_part, *attacked_of_training(record)] if in_part else ()),
             "unexamined": unexamined(record, verdict),
             "limits": tables.limit_tables(titled, {view.result.attack for view in views}),
             "rows": rows,
