@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from audit.cli import app as docaudit
-from audit.cli import canary
+from audit.cli.references import canary
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.pages import sheet_of
 from audit.corpus.canaries.schema import load_canaries
@@ -22,7 +22,7 @@ from audit.corpus.documents import ReferencePaths
 from audit.corpus.images import page_view
 
 app = typer.Typer()
-app.add_typer(canary.app, name="canary")
+app.add_typer(canary, name="canary")
 
 
 def insert(*arguments: object):

@@ -66,11 +66,11 @@ def test_a_command_imports_no_other_command(tmp_path):
     records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
     modules = imported("gate", tmp_path / "record.json")
     assert "audit.cli.gate" in modules
-    assert modules & {f"audit.cli.{name}" for name in ("scan", "plan", "report", "canary", "start")} == set()
+    assert modules & {f"audit.cli.{name}" for name in ("scan", "plan", "report", "references", "start")} == set()
 
 
 def test_the_help_names_every_command():
-    assert {"audit.cli.gate", "audit.cli.scan", "audit.cli.canary"} <= imported("--help")
+    assert {"audit.cli.gate", "audit.cli.scan", "audit.cli.references"} <= imported("--help")
 
 
 def test_no_module_is_part_of_an_import_circle():

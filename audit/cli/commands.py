@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "references": ("references:references", _MODELS),
     "train-baseline": ("references:train_baseline", _MODELS),
     "train-splits": ("references:train_splits", _MODELS),
-    "canary": ("canary:app", _MEASURES),
+    "canary": ("references:canary", _MEASURES),
 }
 """Module and function of each command, and its panel, in the order of the help."""
 

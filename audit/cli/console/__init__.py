@@ -1,6 +1,5 @@
 """Output to a terminal: progress, verdicts, tables, errors. The only package that imports rich."""
 
-from audit.cli.console.progress import Reporter
 from audit.cli.console.tables import (
     SHOWN_DIGITS,
     format_estimate,
@@ -10,6 +9,7 @@ from audit.cli.console.tables import (
     show_verdict,
 )
 from audit.cli.console.terminal import (
+    Reporter,
     duration,
     emit,
     guard_streams,

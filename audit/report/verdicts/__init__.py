@@ -22,7 +22,7 @@ FORMATS = {
     "json": "document:as_json",
     "markdown": "texts:as_markdown",
     "junit": "texts:as_junit",
-    "sarif": "sarif:as_sarif",
+    "sarif": "texts:as_sarif",
 }
 """The function that draws a format, by the format's name; its module is imported when it is asked for."""
 OPEN: tuple[Outcome, ...] = ("violated", "undecided")
