@@ -25,6 +25,7 @@ from audit.attacks.figure_text import (
     TableSpec,
     TrendSpec,
 )
+from audit.measurements import Count
 
 Access = Literal["weights", "scores", "answers", "copies"]
 """What an attacker has of a model, most first; copies: no model, redacted copies of its documents alone."""
@@ -161,6 +162,7 @@ class AttackText(StrictModel):
         counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
             differ were not attacked on the same fields.
         threat: what the attacker has and knows; None: not stated.
+        counts: what each count counts, by its name.
         add: what an owner can add where the data set gives nothing to try.
         budgets: parameters that differ from the usual ones, by budget.
         weaker: parameters that weaken the attacker, so that no limit is passed.
@@ -184,6 +186,7 @@ class AttackText(StrictModel):
     provable: dict[str, Provable] = Field(default_factory=dict)
     counts_fields: bool = False
     threat: Threat | None = None
+    counts: dict[str, str] = Field(default_factory=dict)
     add: str = "add documents that the attack can try"
     budgets: dict[str, dict[str, int | float | tuple[str, ...]]] = Field(default_factory=dict)
     weaker: Weaker = Weaker()
@@ -214,6 +217,10 @@ class AttackText(StrictModel):
     def needs_model(self) -> bool:
         """Test whether all of the attack needs a model: False where redacted copies alone give something away."""
         return self.threat is None or "copies" not in (self.threat.access, self.threat.least)
+
+    def count(self, counts: Mapping[str, int]) -> tuple[Count, ...]:
+        """Make a record's counts of numbers by name."""
+        return tuple(Count(name, n, self.counts[name]) for name, n in counts.items())
 
     def metric(self, name: str) -> Metric:
         """Return the label and form of a measurement; its name as the label where the text does not know it."""

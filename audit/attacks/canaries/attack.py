@@ -19,6 +19,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.arrays import Floats
+from audit.attacks import text_of
 from audit.attacks.canaries.measures import (
     REASONS,
     UNIT,
@@ -220,19 +221,17 @@ def counts_of(
     included = sum(canary.included for canary in tried)
     asked = [outcome for outcome in found if outcome.left_out is None]
     references = [outcome.ranked.n_references for outcome in asked if outcome.ranked is not None]
-    return (
-        Count("included", included, "canaries that were put in"),
-        Count("control", len(tried) - included, "canaries that their coins left out"),
-        Count("without loss", trained.count(False), "canaries whose secret had no loss in training: not counted"),
-        Count("copies", drawn.repeat, "documents that hold a canary that was put in"),
-        Count("length", drawn.length, "words of a completion"),
-        *(
-            Count(f"not askable: {reason}", sum(outcome.left_out == reason for outcome in found), meaning)
-            for reason, meaning in REASONS.items()
-        ),
-        Count("enumerated", sum(outcome.enumerated for outcome in asked), "canaries with every completion tried"),
-        Count("references", min(references, default=0), "completions that a true one was ranked among, at least"),
-    )
+    counts = {
+        "included": included,
+        "control": len(tried) - included,
+        "without loss": trained.count(False),
+        "copies": drawn.repeat,
+        "length": drawn.length,
+        **{f"not askable: {reason}": sum(outcome.left_out == reason for outcome in found) for reason in REASONS},
+        "enumerated": sum(outcome.enumerated for outcome in asked),
+        "references": min(references, default=0),
+    }
+    return text_of("canaries").count(counts)
 
 
 def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome], table: CanaryTable) -> Iterator[str]:
@@ -312,13 +311,11 @@ def measure_privacy(
         f"{copies}; the upper end is the most that so many canaries can show, no bound on epsilon"
     )
     low, high = bound.low, max(bound.low, bound.cap)
+    names = ("epsilon: evaluated", "epsilon: guessed", "epsilon: right")
+    guesses = dict(zip(names, (bound.n_evaluated, bound.n_guesses, bound.n_right), strict=True))
     return Privacy(
         Estimate(EPSILON, low, low, high, n, UNIT, n, method, 0.0, "chance", bound.confidence),
-        (
-            Count("epsilon: evaluated", bound.n_evaluated, "canaries that the bound comes from, others set its rule"),
-            Count("epsilon: guessed", bound.n_guesses, "of these, canaries whose coin was guessed"),
-            Count("epsilon: right", bound.n_right, "of these, guesses that were right"),
-        ),
+        text_of("canaries").count(guesses),
         (
             Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
             Diagnostic("epsilon_cap", bound.cap, "the bound if every guess had been right: it could not be more"),

@@ -35,18 +35,8 @@ COUNTED = "counted, not estimated: the exposure of the first rank, least over th
 NO_REFERENCES = "no other completion is left to rank the canaries among"
 TRIES = 3
 """Ranks that count as early: what a keypad allows before it locks."""
-REASONS = {
-    "split": "canaries whose completion holds a word that is not one token of the model, the same in every place",
-    "unknown": "canaries whose completion holds a word that the model's vocabulary lacks",
-    "unread": (
-        "canaries that the model cannot read in one piece: a page too long, words without tokens, or a page without a "
-        "loss, for the model lacks its intent or tags"
-    ),
-    "alike": "canaries whose completion holds two words that are one token of the model",
-    "single": "canaries for which the model knows fewer than two candidates: there is nothing to guess",
-    "no finite loss": "canaries for whose true completion the model's loss is no finite number",
-}
-"""Why a canary cannot be asked for, in words."""
+REASONS = ("split", "unknown", "unread", "alike", "single", "no finite loss")
+"""Why a canary cannot be asked for; `text.toml` says what each means."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
-from audit.measurements import Check, Control, Count, Coverage, Measurement
+from audit.measurements import Check, Control, Coverage, Measurement
 from audit.record import Reason, Result
 from audit.stats.blind import MIN_UNITS
 from audit.stats.paired import UnitScores
@@ -199,15 +199,12 @@ class MembershipInference(Attack):
         methods = {
             name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated)) for name in LIMITED
         }
-        counts = [
-            *(Count(f"{split} documents", n, f"{split} documents that were scored") for split, n in scored.documents),
-            *(Count(f"left out: {name}", missing[name], meaning) for name, meaning in REASONS.items()),
-            Count("left out: no finite loss", scored.unusable, "documents whose loss is no finite number"),
-            Count("split models", len(case.references.splits), "models trained on half of the documents"),
-        ]
+        counts = {f"{split} documents": n for split, n in scored.documents}
+        counts |= {f"left out: {name}": missing[name] for name in REASONS}
+        counts |= {"left out: no finite loss": scored.unusable, "split models": len(case.references.splits)}
         result = replace(
             measured,
-            counts=tuple(counts),
+            counts=text_of(self.name).count(counts),
             checks=(
                 *reference_knows_members(scored),
                 *reads_otherwise(case),

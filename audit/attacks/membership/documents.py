@@ -41,15 +41,8 @@ ADAPTING = frozenset({Adaptation, PageAdaptation})
 """Queries of which a target that can be adapted to a document answers one."""
 NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
-REASONS = {
-    "no question": "documents without a question that has an answer",
-    "nothing to read": "documents of which the training loss reads nothing, or that leave no token to hide",
-    NOT_COMPARED: (
-        "with splits by provider, member and held-out documents beyond as many of one kind as of the other from each "
-        "provider, and those that name none: which providers were trained on says nothing about single documents"
-    ),
-    PLANTED: "documents that hold a canary, and those whose pages canaries were put on: they were trained on in copies",
-}
+REASONS = ("no question", "nothing to read", NOT_COMPARED, PLANTED)
+"""Why a document is not scored."""
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:

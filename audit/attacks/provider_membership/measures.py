@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
+from audit.attacks import text_of
 from audit.attacks.measuring import Streams, estimate_without_null
 from audit.attacks.provider_membership.methods import (
     METHODS,
@@ -262,20 +263,14 @@ def count_providers(corpus: Corpus, providers: Sequence[Provider], compared: Mat
     documents = [document for outcome in compared.outcomes for document in outcome["documents"]]
     sides = [trial.stratum for trial in compared.trials]
     nameless = sum(not provider_of(document) for document in corpus.of("heldout"))
-    return (
-        Count("providers in", sides.count(IN), "providers that training saw, and that were asked about"),
-        Count("providers out", sides.count(OUT), "providers that training never saw, and that were asked about"),
-        Count("documents", len(documents), "kept-aside documents of these providers"),
-        Count(
-            "questions",
-            sum(len(document["questions"]) for document in documents),
-            "questions about these documents; a page of a token classifier is one",
-        ),
-        *(
-            Count(f"left out: {reason}", sum(one.left_out == reason for one in providers), meaning)
-            for reason, meaning in REASONS.items()
-        ),
-        Count("left out: nothing asked", compared.dropped, "providers of whom nothing was asked"),
-        Count("left out: no provider", nameless, "kept-aside documents that name no provider"),
-        Count("in training: no provider", unnamed_members(corpus), "documents of training that name no provider"),
-    )
+    counts = {
+        "providers in": sides.count(IN),
+        "providers out": sides.count(OUT),
+        "documents": len(documents),
+        "questions": sum(len(document["questions"]) for document in documents),
+        **{f"left out: {reason}": sum(one.left_out == reason for one in providers) for reason in REASONS},
+        "left out: nothing asked": compared.dropped,
+        "left out: no provider": nameless,
+        "in training: no provider": unnamed_members(corpus),
+    }
+    return text_of("provider_membership").count(counts)

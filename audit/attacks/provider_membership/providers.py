@@ -37,10 +37,7 @@ MIN_PROVIDERS = 2
 BY_CHANCE = 20
 """The same where documents were drawn by lot: few providers are out then, and nothing can be said of so few."""
 NO_HELDOUT, NOTHING_TO_ASK = "no kept-aside document", "nothing to ask"
-REASONS = {
-    NO_HELDOUT: "providers all of whose documents are member or public ones: none was kept aside to ask about",
-    NOTHING_TO_ASK: "providers of whose kept-aside documents no question has an answer, or the loss reads nothing",
-}
+REASONS = (NO_HELDOUT, NOTHING_TO_ASK)
 """Why a provider is left out."""
 
 

@@ -15,6 +15,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.arrays import Bools, Ints
+from audit.attacks import text_of
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import AUDITED, Attack, Evidence, Units
 from audit.attacks.measuring import Job, Streams, run_jobs
@@ -164,24 +165,15 @@ class RedactionContext(Attack):
         gains, asked = measure_gain(case, samples, said, streams, progress)
         progress.stage("redaction: page images", len(case.corpus.documents))
         covered = count_covered(case.corpus, progress.advance)
+        text, on_pages = text_of(self.name), sum(bool(span.layout) for span in samples.spans)
+        counts = {"values": len(samples), f"mask: {declared}": len(samples)}
+        counts |= {"documents": len({span.document for span in samples.spans}), "on pages": on_pages}
+        images = {"looked at under the box": covered.seen, "text under the box": covered.painted}
         leaking = float(predictions.hits(predictions.told).mean()) > LEAK
         return Result(
             "redaction",
             measurements=(*found, *gains),
-            counts=(
-                Count("values", len(samples), "redacted values whose category was told"),
-                Count(f"mask: {declared}", len(samples), "values that the data set says are hidden under this mask"),
-                Count("documents", len({span.document for span in samples.spans}), "documents with a redacted value"),
-                Count("on pages", sum(bool(span.layout) for span in samples.spans), "of the values, those with boxes"),
-                *kinds_of(predictions),
-                *asked,
-                Count("looked at under the box", covered.seen, "values with boxes on page images that were opened"),
-                Count(
-                    "text under the box",
-                    covered.painted,
-                    "of these, painted over in one colour in the image, while the data set still holds their text",
-                ),
-            ),
+            counts=(*text.count(counts), *kinds_of(predictions), *text.count(asked | images)),
             diagnostics=(
                 Diagnostic(
                     "folds", self.n_folds, "of the cross-validation; a document, and a provider, is in one of them"

@@ -19,7 +19,7 @@ from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
 from audit.corpus.redaction import FIXED, STAR, is_page
 from audit.engine.interface import Json, Progress, Request
-from audit.measurements import Count, Measurement, Unresolved
+from audit.measurements import Measurement, Unresolved
 from audit.stats.rates import excess_rate, net
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import NONE_AUDITED, Candidates, FillMask, TagProbabilities, Target, TokenTarget
@@ -186,7 +186,7 @@ SEED = 0
 
 def measure_gain(
     case: Case, samples: Samples, guesses: Mapping[str, Json], streams: Streams, progress: Progress
-) -> tuple[tuple[Measurement, ...], tuple[Count, ...]]:
+) -> tuple[tuple[Measurement, ...], dict[str, int]]:
     """Measure the accuracy of context and target together minus that of context alone, by split; null: 0.
 
     `target_gain` is what that is more on members than on held-out documents: what the target tells because it was
@@ -207,10 +207,7 @@ def measure_gain(
     answers: list[Guess | None] = [guesses.get(span.document, {}).get(span.entity) for span in samples.spans]
     asked = np.array([answer is not None for answer in answers], bool)
     unread = sum(answer is None for document in guesses.values() for answer in document.values())
-    counts = (
-        Count("asked of the target", int(asked.sum()), "values that the target was asked about"),
-        Count("not read by the target", unread, "values at places that the target cannot read"),
-    )
+    counts = {"asked of the target": int(asked.sum()), "not read by the target": unread}
     if not guesses:
         able = can_guess(case.target)
         reason = NOTHING_HIDDEN if able else NOT_ASKED if case.target.card.is_model else NONE_AUDITED
