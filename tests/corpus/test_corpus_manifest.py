@@ -59,14 +59,14 @@ def test_a_sound_data_set_is_read(lay_out: LayOut, settings: Table, receipt: Tab
 
 
 def _set(path: str, value: Any) -> Callable[[Table, Table], None]:
-    """Sets settings.X or receipt.X, where X is keys and indices joined by dots; the value ... removes it."""
+    """Sets settings.X or receipt.X, where X is keys and indices joined by dots; the value "(removed)" removes it."""
 
     def change(settings: Table, receipt: Table) -> None:
         place: Any = {"settings": settings, "receipt": receipt}
         *keys, last = (int(key) if key.isdigit() else key for key in path.split("."))
         for key in keys:
             place = place[key]
-        if value is ...:
+        if value == "(removed)":
             del place[last]
         else:
             place[last] = value
@@ -74,103 +74,18 @@ def _set(path: str, value: Any) -> Callable[[Table, Table], None]:
     return change
 
 
-BROKEN: list[tuple[str, Any, str]] = [
-    # the manifest
-    ("settings.colour", "red", "manifest.toml colour: unknown key"),
-    ("settings.task.kind", "ocr", "manifest.toml task.kind: Input should be 'mlm'"),
-    ("settings.membership", ..., "manifest.toml membership: missing"),
-    ("settings.name", " ", "manifest.toml name: empty"),
-    ("settings.schema", ..., "manifest.toml schema: missing"),
-    ("settings.schema", 2, "manifest.toml schema: this version of docaudit reads schema 1 only"),
-    ("settings.documents", 3, "manifest.toml documents: Input should be a valid string"),
-    ("settings.documents", "other.jsonl", "manifest.toml documents: other.jsonl is missing"),
-    ("settings.documents", "images", "manifest.toml documents: not a regular file"),
-    ("settings.documents", "../documents.jsonl", "manifest.toml documents: the path leaves DATA_DIR through '..'"),
-    ("settings.task.labels", ["O", "O", "B-TOTAL", "I-TOTAL", "B-NAME"], "task.labels: O occurs 2 times"),
-    ("settings.task.labels", ["O", "B-NAME", "TOTAL"], "task.labels: TOTAL is none of O, B-..., I-..."),
-    ("settings.task.labels", ["NAME", "TOTAL"], "task.labels: no label is O, nor another usual name"),
-    ("settings.task.outside", "rest", "task.labels: outside: rest is none of the labels"),
-    ("settings.references", {"pretrained": "/models/x"}, "references.pretrained: the path is absolute"),
-    ("settings.canaries", {"file": "../canaries.json"}, "canaries.file: the path leaves DATA_DIR"),
-    # types of a document
-    ("receipt.split", "train", "documents.jsonl:1 split: Input should be 'member', 'heldout' or 'public'"),
-    ("receipt.colour", 1, "documents.jsonl:1 colour: unknown key"),
-    ("receipt.words.1.box", [1, 2, 3], "documents.jsonl:1 words[1].box[3]: missing"),
-    ("receipt.words.1", "RM", "documents.jsonl:1 words[1]: must be a table or object"),
-    ("receipt.entities.0.words", ["1"], "documents.jsonl:1 entities[0].words[0]: Input should be a valid integer"),
-    ("receipt.id", ..., "documents.jsonl:1 id: missing"),
-    # texts
-    ("receipt.id", "r\x1b[2J", "documents.jsonl:1 id: holds a control character"),
-    ("receipt.words.2.text", "  ", "documents.jsonl:1 words[2].text: empty"),
-    ("receipt.words.2.text", "\ud800", "documents.jsonl:1 Invalid JSON"),
-    ("receipt.provider", "A\nB", "documents.jsonl:1 provider: holds a control character"),
-    ("receipt.questions.0.answers", ["9.00", ""], "documents.jsonl:1 questions[0].answers[1]: empty"),
-    ("receipt.questions.0.answers", [], "documents.jsonl:1 questions[0].answers: none; give at least one"),
-    ("receipt.questions.0.answers", ["9" * 5001], "questions[0].answers[0]: longer than 5,000 characters"),
-    ("receipt.questions.0.paraphrases", ["How much?", ""], "documents.jsonl:1 questions[0].paraphrases[1]: empty"),
-    ("receipt.questions.0.paraphrases", ["x" * 5001], "questions[0].paraphrases[0]: longer than 5,000 characters"),
-    ("receipt.questions", [{"id": "q", "question": "A?", "answers": ["1"]}] * 2, "questions: id q occurs 2 times"),
-    ("settings.recipe", {"prompt": "Question:"}, 'manifest.toml recipe.prompt: holds "{question}" 0 times'),
-    ("settings.recipe", {"prompt": "{question}\x1b[2J"}, "recipe.prompt: holds a control character"),
-    ("settings.recipe", {"system": "You\x1b[2J"}, "recipe.system: holds a control character"),
-    ("receipt.tags", ["O"], "documents.jsonl:1 tags: 1 tags for 3 words"),
-    # entities
-    ("receipt.entities.0.words", [1, 93], "documents.jsonl:1 entities[0].words: index 93 of 3 words"),
-    ("receipt.entities.0.words", [-1], "documents.jsonl:1 entities[0].words: index -1 of 3 words"),
-    ("receipt.entities.0.words", [], "documents.jsonl:1 entities[0].words: empty"),
-    ("receipt.entities.0.words", [1, 1], "documents.jsonl:1 entities[0].words: index 1 is repeated"),
-    ("receipt.entities.1.words", [2], "documents.jsonl:1 entities[1].words: word 2 belongs to entity e1 too"),
-    ("receipt.entities.1.id", "e1", "documents.jsonl:1 entities: id e1 occurs 2 times"),
-    ("receipt.entities.0.label", "SUM", "documents.jsonl:1 entities[0].label: B-SUM and I-SUM not among task.labels"),
-    ("receipt.links", [["e1", "e9"]], "documents.jsonl:1 links[0]: no entity e9"),
-    ("receipt.questions.0.entity", "e9", "documents.jsonl:1 questions[0].entity: no entity e9"),
-    # boxes
-    ("receipt.size", ..., "documents.jsonl:1 size: missing, but the words have boxes"),
-    ("settings.references", {"pretrained": "C:\\models"}, "references.pretrained: the path is absolute"),
-    ("settings.references", {"baselines": ["ok", "a/../../b"]}, "references.baselines: the path leaves DATA_DIR"),
-    ("receipt.words.2.text", "9\x00", "documents.jsonl:1 words[2].text: holds a control character"),
-    ("receipt.words.0.box", [-3, 5, 10, 20], "documents.jsonl:1 words[0].box: outside the page"),
-    ("receipt.image", "/etc/hostname", "documents.jsonl:1 image: the path is absolute"),
-    ("receipt.image", "images/../../x.png", "documents.jsonl:1 image: the path leaves DATA_DIR through '..'"),
-    ("settings.recipe", {"prompt": "{question} {question}"}, 'recipe.prompt: holds "{question}" 2 times'),
-    ("receipt.size", [0, 200], "documents.jsonl:1 size: width and height must be 1 to 1000000"),
-    ("receipt.words.0.box", ..., "documents.jsonl:1 words: 1 of 3 words have no box"),
-    ("receipt.words.0.box", [60, 5, 5, 20], "documents.jsonl:1 words[0].box: corners out of order"),
-    ("receipt.words.0.box", [5, 5, 103, 20], "documents.jsonl:1 words[0].box: outside the page"),
-    ("receipt.words.0.box", [5, 5, float("nan"), 20], "documents.jsonl:1 words[0].box: corners out of order"),
-    ("receipt.words.0.box", [5, 5, float("inf"), 20], "documents.jsonl:1 words[0].box: outside the page"),
-    # images
-    ("receipt.size", [100, 201], "documents.jsonl:1 size: 100 x 201, but the image has 100 x 200"),
-    ("receipt.image", "images/none.png", "documents.jsonl:1 image: the image is missing"),
-    ("receipt.image", "images", "documents.jsonl:1 image: the image is not a regular file"),
-    ("receipt.image", "documents.jsonl", "documents.jsonl:1 image: not readable as an image"),
-    ("receipt.image", "\\\\host\\x.png", "documents.jsonl:1 image: the path is absolute"),
-    ("receipt.image", "", "documents.jsonl:1 image: the path is empty"),
-    ("receipt.image", "images/a\x00.png", "documents.jsonl:1 image: the path holds a character that cannot be printed"),
-    # the whole
-    ("receipt.split", "public", "no document of split member"),
+FAULTS = json.loads(Path(__file__).with_name("manifest_faults.json").read_text().replace("(5,001 digits)", "9" * 5001))
+"""By the kind of the task: what is changed, its value, and the problem that is named."""
+FAULTS["token-classification"] += [
+    ["receipt.words.0.box", [5, 5, float("nan"), 20], "documents.jsonl:1 words[0].box: corners out of order"],
+    ["receipt.words.0.box", [5, 5, float("inf"), 20], "documents.jsonl:1 words[0].box: outside the page"],
 ]
-
-
-EXTRACTION: list[tuple[str, Any, str]] = [
-    ("settings.task.labels", ["TOTAL", "NAME"], "manifest.toml task.labels: no label is O"),
-    ("settings.task.labels", ["O", "B-TOTAL", "NAME"], "task.labels: B-TOTAL is a BIO tag"),
-    ("receipt.entities.0.label", "SUM", "entities[0].label: SUM not among task.labels"),
-    ("receipt.entities.1.words", [2], "entities[1].words: word 2 belongs to entity e1 too"),
-]
-LINKING: list[tuple[str, Any, str]] = [
-    ("receipt.entities.1.words", [2], "entities[1].words: word 2 belongs to entity e1 too"),
-    ("settings.task.labels", ["O"], "task.labels: entity linking has no labels"),
-    ("receipt.links", [["e2", "e2"]], "links[0]: entity e2 cannot be its own parent"),
-    ("receipt.links", ..., "documents.jsonl: no document of split member has links"),
-]
-KINDS = {"token-classification": BROKEN, "spade-extraction": EXTRACTION, "spade-linking": LINKING}
 LABELS = {"token-classification": ["O", "B-TOTAL", "I-TOTAL", "B-NAME"], "spade-extraction": ["O", "TOTAL", "NAME"]}
 
 
 @pytest.mark.parametrize(
     ("kind", "path", "value", "expected"),
-    [pytest.param(kind, *row, id=f"{kind} {row[0]}={row[1]!r}"[:60]) for kind, rows in KINDS.items() for row in rows],
+    [pytest.param(kind, *row, id=f"{kind} {row[0]}={row[1]!r}"[:60]) for kind, rows in FAULTS.items() for row in rows],
 )
 def test_each_problem_is_named_with_its_place(
     kind: str, path: str, value: Any, expected: str, lay_out: LayOut, settings: Table, receipt: Table

@@ -276,30 +276,8 @@ def test_what_breaks_down_half_way_leaves_nothing(tmp_path: Path, monkeypatch: p
 
 CANARY, CONTROL, HOLDER, FIRST = "canary", "control", "holder", "first"
 """An included canary, one that its coin left out, a document that holds the first, and the first document."""
-WRONG: list[tuple[str, dict[str, Any], str]] = [
-    (CANARY, {"pattern": "iban"}, "pattern: unknown"),
-    (CANARY, {"completion": ["1", "2", "x", "4"]}, "completion: give 4 of the pattern's candidates"),
-    (CANARY, {"completion": ["1", "2"]}, "completion: give 4 of the pattern's candidates"),
-    (CANARY, {"prefix": ["my", "pin"]}, "prefix: not of the pattern's form"),
-    (CANARY, {"prefix": ["pin", "of", "a b", "is"]}, "prefix: not of the pattern's form"),
-    (CANARY, {"included": False}, "copies: included and repeat make it 0"),
-    (CANARY, {"copies": 2}, "copies: included and repeat make it 3"),
-    (CANARY, {"documents": []}, "documents: name 3, as many as copies"),
-    (CANARY, {"documents": ["canary-x"] * 3}, "is named 3 times"),
-    (CANARY, {"carrier": "h0"}, "carrier: give a member document"),
-    (CANARY, {"box": None}, "carrier: give a member document"),
-    (CANARY, {"box": [0, 0, 900, 10]}, "carrier: give a member document"),
-    (CANARY, {"box": [0, 0, 90, 10]}, "words of document"),
-    (CANARY, {"id": "m0"}, "id: empty, or the id of a document"),
-    (CONTROL, {"prefix": "PREFIX"}, "have the same word of their own"),
-    (CONTROL, {"id": "ID"}, "occurs 2 times"),
-    (FIRST, {"words": [{"text": "SECRET"}]}, "documents that it does not name, one is m0"),
-    (FIRST, {"questions": [{"id": "q", "question": "SECRET?", "answers": ["9"]}]}, "does not name, one is m0"),
-    (HOLDER, {"words": [{"text": "0"}]}, "words of document"),
-    (HOLDER, {"split": "heldout"}, "split of document"),
-    (HOLDER, {"id": "lost"}, "documents[0]: no document"),
-    (HOLDER, {"image": None}, "have not both an image"),
-]
+FAULTS = json.loads(Path(__file__).with_name("canary_faults.json").read_text())
+"""Whose fields are changed, to what, and the problem that is named."""
 
 
 @pytest.fixture(scope="module")
@@ -333,7 +311,7 @@ def changed(written: Path, folder: Path, whom: str = "file", **changes: Any) -> 
     return folder
 
 
-@pytest.mark.parametrize(("whom", "change", "message"), WRONG)
+@pytest.mark.parametrize(("whom", "change", "message"), FAULTS)
 def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
     whom: str, change: dict[str, Any], message: str, written: Path, tmp_path: Path
 ) -> None:
