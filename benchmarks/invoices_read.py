@@ -40,7 +40,7 @@ from audit.measurements import Estimate
 from audit.record import AuditRecord
 from audit.references.answering import fit_extractive, pointed_samples, save_answering
 from audit.references.recipes import AnsweringRecipe
-from audit.targets.extractive.target import load_extractive
+from audit.targets.extractive import load_extractive
 from audit.targets.utility import held_out_anls
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan

@@ -310,4 +310,4 @@ def with_model(embedder: EmbedderTarget, model: Any, name: str) -> EmbedderTarge
     for key, weights in model.state_dict().items():
         digest.update(key.encode() + b"\0" + weights.detach().cpu().numpy().tobytes())
     card = replace(embedder.card, name=name, sha256=digest.hexdigest())
-    return EmbedderTarget(model, embedder.tokenizer, embedder.reading, card, embedder.forward.batch_tokens)
+    return EmbedderTarget(model, embedder.tokenizer, embedder.reading, card, embedder.forward.batch.size)

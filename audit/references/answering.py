@@ -26,8 +26,8 @@ from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.extractive.spans import SpanReader, WindowSample
-from audit.targets.extractive.target import TASK, ExtractiveTarget, is_extractive, may_point
+from audit.targets.extractive import TASK, ExtractiveTarget, is_extractive, may_point
+from audit.targets.spans import SpanReader, WindowSample
 
 _SHARDS = "model.safetensors.index.json"
 _NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt", "system")

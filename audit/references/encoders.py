@@ -22,10 +22,10 @@ from audit.arrays import Ints
 from audit.errors import TargetError
 from audit.references.recipes import Recipe
 from audit.references.trainer import EpochScore, EpochWatch, MixedTrainer, store, train
-from audit.targets.checkpoint.labels import KNOWN
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import padded_labels
+from audit.targets.encoders.loading import KNOWN
 from audit.targets.encoders.page_images import PROCESSOR_FILES
 
 

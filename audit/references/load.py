@@ -32,7 +32,7 @@ from audit.targets.checkpoint.folder import (
 )
 from audit.targets.checkpoint.safety import hub_hint
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.extractive.target import ExtractiveTarget, is_extractive
+from audit.targets.extractive import ExtractiveTarget, is_extractive
 from audit.targets.opening import Checkpoint, target_of
 
 Source = Literal["manifest", "command line", "adapter"]

@@ -27,11 +27,11 @@ from audit.errors import EngineError, TargetError
 from audit.files import mark_underway, remove_abandoned
 from audit.targets.checkpoint.adapters import adapter_config, import_peft, untie
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.labels import unknown_hint
 from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 from audit.targets.encoders.families import Family, family_of
 from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.loading import unknown_hint
 
 
 @dataclass(frozen=True)

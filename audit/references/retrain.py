@@ -35,7 +35,7 @@ from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import max_tokens_of, page_images_of
-from audit.targets.extractive.target import ExtractiveTarget, load_extractive
+from audit.targets.extractive import ExtractiveTarget, load_extractive
 from audit.targets.opening import answering_of, open_model, target_of, trainer_of
 
 AnyRecipe = AnsweringRecipe | Recipe | Any

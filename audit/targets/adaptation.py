@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -164,22 +163,9 @@ def share_right(head: Head, model: nn.Module, hidden: torch.Tensor, page: Encodi
     return float(np.concatenate(right).mean())
 
 
-@dataclass(frozen=True)
-class AdaptedLayer:
-    """What is trained of an encoder.
-
-    Attributes:
-        parameters: of its last dense layer.
-        hidden: gives the last hidden states, (1, n_padded_tokens, n_hidden), with the parameters as they are; float32.
-    """
-
-    parameters: list[nn.Parameter]
-    hidden: Callable[[], torch.Tensor]
-
-
 @contextmanager
-def adapted_layer(model: Any, encoder_name: str, forward: Forward, page: Encoding) -> Iterator[AdaptedLayer]:
-    """Find the layer, and run the encoder on the page once; within, its states can be computed again.
+def adapted_layer(model: Any, encoder_name: str, forward: Forward, page: Encoding) -> Iterator[list[nn.Parameter]]:
+    """Give the parameters of an encoder's last dense layer; within, `forward.exact` runs its last layer alone.
 
     Args:
         model: in evaluation mode.
@@ -198,8 +184,7 @@ def adapted_layer(model: Any, encoder_name: str, forward: Forward, page: Encodin
         # Layers below the last one give what they gave: only the last one runs again.
         for layer, output in zip(layers[:-1], outputs, strict=False):
             stack.enter_context(answering(layer, output[-1]))
-        layer = last_linear(encoder, lambda: forward.exact(page).sum())
-        yield AdaptedLayer(list(layer.parameters()), lambda: forward.exact(page))
+        yield list(last_linear(encoder, lambda: forward.exact(page).sum()).parameters())
 
 
 @contextmanager

@@ -11,12 +11,41 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
+from audit.errors import EngineError
+
 B = TypeVar("B")
 STEP = 16
+
+
+@dataclass
+class Batch:
+    """The tokens or samples that a forward pass may hold; one checkpoint's number formats share it.
+
+    Attributes:
+        size: the number.
+        lowered: how often it was lowered because memory ran out.
+    """
+
+    size: int
+    lowered: int = 0
+
+    def lower(self, size: int, device: str) -> None:
+        """Go on with a smaller size.
+
+        Raises:
+            EngineError: the size is 0: not even one page fits.
+        """
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        if size < 1:
+            raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
+        self.size = size
+        self.lowered += 1
 
 
 def bucket_of(n_tokens: int, n_appended: int = 0) -> int:

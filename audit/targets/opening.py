@@ -26,7 +26,7 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.extractive.target import ExtractiveTarget, is_extractive, load_extractive
+from audit.targets.extractive import ExtractiveTarget, is_extractive, load_extractive
 from audit.targets.interface import TokenTarget
 from audit.targets.parsing import load_parsing
 
@@ -165,19 +165,11 @@ def answering_of(
         TargetError: see `load_answering` and `load_parsing`.
     """
     recipe, images = corpus.manifest.recipe, partial(open_page, corpus)
+    asked: dict[str, Any] = {"prompt": recipe.prompt, "system": recipe.system}
     if corpus.manifest.task.kind == "parsing":
-        return load_parsing(
-            folder,
-            device=device,
-            prompt=recipe.prompt,
-            system=recipe.system,
-            max_new_tokens=recipe.max_new_tokens,
-            batch_rows=batch_rows,
-            images=images,
-        )
-    return load_answering(
-        folder, device=device, prompt=recipe.prompt, system=recipe.system, batch_rows=batch_rows, images=images
-    )
+        asked["max_new_tokens"] = recipe.max_new_tokens
+        return load_parsing(folder, device=device, batch_rows=batch_rows, images=images, **asked)
+    return load_answering(folder, device=device, batch_rows=batch_rows, images=images, **asked)
 
 
 def encoder_of(
@@ -288,5 +280,5 @@ def _batches(target: Checkpoint) -> dict[str, int]:
     if isinstance(target, EncoderTarget):
         if target.card.device == "cpu":
             return {}
-        return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.lowered}
+        return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.batch.lowered}
     return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}

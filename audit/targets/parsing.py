@@ -21,8 +21,8 @@ from audit.corpus.removal.matching import find_answers
 from audit.errors import TargetError
 from audit.targets.adaptation import adapt_to_answer
 from audit.targets.answering.loading import find_family, load_answering
-from audit.targets.answering.processed import VOCABULARIES, stacked
-from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample, generation_of
+from audit.targets.answering.processed import cut_tokens, stacked
+from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import around
@@ -48,13 +48,14 @@ class ParsingReader:
 
     Args:
         inner: the family's reader; its prompt holds no question.
-        tokenizer: the checkpoint's, fast.
         decodes: the model is a decoder alone: the output goes on in the prompt's row.
         longest: tokens of the longest output.
     """
 
-    def __init__(self, inner: Reader, tokenizer: Any, *, decodes: bool, longest: int) -> None:
-        self.inner = inner
+    def __init__(self, inner: Reader, *, decodes: bool, longest: int) -> None:
+        self.inner, tokenizer = inner, inner.tokenizer
+        if isinstance(inner, PictureReader):
+            self.pictures = inner.pictures
         self.needs_image, self.resolution = inner.needs_image, inner.resolution
         self.needs_words = bool(getattr(inner, "needs_words", False))
         self.scores = int(getattr(inner, "scores", 0))
@@ -63,7 +64,7 @@ class ParsingReader:
         silent = {tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token_id, *_unmarked(tokenizer, inner)}
         self.forbidden = frozenset(silent - {None})
         self.ends = frozenset({tokenizer.eos_token_id, *_unmarked(tokenizer, inner)})
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._marks = frozenset(tokenizer.get_vocab())
         self._pad = int(tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id)
         self._decodes = decodes
@@ -78,7 +79,9 @@ class ParsingReader:
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
-        return self._stack([self._with_output(sample) for sample in samples])
+        inputs = [self._with_output(sample) for sample in samples]
+        fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
+        return {name: stacked([one[name] for one in inputs], fill.get(name, 0)) for name in inputs[0]}
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: a decoder's rows with outputs are alone."""
@@ -91,7 +94,7 @@ class ParsingReader:
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`; marks of fields stay, and so does white space at the ends."""
         spoken = [token for token in ids if token not in self.forbidden]
-        return str(self._tokenizer.decode(spoken, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(self.tokenizer.decode(spoken, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def written(self, output: str) -> str:
         """The text that the model is taught for a data set's output."""
@@ -103,21 +106,18 @@ class ParsingReader:
         return self._encoded(output)
 
     def _encode(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
-        for end in self._end_texts():
+        for end in map(str, self.tokenizer.convert_ids_to_tokens([*self.ends])):
             output = output.replace(end, " " * len(end))
-        encoded = unpadded(self._tokenizer).encode(output, add_special_tokens=False)
+        encoded = unpadded(self.tokenizer).encode(output, add_special_tokens=False)
         return list(encoded.ids), list(encoded.offsets)
-
-    def _end_texts(self) -> list[str]:
-        return [str(self._tokenizer.convert_ids_to_tokens(token)) for token in self.ends]
 
     def _with_output(self, sample: Sample) -> Inputs:
         """One sample's inputs with its output and the end, and the labels of these."""
         inputs = self.prompts([sample])
         ids, _ = self.tokens_of(self.written(sample.answer or ""))
         if self._decodes:
-            return self._continued(inputs, [*ids, self._tokenizer.eos_token_id][: self.max_new_tokens])
-        taught = [*self._begin, *ids, self._tokenizer.eos_token_id][: self.max_new_tokens]
+            return self._continued(inputs, [*ids, self.tokenizer.eos_token_id][: self.max_new_tokens])
+        taught = [*self._begin, *ids, self.tokenizer.eos_token_id][: self.max_new_tokens]
         if "decoder_input_ids" not in inputs:
             return {**inputs, "labels": torch.tensor([taught])}
         prompt = inputs["decoder_input_ids"][0].tolist()
@@ -132,7 +132,7 @@ class ParsingReader:
         row = inputs["input_ids"]
         own = inputs.get("attention_mask", torch.ones_like(row))[0].bool()
         kept = {
-            name: _longer(value[:, own], len(output)) if value.shape == row.shape else value
+            name: cut_tokens(value[:, own], int(own.sum()) + len(output)) if value.shape == row.shape else value
             for name, value in inputs.items()
         }
         prompt = row[0, own].tolist()
@@ -142,36 +142,11 @@ class ParsingReader:
             "labels": torch.tensor([[*[NOT_READ] * len(prompt), *output]]),
         }
 
-    def _stack(self, samples: Sequence[Inputs]) -> Inputs:
-        """Inputs of several samples as one batch, filled at their ends."""
-        fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
-        return {name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
-
-
-class ParsingPictureReader(ParsingReader):
-    """The same for a family that encodes a page's image by itself; see `PictureReader`."""
-
-    def pictures(self, samples: Sequence[Sample]) -> Inputs:
-        """See `PictureReader.pictures`."""
-        assert isinstance(self.inner, PictureReader)
-        return self.inner.pictures(samples)
-
-
-def parsing_reader(inner: Reader, tokenizer: Any, *, decodes: bool, longest: int) -> ParsingReader:
-    """The reader of a parsing model of any family; see `ParsingReader`."""
-    kind = ParsingPictureReader if isinstance(inner, PictureReader) else ParsingReader
-    return kind(inner, tokenizer, decodes=decodes, longest=longest)
-
 
 def _unmarked(tokenizer: Any, inner: Reader) -> frozenset[int]:
     """The ends of the family's answers that are no marks of a field."""
     names = {token: str(tokenizer.convert_ids_to_tokens(token)) for token in inner.ends}
     return frozenset(token for token, name in names.items() if not name.startswith("</s_"))
-
-
-def _longer(value: torch.Tensor, n: int) -> torch.Tensor:
-    """What is said of each token of a row, (1, n_tokens), and of `n` more as of the last one."""
-    return torch.cat([value, *[value[:, -1:]] * n], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,8 +289,6 @@ LONGEST_OUTPUT = 4096
 _POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
 _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
-_UNSET_LENGTH = 20
-"""What transformers takes for the longest text where a checkpoint's settings name none."""
 
 
 def load_parsing(
@@ -336,7 +309,7 @@ def load_parsing(
         prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction; None: the token that
             its decoder begins with, for vision encoder-decoders only.
         system: see `load_answering`.
-        max_new_tokens: tokens of the longest output; None: what its generation settings name, or its positions allow.
+        max_new_tokens: tokens of the longest output; None: what its positions allow.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
 
@@ -352,11 +325,10 @@ def load_parsing(
         )
     own = _first_token(folder) if prompt is None else prompt
     target = load_answering(folder, device=device, prompt=own, system=system, task="parsing", images=images)
-    tokenizer = open_tokenizer(folder, ("eos",), VOCABULARIES)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
-    longest = max(1, min(max_new_tokens or _named_length(folder) or LONGEST_OUTPUT, room))
-    reader = parsing_reader(target.reader, tokenizer, decodes=decodes, longest=longest)
+    longest = max(1, min(max_new_tokens or LONGEST_OUTPUT, room))
+    reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
     card = replace(target.card, task="parsing", architecture=f"{target.card.family}, parsing")
     return ParsingTarget(target.model, reader, card, batch_rows, images)
 
@@ -371,16 +343,8 @@ def _first_token(folder: CheckpointFolder) -> str:
         )
     named = [part.get("decoder_start_token_id") for part in (config, config.get("decoder") or {})]
     start = next((number for number in named if number is not None), None)
-    tokenizer = open_tokenizer(folder, ("eos",), VOCABULARIES)
+    tokenizer = open_tokenizer(folder, ("eos",))
     return str(tokenizer.convert_ids_to_tokens(tokenizer.eos_token_id if start is None else int(start)))
-
-
-def _named_length(folder: CheckpointFolder) -> int | None:
-    """The longest output that the checkpoint's generation settings name."""
-    settings = generation_of(folder)
-    length = settings.max_length if settings.max_length != _UNSET_LENGTH else None
-    named = settings.max_new_tokens or length
-    return named if isinstance(named, int) and named > 0 else None
 
 
 def _room(config: Any, reader: Reader, *, decodes: bool) -> int:

@@ -13,7 +13,7 @@ from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import SPLITS, Corpus, Document
 from audit.corpus.folding import places_of
 from audit.errors import TargetError
-from audit.targets.extractive.target import ExtractiveTarget
+from audit.targets.extractive import ExtractiveTarget
 from audit.targets.interface import Target
 
 MOST_NAMED = 5

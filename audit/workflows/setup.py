@@ -33,7 +33,7 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberF
 from audit.targets.checkpoint.safety import method_of
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.extractive.target import is_extractive
+from audit.targets.extractive import is_extractive
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
 from audit.targets.opening import Checkpoint, check, device_named, open_model, target_of
 from audit.targets.unread import NONE_UNREAD, Unread, find_unread, without_unread

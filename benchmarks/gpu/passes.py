@@ -52,7 +52,7 @@ def paper_case(work: Work, n_fields: int) -> tuple[Case, EncoderTarget, str]:
     target = case.target
     assert isinstance(target, EncoderTarget)
     if work.tiny:
-        target.forward.batch_tokens = TINY_BATCH
+        target.forward.batch.size = TINY_BATCH
         target.forward.fixed_rows = True  # as on a GPU
     dtype = "float32" if work.device == "cpu" else "bfloat16"
     return case, target if dtype == "float32" else target.rounded(dtype), dtype

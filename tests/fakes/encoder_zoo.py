@@ -132,7 +132,7 @@ def extractive_model(kind: str, seed: int = 0, **settings: Any) -> Any:
     """A model that points at answers, of the same size, whose answers differ from page to page."""
     import transformers
 
-    from audit.targets.extractive.target import HEADS
+    from audit.targets.extractive import HEADS
 
     after_padding = {**_SPECIAL, "max_position_embeddings": POSITIONS + 2} if _points_by_bytes(kind) else {}
     given = {"intermediate_size": 48, **after_padding, **_TABLE[kind].get("pointing", {}), **settings}

@@ -21,7 +21,7 @@ import vlm_zoo
 
 from audit.corpus.canaries.schema import PATTERNS
 from audit.targets import TABLE
-from audit.targets.extractive.target import HEADS
+from audit.targets.extractive import HEADS
 
 Labels = Sequence[str]
 Writer = Callable[[Path, int, Labels], object]

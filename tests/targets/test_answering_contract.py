@@ -30,8 +30,8 @@ from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import PictureReader, Sample, special_tokens
-from audit.targets.answering.rows import SampleBatch
 from audit.targets.answering.target import AnsweringTarget
+from audit.targets.batching import Batch
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
 
@@ -276,7 +276,7 @@ def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_question
     encoder = target.model.get_encoder()
     own = encoder.forward
     monkeypatch.setattr(encoder, "forward", lambda *args, **kwargs: (encoded.append(1), own(*args, **kwargs))[1])
-    monkeypatch.setattr(target, "rows", SampleBatch(1))
+    monkeypatch.setattr(target, "rows", Batch(1))
     views = [view(number) for number in range(3)]
     queries = [AnswerLoss(one, question, answer) for one in views for question in QUESTIONS for answer in ANSWERS[:2]]
     together = target.ask(queries)
@@ -460,7 +460,7 @@ def test_a_page_without_an_image_is_refused_where_it_is_needed(target: Answering
     assert target.needs_image
     with pytest.raises(TargetError, match="without an image"):
         target.ask([Answer(view(1), "What?"), Answer(blind, "What?")])
-    with pytest.raises(ManifestError, match="1 documents with questions have no image, the first is d1"):
+    with pytest.raises(ManifestError, match="1 documents with questions, the first is d1, have no image"):
         target.check(corpus)
     target.check(replace(corpus, documents=corpus.documents[1:]))
 
@@ -479,5 +479,5 @@ def test_marks_in_a_question_are_read_as_nothing(target: AnsweringTarget) -> Non
     marked = "What?" + "".join(DONUT_MARKS) + "<image></s><|end|>"
     answers = target.ask([Answer(view(0), marked), Answer(view(0), "What?")])
     assert all(0 <= answer.confidence <= 1 for answer in answers)
-    tokenizer = getattr(target.reader, "tokenizer", None) or target.reader._tokenizer
+    tokenizer = target.reader.tokenizer
     assert {tokenizer.eos_token_id, tokenizer.pad_token_id} <= set(special_tokens(tokenizer).values())

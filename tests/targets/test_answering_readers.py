@@ -17,7 +17,8 @@ from audit.corpus.images import PageView
 from audit.errors import EngineError, TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Reader, Sample
-from audit.targets.answering.rows import VALUES, SampleBatch, rows_for, run_batches
+from audit.targets.answering.rows import VALUES, rows_for, run_batches
+from audit.targets.batching import Batch
 from audit.targets.encoded_page import NOT_READ
 
 WIDTH, HEIGHT = 400, 300
@@ -47,7 +48,7 @@ def page(draw: bool = True, size: tuple[int, int] = (WIDTH, HEIGHT)) -> PageView
 
 
 def written(reader: Reader, ids: Sequence[int]) -> str:
-    tokenizer = reader._tokenizer  # type: ignore[attr-defined]
+    tokenizer = reader.tokenizer
     return str(tokenizer.decode([*ids]))
 
 
@@ -155,7 +156,7 @@ def test_samples_that_are_alike_have_inputs_of_one_shape(name: str, reader: Call
 
 def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Callable[..., Reader]) -> None:
     samples = [Sample(page(), "What?" + "?" * (number % 3)) for number in range(20)]
-    rows = SampleBatch(4)
+    rows = Batch(4)
     found = list(run_batches(samples, reader("donut").alike, rows, "cpu", lambda batch, n: (len(batch), n)))
     assert sorted(index for indices, _ in found for index in indices) == list(range(20))
     for indices, (n_samples, n_rows) in found:
@@ -167,7 +168,7 @@ def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Calla
 @pytest.mark.parametrize(("device", "left"), [("cpu", 1), ("mps", 2)])
 def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: Callable[..., Reader]) -> None:
     samples = [Sample(page(), "What?") for _ in range(11)]
-    rows = SampleBatch(8)
+    rows = Batch(8)
 
     def run(batch: Sequence[Sample], n_rows: int) -> int:
         if n_rows > 2:
@@ -176,7 +177,7 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
 
     found = list(run_batches(samples, reader("donut").alike, rows, device, run))
     assert [index for indices, _ in found for index in indices] == list(range(11))
-    assert rows.n == left
+    assert rows.size == left
     assert rows.lowered == (1 if device == "cpu" else 2)
 
 
@@ -190,7 +191,7 @@ def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(
         raise RuntimeError(message)
 
     with pytest.raises(error, match="not enough memory" if error is EngineError else message):
-        list(run_batches([Sample(page(), "What?")], reader("donut").alike, SampleBatch(2), "cpu", run))
+        list(run_batches([Sample(page(), "What?")], reader("donut").alike, Batch(2), "cpu", run))
 
 
 @pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])

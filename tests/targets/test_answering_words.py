@@ -66,7 +66,7 @@ def opened(folders: Callable[[str], Path]) -> Callable[[str], AnsweringTarget]:
 
 
 def written(target: AnsweringTarget, ids: Any) -> str:
-    return str(target.reader._tokenizer.decode([int(token) for token in ids]))  # type: ignore[attr-defined]
+    return str(target.reader.tokenizer.decode([int(token) for token in ids]))
 
 
 def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(
@@ -132,8 +132,8 @@ def test_marks_and_places_in_a_page_are_read_as_text(name: str, opened: Callable
     target = opened(name)
     page = PageView((Word("total</s><|end|><|assistant|>"), Word("{question}")))
     plain = PageView((Word("total"), Word("x")))
-    marks = {target.reader._tokenizer.convert_tokens_to_ids(mark) for mark in ("</s>", "<|end|>", "<|assistant|>")}
-    marks -= {target.reader._tokenizer.unk_token_id}
+    marks = {target.reader.tokenizer.convert_tokens_to_ids(mark) for mark in ("</s>", "<|end|>", "<|assistant|>")}
+    marks -= {target.reader.tokenizer.unk_token_id}
     rows = [
         target.reader.prompts([Sample(one, question)])["input_ids"][0].tolist()
         for one, question in ((page, "</s>what?"), (plain, "what?"))
@@ -176,7 +176,7 @@ def test_pages_without_words_are_refused_and_no_page_needs_an_image(
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
     documents = (Document("d1", "member", questions=asked), Document("d2", "member", (Word("x"),), questions=asked))
     corpus = Corpus(Path(), manifest, documents, "0" * 64)
-    with pytest.raises(ManifestError, match="1 documents with questions have no words, the first is d1") as caught:
+    with pytest.raises(ManifestError, match="1 documents with questions, the first is d1, have no words") as caught:
         opened("qwen2").check(corpus)
     assert "docaudit ocr" in caught.value.hint
     opened("qwen2").check(Corpus(Path(), manifest, documents[1:], "0" * 64))

@@ -66,7 +66,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
         queries = queries_of(target, kind)[::3]
         alone = [plain(target.ask([query])[0]) for query in queries]
         for batch_tokens in (128, 4096):
-            monkeypatch.setattr(target.forward, "batch_tokens", batch_tokens)
+            monkeypatch.setattr(target.forward.batch, "size", batch_tokens)
             together = target.ask(queries[::-1])[::-1]
             for a, b in zip(alone, together, strict=True):
                 same_answers(kind, plain(b), a)

@@ -178,7 +178,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
     for kind, (queries, _) in asked.items():
         alone = [plain(target.ask([query])[0]) for query in queries]
         for batch_tokens in (64, 512, 4096):
-            monkeypatch.setattr(target.forward, "batch_tokens", batch_tokens)
+            monkeypatch.setattr(target.forward.batch, "size", batch_tokens)
             order = np.random.default_rng(batch_tokens).permutation(len(queries))
             together = target.ask([queries[place] for place in order])
             for place, answer in zip(order, together, strict=True):
@@ -192,7 +192,7 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
         expected = [plain(answer) for answer in answers]
         with monkeypatch.context() as patch:
             patch.setattr(target.forward, "fixed_rows", True)
-            patch.setattr(target.forward, "batch_tokens", 512)
+            patch.setattr(target.forward.batch, "size", 512)
             together = [plain(answer) for answer in target.ask(queries)]
             alone = [plain(target.ask([query])[0]) for query in queries]
         for a, b, c in zip(expected, together, alone, strict=True):

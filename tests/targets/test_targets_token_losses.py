@@ -134,7 +134,7 @@ def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(
     for one, other in zip(expected, tagger.ask(queries), strict=True):
         np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-3, atol=1e-5)
         assert other.loss == pytest.approx(one.loss, rel=1e-5)
-    assert tagger.forward.lowered > 0
+    assert tagger.forward.batch.lowered > 0
     assert max(short.sizes) <= 4096 / tagger.model.config.num_hidden_layers, "a backward pass takes smaller batches"
 
 
@@ -190,7 +190,7 @@ def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger: E
     for one, other in zip(expected, tagger.ask(plain_queries(tagger)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert 350 <= short.largest <= 700
-    assert tagger.forward.lowered == short.failures > 0
+    assert tagger.forward.batch.lowered == short.failures > 0
     assert tagger.batch_tokens <= 700
     before = short.failures
     tagger.ask(plain_queries(tagger))
@@ -223,7 +223,7 @@ def test_the_encoder_in_bfloat16_rounds_and_its_answers_do_not_depend_on_what_st
     asked = plain_queries(rounded)
     alone = [rounded.ask([query])[0] for query in asked]
     for batch_tokens in (300, 2048):
-        monkeypatch.setattr(rounded.forward, "batch_tokens", batch_tokens)
+        monkeypatch.setattr(rounded.forward.batch, "size", batch_tokens)
         for one, other in zip(alone, rounded.ask(asked), strict=True):
             np.testing.assert_array_equal(one, other)
     for one, other in zip(alone, exact.ask(asked), strict=True):

@@ -88,7 +88,7 @@ def test_paligemma_is_taught_with_the_suffix_of_its_own_processor(vlms: Folders)
 
 def first_turn(target: AnsweringTarget) -> str:
     ids = target.reader.prompts([Sample(ASKED[0].view, "What?")])["input_ids"][0].tolist()
-    return str(target.reader._tokenizer.decode(ids))  # type: ignore[attr-defined]
+    return str(target.reader.tokenizer.decode(ids))
 
 
 def test_a_recipe_may_name_the_system_turn_and_the_users(vlms: Folders) -> None:

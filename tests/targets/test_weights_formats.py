@@ -24,7 +24,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import loading as weights
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.extractive.target import load_extractive
+from audit.targets.extractive import load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
 
 

@@ -20,7 +20,7 @@ from audit.references.answering import PointedSample, fit_extractive, pointed_sa
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import Retraining, retrain
 from audit.references.training import train_baseline
-from audit.targets.extractive.target import is_extractive, load_extractive
+from audit.targets.extractive import is_extractive, load_extractive
 from audit.targets.interface import Answer, AnswerLoss
 
 RECIPE = AnsweringRecipe(epochs=6, learning_rate=1e-2, batch_size=16)

@@ -20,7 +20,6 @@ trained on the data set's public documents, as the published adversary's model i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -39,14 +38,13 @@ from audit.targets.answering.layout import (
     PageImages,
     SampleRow,
     load_fast_tokenizer,
-    marks_of,
     padded,
     side_lengths,
     tokens_of_words,
 )
 from audit.targets.answering.loading import AnsweringFamily, find_family
 from audit.targets.answering.processed import image_processor_of
-from audit.targets.answering.reader import Inputs, PageTokens, Sample, special_tokens
+from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of, special_tokens
 from audit.targets.answering.target import AskedPage, page_of
 from audit.targets.answering.words_reader import encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
@@ -233,7 +231,7 @@ def has_sentinels(folder: AnyFolder) -> bool:
     Raises:
         TargetError: its tokenizer cannot be loaded.
     """
-    return len(_sentinels(open_tokenizer(folder, (), ("tokenizer.json",)))) > 1
+    return len(_sentinels(open_tokenizer(folder, ()))) > 1
 
 
 def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
@@ -268,6 +266,6 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
         vocabulary=int(config.vocab_size),
         max_tokens=MAX_TOKENS,
         device=device,
+        resolution=None if page_image is None else page_image.size,
     )
-    card = replace(card, resolution=None if page_image is None else page_image.size)
     return Denoiser(place(model, device), tokenizer, card, page_image, images)

@@ -7,8 +7,7 @@ Two things to know about transformers' UDOP (5.x):
 - Its documentation and its processor give boxes in thousandths of the page, but the model takes shares of the page: it
   cuts coordinates at 1, so that every word stands in the page's far corner and takes the picture's last patch, and of
   the layout only the words' order from left to right and downwards is left. A checkpoint trained through the processor
-  was trained so, and must be read so; this is the default here. One trained with shares, as the authors' own code does,
-  says so in its config.json: `"box_scale": 1`.
+  was trained so, and is read so here.
 - Padding changes answers by more than rounding: patches stand after the padding, and padding claims the first patch.
   And pages of exactly one length that share a batch may still differ in their last bits from each alone, as such
   lengths do not fill the kernels' blocks. So every sample is asked alone, without padding, as by hand.
@@ -17,7 +16,7 @@ Two things to know about transformers' UDOP (5.x):
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,10 +30,9 @@ from audit.corpus.documents import Box, Word
 from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.answering.processed import image_of, image_processor_of
-from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, Inputs, PageTokens, Sample, special_tokens
+from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
-from audit.targets.encoded_page import NOT_READ
 
 BOX_SCALE = 1000
 """Boxes are whole thousandths of the page, as LayoutLM's (Xu et al. 2020, section 2.2)."""
@@ -92,24 +90,17 @@ def boxes_of(view: PageView) -> list[Box]:
 
 
 def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
-    """The checkpoint's own fast tokenizer.
+    """Open the checkpoint's own fast tokenizer.
 
     The model's configuration names the end and padding, so that also a tokenizer without them will do, such as BERT's.
 
     Raises:
         TargetError: there is none, or it is not the model's.
     """
-    tokenizer = open_tokenizer(folder, ("pad", "unk"), ("tokenizer.json",))
-    if len(tokenizer) > config.vocab_size:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}")
+    tokenizer = open_tokenizer(folder, ("pad", "unk"), config.vocab_size)
     if not isinstance(config.eos_token_id, int) or not isinstance(config.pad_token_id, int):
         raise TargetError(f"{folder}: config.json names no eos_token_id or no pad_token_id", "add the tokenizer's")
     return tokenizer
-
-
-def marks_of(tokenizer: Any) -> re.Pattern[str]:
-    """A pattern for special tokens of the tokenizer in the text of a page or a question."""
-    return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
 
 
 def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word]) -> PageTokens:
@@ -119,67 +110,44 @@ def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word
     return PageTokens(tuple(encoded.ids), tuple(encoded.word_ids))
 
 
-def padded(rows: Sequence[SampleRow], length: int, pad_id: int, dtype: torch.dtype = torch.long) -> Inputs:
-    """Rows of one length, padded on the right: `input_ids`, `bbox` of `dtype`, zero for padding, `attention_mask`."""
+def padded(rows: Sequence[SampleRow], length: int, pad_id: int) -> Inputs:
+    """Pad rows on the right to one length: `input_ids`, `bbox` (zero for padding), `attention_mask`."""
     ids = torch.full((len(rows), length), pad_id)
-    boxes = torch.zeros((len(rows), length, 4), dtype=dtype)
+    boxes = torch.zeros((len(rows), length, 4), dtype=torch.long)
     mask = torch.zeros((len(rows), length), dtype=torch.long)
     for number, row in enumerate(rows):
         ids[number, : len(row.ids)] = torch.tensor(row.ids)
-        boxes[number, : len(row.ids)] = torch.tensor(row.boxes, dtype=dtype)
+        boxes[number, : len(row.ids)] = torch.tensor(row.boxes, dtype=torch.long)
         mask[number, : len(row.ids)] = 1
     return {"input_ids": ids, "bbox": boxes, "attention_mask": mask}
 
 
-def labels_of(answers: Sequence[list[int]]) -> torch.Tensor:
-    """Labels (n_samples, longest answer), `NOT_READ` after an answer's last token."""
-    labels = torch.full((len(answers), max(map(len, answers))), NOT_READ)
-    for number, ids in enumerate(answers):
-        labels[number, : len(ids)] = torch.tensor(ids)
-    return labels
-
-
-class LayoutReader(ABC):
-    """What readers of words with boxes share; see `audit.targets.answering.reader.TokenReader`.
+class RowReader(ApartReader):
+    """The base of readers of a page's words; see `audit.targets.answering.reader.TokenReader`.
 
     Args:
         tokenizer: a fast tokenizer.
-        config: names the end and padding tokens.
-        images: makes the page's image; None: a model of text and layout.
         max_tokens: the longest row.
+        max_new_tokens: the longest answer.
+        end: the token that ends an answer.
+        pad: what rows are padded with.
+        images: makes the page's image; None: a model that sees none.
     """
 
-    def __init__(self, tokenizer: Any, config: Any, images: PageImages | None, max_tokens: int) -> None:
-        self.tokenizer = tokenizer
+    def __init__(
+        self, tokenizer: Any, max_tokens: int, max_new_tokens: int, end: int, pad: int, images: PageImages | None = None
+    ) -> None:
+        super().__init__(tokenizer)
         self.resolution = None if images is None else images.size
         self.needs_image = images is not None
-        self.max_tokens = max_tokens
-        self.max_new_tokens = LONGEST_ANSWER
-        own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
-        self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
-        self.ends = frozenset({config.eos_token_id})
-        self._end, self._pad = config.eos_token_id, config.pad_token_id
-        self._images = images
-        self._marks = marks_of(tokenizer)
+        self.max_tokens, self.max_new_tokens = max_tokens, max_new_tokens
+        self.ends = frozenset({end})
+        self._close, self._end, self._pad, self._images = [end], end, pad, images
         self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
 
     @abstractmethod
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
-        """The row of a page of this size and a question."""
-
-    @abstractmethod
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`."""
-
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.taught`."""
-        return {**self.prompts(samples), "labels": labels_of([self._answer(sample) for sample in samples])}
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`."""
-        spoken = [token for token in ids if token not in self.forbidden]
-        text: str = self.tokenizer.decode(spoken, clean_up_tokenization_spaces=False)
-        return text.strip()
+        """Lay out a page of this size and a question as one row."""
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """See `TokenReader.page_tokens`."""
@@ -188,11 +156,26 @@ class LayoutReader(ABC):
     def _row(self, sample: Sample) -> SampleRow:
         return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
 
-    def _answer(self, sample: Sample) -> list[int]:
-        """The tokens of the answer and its end, cut: an answer that is too long has no end."""
-        text = self._marks.sub(" ", sample.answer or "")
-        ids: list[int] = unpadded(self.tokenizer).encode(text, add_special_tokens=False).ids
-        return [*ids, self._end][: self.max_new_tokens]
+
+class LayoutReader(RowReader):
+    """The base of readers of words with boxes.
+
+    Args:
+        tokenizer: a fast tokenizer; its own special tokens are not used.
+        config: names the end and padding tokens.
+        images: see `RowReader`.
+        max_tokens: see `RowReader`.
+    """
+
+    def __init__(self, tokenizer: Any, config: Any, images: PageImages | None, max_tokens: int) -> None:
+        super().__init__(tokenizer, max_tokens, LONGEST_ANSWER, config.eos_token_id, config.pad_token_id, images)
+        own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
+        self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """See `Reader.text_of`."""
+        spoken = [token for token in ids if token not in self.forbidden]
+        return str(self.tokenizer.decode(spoken, clean_up_tokenization_spaces=False)).strip()
 
 
 class PageImages:
@@ -252,7 +235,7 @@ class UdopReader(LayoutReader):
 
     Args:
         tokenizer: a `UdopTokenizer`.
-        config: names the end and padding tokens, the size of the image, and what boxes are (see the module).
+        config: names the end and padding tokens and the size of the image.
         images: makes the page's image.
         prompt: holds "{question}".
     """
@@ -260,20 +243,16 @@ class UdopReader(LayoutReader):
     def __init__(self, tokenizer: Any, config: Any, images: PageImages, prompt: str = UDOP_PROMPT) -> None:
         if QUESTION not in prompt:
             raise TargetError(f"UDOP's prompt holds {QUESTION}", f"as in {UDOP_PROMPT!r}")
-        scale = getattr(config, "box_scale", BOX_SCALE)
-        if scale not in (1, BOX_SCALE):
-            raise TargetError(f"config.json: box_scale is 1 or {BOX_SCALE}")
         longest = tokenizer.model_max_length
         limit = int(longest) if longest < VERY_LARGE_INTEGER else UDOP_TOKENS
         super().__init__(tokenizer, config, images, limit)
         self._pictures = images
-        self._box_unit, self._box_dtype = (1, torch.long) if scale == BOX_SCALE else (BOX_SCALE, torch.float32)
         self._prompt = prompt
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, `pixel_values`."""
         rows = [self._row(sample) for sample in samples]
-        inputs = padded(rows, max(len(row.ids) for row in rows), self._pad, self._box_dtype)
+        inputs = padded(rows, max(len(row.ids) for row in rows), self._pad)
         return {**inputs, "pixel_values": self._pictures(samples)}
 
     def alike(self, sample: Sample) -> object:
@@ -292,13 +271,9 @@ class UdopReader(LayoutReader):
         of_page = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
         return SampleRow(
             encoded["input_ids"][0],
-            [self._own(box) for box in encoded["bbox"][0]],
+            [(x0, y0, x1, y1) for x0, y0, x1, y1 in encoded["bbox"][0]],
             [word if sequence == 1 else None for sequence, word in of_page],
         )
-
-    def _own(self, box: Sequence[float]) -> Box:
-        x0, y0, x1, y1 = (value / self._box_unit for value in box)
-        return x0, y0, x1, y1
 
 
 def udop_reader(folder: CheckpointFolder, config: Any, prompt: str | None = None) -> UdopReader:

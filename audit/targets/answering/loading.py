@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,9 +22,9 @@ from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
 from audit.targets import TABLE
-from audit.targets.answering.chat import seeing_reader
 from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
+from audit.targets.answering.processed import seeing_reader
 from audit.targets.answering.reader import Reader, lifted, open_ends, set_start
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
@@ -125,8 +125,14 @@ def load_answering(
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
     model = load_whole_model(folder, family.model_class)
     config = model.config
-    reader = _reader_of(family, folder, config, prompt, system)
-    _try(reader, folder)
+    if system is not None and not family.general:
+        raise TargetError(f"{folder}: {family.name} has no system turn", "take [recipe] system out of manifest.toml")
+    reader_of = family.reader_of if system is None else partial(family.reader_of, system=system)
+    with quiet(), _refusing(folder, "its processor cannot read a text"):
+        reader = reader_of(folder, config, prompt)
+    with quiet(), _refusing(folder, "its processor cannot read a page", getattr(reader, "advice", _ADVICE)):
+        reader.prompts([trial_sample()])
+        reader.taught([trial_sample()])
     model = place(model.eval(), device)
     with _refusing(folder, "its generation settings cannot be used", _CORRECT):
         set_start(model)
@@ -140,10 +146,14 @@ def load_answering(
         vocabulary=int(config.get_text_config(decoder=True).vocab_size),
         max_tokens=reader.max_tokens,
         device=device,
+        resolution=reader.resolution,
+        lifted=withheld,
     )
-    card = replace(card, resolution=reader.resolution, lifted=withheld)
     target = AnsweringTarget(model, reader, card, batch_rows, images)
-    _try_model(target, folder)
+    unread = "the model cannot read what its processor makes of a page"
+    with quiet(), torch.inference_mode(), _refusing(folder, unread), target.computing():
+        inputs = reader.taught([trial_sample()])
+        target.model(**{name: value.to(device) for name, value in inputs.items()})
     return target
 
 
@@ -187,37 +197,6 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
         if own is not None and (own in named or (not named and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES)):
             return AnsweringFamily(kind, model_class, reader_of)
     return None
-
-
-def _reader_of(
-    family: AnsweringFamily, folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None
-) -> Reader:
-    """The family's reader.
-
-    Raises:
-        TargetError: its processor fails on a text, or there is a system turn and its models take none.
-    """
-    if system is not None and not family.general:
-        raise TargetError(f"{folder}: {family.name} has no system turn", "take [recipe] system out of manifest.toml")
-    reader_of = family.reader_of if system is None else partial(family.reader_of, system=system)
-    with quiet(), _refusing(folder, "its processor cannot read a text"):
-        return reader_of(folder, config, prompt)
-
-
-def _try(reader: Reader, folder: CheckpointFolder) -> None:
-    """Have the reader read one page, so that a processor that does not work is found now."""
-    advice = getattr(reader, "advice", _ADVICE)
-    with quiet(), _refusing(folder, "its processor cannot read a page", advice):
-        reader.prompts([trial_sample()])
-        reader.taught([trial_sample()])
-
-
-def _try_model(target: AnsweringTarget, folder: CheckpointFolder) -> None:
-    """Have the model itself read one page and its answer."""
-    said = "the model cannot read what its processor makes of a page"
-    with quiet(), torch.inference_mode(), _refusing(folder, said), target.computing():
-        inputs = target.reader.taught([trial_sample()])
-        target.model(**{name: value.to(target.card.device) for name, value in inputs.items()})
 
 
 @contextmanager

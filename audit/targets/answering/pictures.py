@@ -20,21 +20,21 @@ from PIL import ImageFont
 
 from audit.corpus.images import MAX_PIXELS
 from audit.errors import TargetError
-from audit.targets.answering.processed import filled, image_of, image_processor_of, resolution_of, tokenizer_of
+from audit.targets.answering.processed import image_of, image_processor_of, resolution_of
 from audit.targets.answering.reader import (
     ENCODED,
     LONGEST_ANSWER,
     QUESTION,
+    ApartReader,
     Inputs,
     Sample,
     Speller,
     continued,
-    plain,
-    shortened,
-    special_tokens,
+    filled,
     tokens_of,
 )
 from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.encoded_page import NOT_READ
 
 DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
@@ -57,7 +57,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
         TargetError: its tokenizer or its image processor cannot be used, the prompt does not fit, or there is none and
             the tokenizer does not know Donut's marks.
     """
-    tokenizer = tokenizer_of(folder, config.decoder.vocab_size)
+    tokenizer = open_tokenizer(folder, ("pad", "eos"), config.decoder.vocab_size)
     if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _DONUT_MARKS):
         raise TargetError(
             f"{folder}: its vocabulary has no marks of a question ({_DONUT_MARKS[0]}, {_DONUT_MARKS[1]}), so docaudit"
@@ -71,18 +71,13 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
 class DonutReader(Speller):
     """See `audit.targets.answering.reader.Reader`."""
 
-    needs_image = True
-
     def __init__(self, image_processor: Any, tokenizer: Any, config: Any, prompt: str) -> None:
+        super().__init__(tokenizer)
         self._images = image_processor
-        self._tokenizer = tokenizer
-        known = tokenizer.get_vocab()
         self._prompt = prompt
-        special = special_tokens(tokenizer)
-        self.forbidden = frozenset(special.values())
-        self._end = [known[_END]] if _END in known else []
-        self.ends = frozenset([*self._end, tokenizer.eos_token_id])
-        self._end += [tokenizer.eos_token_id]
+        known = tokenizer.get_vocab()
+        self._end = [*([known[_END]] if _END in known else []), tokenizer.eos_token_id]
+        self.ends = frozenset(self._end)
         self._pad_id: int = tokenizer.pad_token_id
         self._start = self._start_of(config)
         # Text, unlike a mark, is parted from the answer by a space.
@@ -133,13 +128,12 @@ class DonutReader(Speller):
         return self._spelled(sample.question, sample.answer)
 
     def _spell(self, question: str, answer: str | None) -> tuple[list[int], list[int]]:
-        short = shortened(self._tokenizer, plain(self._tokenizer, question), self._longest_question)
-        prompt, tokens = self._asked(short, answer)
+        prompt, tokens = self._asked(self._plain(question, self._longest_question), answer)
         return prompt, tokens[: self.max_new_tokens]
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
-        text = None if answer is None else self._gap + plain(self._tokenizer, answer)
-        prompt, tokens = continued(self._tokenizer, self._prompt.replace(QUESTION, question), text or "")
+        text = None if answer is None else self._gap + self._plain(answer)
+        prompt, tokens = continued(self.tokenizer, self._prompt.replace(QUESTION, question), text or "")
         start = [] if prompt[:1] == self._start or self._begins_with_task(prompt) else self._start
         return [*start, *prompt], [] if text is None else [*tokens, *self._end]
 
@@ -151,12 +145,10 @@ class DonutReader(Speller):
         self._is_donut = "donut" in str(config.encoder.model_type)
         named = [getattr(part, "decoder_start_token_id", None) for part in (config, config.decoder)]
         candidates = (*named, getattr(config.decoder, "bos_token_id", None))
-        start = next((number for number in candidates if number is not None), self._tokenizer.eos_token_id)
+        start = next((number for number in candidates if number is not None), self.tokenizer.eos_token_id)
         return [int(start)]
 
 
-PIX2STRUCT_PROMPT = QUESTION
-"""What Pix2Struct is fine-tuned with on DocVQA: the bare question."""
 LONGEST_HEADER = 1000
 """Characters of a question that are drawn: twelve lines of the eighty characters a line holds."""
 _FONT = "DejaVuSans.ttf"
@@ -177,7 +169,7 @@ def pix2struct_reader(folder: CheckpointFolder, config: Any, prompt: str | None)
     Raises:
         TargetError: its tokenizer, image processor or font cannot be used.
     """
-    tokenizer = tokenizer_of(folder, config.text_config.vocab_size)
+    tokenizer = open_tokenizer(folder, ("pad", "eos"), config.text_config.vocab_size)
     return Pix2StructReader(image_processor_of(folder), tokenizer, font_of(folder.path), prompt)
 
 
@@ -200,21 +192,17 @@ def font_of(folder: Path) -> bytes:
     return font
 
 
-class Pix2StructReader(Speller):
+class Pix2StructReader(ApartReader):
     """See `audit.targets.answering.reader.Reader`."""
 
-    needs_image = True
-    resolution: tuple[int, int] | None = None
     max_new_tokens: int = LONGEST_ANSWER
 
     def __init__(self, image_processor: Any, tokenizer: Any, font: bytes, prompt: str | None = None) -> None:
+        super().__init__(tokenizer)
         self._images = image_processor
-        self._tokenizer = tokenizer
         self._font = font
-        self._prompt = prompt or PIX2STRUCT_PROMPT
-        self._end: int = tokenizer.eos_token_id
-        self.forbidden = frozenset(special_tokens(tokenizer).values())
-        self.ends = frozenset([self._end])
+        self._prompt = prompt or QUESTION
+        self._close = [*self.ends]
         self.max_tokens = int(image_processor.max_patches)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
@@ -223,17 +211,9 @@ class Pix2StructReader(Speller):
         read = self._images(pages, is_vqa=False, input_data_format="channels_first", return_tensors="pt")
         return {"flattened_patches": read["flattened_patches"], "attention_mask": read["attention_mask"]}
 
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.taught`."""
-        return {**self.prompts(samples), "labels": filled([self._answer(sample) for sample in samples], NOT_READ)}
-
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: all images are filled to one number of patches."""
         return None if sample.answer is None else len(self._answer(sample))
-
-    def _answer(self, sample: Sample) -> list[int]:
-        answer = plain(self._tokenizer, sample.answer or "")
-        return [*tokens_of(self._tokenizer, answer), self._end][: self.max_new_tokens]
 
     def _with_header(self, sample: Sample) -> Any:
         """The page under its question: (3, height, width), uint8."""

@@ -3,10 +3,15 @@
 Processors lay an image out in ways of their own: as one picture, as tiles (SmolVLM, InternVL, LLaVA-NeXT), as patches
 of all images one after the other (Qwen-VL), or filled to the largest (Pixtral). Each sample is read alone, so that what
 a processor makes of it does not depend on the batch, and samples are put together along the first dimension.
+
+A model is asked in turns where its processor has a chat template: the user's turn is the page's image and the question,
+the model's turn the answer, and a recipe may put a system turn before them. Without a template, or where it was
+fine-tuned with a text that the template does not write, it is asked with a prompt of its own.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,21 +24,22 @@ import torch
 import transformers
 
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.answering.reader import (
     LONGEST_ANSWER,
+    QUESTION,
     Inputs,
     Sample,
     Speller,
+    continued,
     ending,
     generation_of,
     ids_of,
-    plain,
-    shortened,
-    special_tokens,
+    n_shared,
     tokens_of,
 )
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import check_vocabulary, open_tokenizer, unpadded
+from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet
 from audit.targets.encoded_page import NOT_READ
 
@@ -52,18 +58,16 @@ class ProcessorReader(Speller, ABC):
         positions: the longest row that the model takes; None: it names none.
     """
 
-    needs_image = True
-    resolution: tuple[int, int] | None = None
     advice = "save the processor that the model was trained with beside it"
     """What helps where its processor cannot read a page."""
 
     def __init__(self, processor: Any, ends: frozenset[int], positions: int | None) -> None:
+        super().__init__(processor.tokenizer)
         self._processor = processor
-        self._tokenizer = processor.tokenizer
         self._mark = mark_of(processor)
         self._positions = positions
         self.ends = ends
-        self.forbidden = frozenset(special_tokens(self._tokenizer).values()) | ends
+        self.forbidden |= ends
         self.max_tokens = positions or _POSITIONS
         self.max_new_tokens = min(LONGEST_ANSWER, self.max_tokens // 2)
         self._longest_question = self.max_tokens // 4
@@ -79,7 +83,7 @@ class ProcessorReader(Speller, ABC):
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
-        return size, tuple(len(tokens_of(self._tokenizer, text)) for text in self._texts(sample))
+        return size, tuple(len(tokens_of(self.tokenizer, text)) for text in self._texts(sample))
 
     @abstractmethod
     def _texts(self, sample: Sample) -> list[str]:
@@ -94,10 +98,10 @@ class ProcessorReader(Speller, ABC):
         """One sample's inputs with its answer and its end, and the labels of these."""
 
     def _question(self, sample: Sample) -> str:
-        return shortened(self._tokenizer, plain(self._tokenizer, sample.question), self._longest_question)
+        return self._plain(sample.question, self._longest_question)
 
     def _answer(self, sample: Sample) -> str:
-        return shortened(self._tokenizer, plain(self._tokenizer, sample.answer or ""), self.max_new_tokens)
+        return self._plain(sample.answer or "", self.max_new_tokens)
 
     def _read(self, sample: Sample, text: str, **settings: Any) -> Inputs:
         """One sample's inputs, as the processor makes them.
@@ -111,7 +115,7 @@ class ProcessorReader(Speller, ABC):
         return inputs
 
     def _refuse_unfit(self, sample: Sample, ids: torch.Tensor) -> None:
-        image_id = self._tokenizer.convert_tokens_to_ids(self._mark) if self._mark else None
+        image_id = self.tokenizer.convert_tokens_to_ids(self._mark) if self._mark else None
         if image_id is not None and not bool((ids == image_id).any()):
             raise TargetError(
                 "the prompt has no place for the page's image, so the model would not see the page",
@@ -130,7 +134,7 @@ class ProcessorReader(Speller, ABC):
         """The inputs with other ids in their row, of which those from `begin` on are taught."""
         shape, length = inputs["input_ids"].shape, len(own)
         of_tokens = {
-            name: _cut(value, length)
+            name: cut_tokens(value, length)
             for name, value in inputs.items()
             if value.shape[:2] == shape and not value.is_floating_point()
         }
@@ -139,7 +143,7 @@ class ProcessorReader(Speller, ABC):
 
     def _stack_samples(self, samples: Sequence[Inputs]) -> Inputs:
         """Inputs of several samples as one batch, filled on the right."""
-        fill = {"input_ids": self._tokenizer.pad_token_id, "labels": NOT_READ}
+        fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
         return {name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
 
 
@@ -166,7 +170,7 @@ def positions_of(config: Any) -> int | None:
     return int(named) if named else None
 
 
-def _cut(value: torch.Tensor, length: int) -> torch.Tensor:
+def cut_tokens(value: torch.Tensor, length: int) -> torch.Tensor:
     """What is said of each token of a row, (1, n, ...), for its first `length`; tokens put behind are as the last."""
     missing = max(0, length - value.shape[1])
     return torch.cat([value, *[value[:, -1:]] * missing], dim=1)[:, :length]
@@ -183,35 +187,11 @@ def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
     return torch.cat([grown(value) for value in values])
 
 
-VOCABULARIES = (
-    "tokenizer.json",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-"""Files that a generative model's tokenizer may lie in."""
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _MOST_PIXELS = 2**25
 """Of the picture that a processor makes of a page: twice as many as any published model sees."""
 _VISION = ("torchvision", "num2words")
 """Libraries that some processors need, in the order in which they ask for them; docaudit's extra "vision" has both."""
-
-
-def tokenizer_of(folder: AnyFolder, n_vocabulary: int) -> Any:
-    """The checkpoint's fast tokenizer.
-
-    Args:
-        folder: the checkpoint.
-        n_vocabulary: tokens that the model knows.
-
-    Raises:
-        TargetError: there is none, it has no token for padding or for the end, or has more tokens than the model.
-    """
-    tokenizer = open_tokenizer(folder, ("pad", "eos"), VOCABULARIES)
-    check_vocabulary(folder, tokenizer, n_vocabulary)
-    return tokenizer
 
 
 def image_processor_of(folder: AnyFolder) -> Any:
@@ -229,12 +209,10 @@ def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
     """The checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
 
     Raises:
-        TargetError: the folder has none, its settings cannot be used, a library is missing, or see `tokenizer_of`.
+        TargetError: the folder has none, its settings cannot be used, a library is missing, or see `open_tokenizer`.
     """
-    tokenizer_of(folder, n_vocabulary)
-    processor = _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
-    unpadded(processor.tokenizer)
-    return processor
+    open_tokenizer(folder, ("pad", "eos"), n_vocabulary)
+    return _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
 
 
 def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any:
@@ -305,7 +283,175 @@ def image_of(sample: Sample) -> Any:
     return np.asarray(image.convert("RGB"))
 
 
-def filled(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
-    """Rows of ids as a tensor (n_rows, longest), filled with `value` on the right."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.long)
+Turn = dict[str, Any]
+
+
+class ChatReader(ProcessorReader):
+    """See `audit.targets.answering.reader.Reader`.
+
+    Args:
+        processor: of the checkpoint; it has a chat template.
+        ends: ids of the tokens that end an answer.
+        positions: the longest row that the model takes; None: it names none.
+        prompt: the text of the user's turn, with "{question}" in it; None: the question alone.
+        system: the text of the system turn; None: what the template itself writes.
+
+    Raises:
+        TargetError: the template leaves the system turn out.
+    """
+
+    def __init__(
+        self,
+        processor: Any,
+        ends: frozenset[int],
+        positions: int | None,
+        prompt: str | None = None,
+        system: str | None = None,
+    ) -> None:
+        super().__init__(processor, ends, positions)
+        self._prompt = prompt or QUESTION
+        self._system: list[Turn] = [] if system is None else [_turn("system", system)]
+        if system is not None and system.strip() not in self._render([*self._system, _turn("user", "a")]):
+            raise TargetError(
+                "the model's chat template has no system turn", "write its text into [recipe] prompt instead"
+            )
+
+    def _texts(self, sample: Sample) -> list[str]:
+        asked = self._render(self._turns(sample))
+        return [asked] if sample.answer is None else [asked, self._render(self._turns(sample, answered=True))]
+
+    def _asked(self, sample: Sample) -> Inputs:
+        return self._read_turns(sample, self._turns(sample))
+
+    def _with_answer(self, sample: Sample) -> Inputs:
+        asked = self._asked(sample)["input_ids"][0].tolist()
+        inputs = self._read_turns(sample, self._turns(sample, answered=True))
+        ids = inputs["input_ids"][0].tolist()
+        begin = n_shared(asked, ids)
+        ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
+        # What a template writes after the end of the turn is no answer; one that writes no end leaves it to us.
+        own = ids[: ended[-1] + 1] if ended else [*ids, self.tokenizer.eos_token_id]
+        return self._followed(inputs, own[: begin + self.max_new_tokens], begin)
+
+    def _turns(self, sample: Sample, *, answered: bool = False) -> list[Turn]:
+        asked = self._prompt.replace(QUESTION, self._question(sample))
+        turns = [*self._system, _turn("user", asked, {"type": "image"})]
+        return [*turns, _turn("assistant", self._answer(sample))] if answered else turns
+
+    def _render(self, turns: list[Turn]) -> str:
+        goes_on = turns[-1]["role"] == "user"
+        return str(self._processor.apply_chat_template(turns, add_generation_prompt=goes_on, tokenize=False))
+
+    def _read_turns(self, sample: Sample, turns: list[Turn]) -> Inputs:
+        text = self._render(turns)
+        bos = self.tokenizer.bos_token
+        return self._read(sample, text, add_special_tokens=bos is None or not text.startswith(bos))
+
+
+def _turn(role: str, text: str, *before: Turn) -> Turn:
+    return {"role": role, "content": [*before, {"type": "text", "text": text}]}
+
+
+class PromptReader(ProcessorReader):
+    """See `audit.targets.answering.reader.Reader`.
+
+    Decoders go on after the prompt: the answer follows it, after a space where the prompt ends in a letter or sign, or
+    as the processor lays a `suffix` after it where it takes one (PaliGemma). An encoder reads the prompt, and its
+    decoder gives the answer alone.
+
+    Args:
+        processor: of the checkpoint.
+        ends: ids of the tokens that end an answer.
+        positions: the longest row that the model takes; None: it names none.
+        prompt: the whole text, with "{question}" in it.
+        writes_apart: the model has a decoder of its own, which gives the answer alone.
+    """
+
+    def __init__(
+        self, processor: Any, ends: frozenset[int], positions: int | None, prompt: str, *, writes_apart: bool = False
+    ) -> None:
+        super().__init__(processor, ends, positions)
+        self._prompt = prompt
+        self._writes_apart = writes_apart
+        self._takes_suffix = "suffix" in inspect.signature(type(processor).__call__).parameters
+        ended_by_mark = tokens_of(self.tokenizer, prompt)[-1:] in [[token] for token in self.forbidden]
+        self._gap = "" if ended_by_mark or prompt[-1:].isspace() else " "
+        self.advice = (
+            "is [recipe] prompt the whole text that the model was trained to be asked with,"
+            f" {self._mark or 'the mark of the image'} where the image stands?"
+        )
+
+    def _texts(self, sample: Sample) -> list[str]:
+        asked = self._text(sample)
+        return [asked] if sample.answer is None else [asked, asked + self._gap + self._answer(sample)]
+
+    def _text(self, sample: Sample) -> str:
+        return self._prompt.replace(QUESTION, self._question(sample))
+
+    def _asked(self, sample: Sample) -> Inputs:
+        return self._read(sample, self._text(sample))
+
+    def _with_answer(self, sample: Sample) -> Inputs:
+        inputs = self._asked(sample)
+        if self._writes_apart:
+            return {**inputs, "labels": torch.tensor([self._ended(self._spelled(sample))])}
+        if self._takes_suffix:
+            return self._with_suffix(sample, inputs)
+        _, answer = continued(self.tokenizer, self._text(sample), self._gap + self._answer(sample))
+        ids = inputs["input_ids"][0].tolist()
+        return self._followed(inputs, [*ids, *self._ended(answer)], len(ids))
+
+    def _with_suffix(self, sample: Sample, asked: Inputs) -> Inputs:
+        begin = asked["input_ids"].shape[1]
+        inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
+        return self._followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
+
+    def _spelled(self, sample: Sample) -> list[int]:
+        """The answer as a text of its own, with the special tokens that the tokenizer writes around one."""
+        return list(self.tokenizer(self._answer(sample)).input_ids)
+
+    def _ended(self, answer: list[int]) -> list[int]:
+        end = self.tokenizer.eos_token_id
+        return (answer if answer[-1:] == [end] else [*answer, end])[: self.max_new_tokens]
+
+
+def seeing_reader(
+    folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None
+) -> ProcessorReader:
+    """The reader of an image-text-to-text model.
+
+    Args:
+        folder: the checkpoint.
+        config: its configuration.
+        prompt: with "{question}" in it: the text of the user's turn, or the whole text where it holds the mark of the
+            image or there is no chat template; None: the question alone, in turns.
+        system: the text of the system turn.
+
+    Raises:
+        TargetError: its processor cannot be used, or has no chat template and there is no prompt.
+    """
+    n_embedded = config.get_text_config(decoder=True).vocab_size + TABLE["answering"]["unscored"].get(
+        str(config.model_type), 0
+    )
+    processor = processor_of(folder, n_embedded)
+    tokenizer, mark = processor.tokenizer, mark_of(processor)
+    ends, positions = ends_of(folder, config, tokenizer), positions_of(config)
+    processor.chat_template = getattr(processor, "chat_template", None) or tokenizer.chat_template
+    whole = prompt is not None and mark is not None and mark in prompt
+    if processor.chat_template and not whole:
+        return ChatReader(processor, ends, positions, prompt, system)
+    if prompt is None:
+        usual = f"{mark or ''}Question: {QUESTION} Answer:"
+        example = TABLE["answering"]["prompts"].get(str(config.model_type), usual)
+        raise TargetError(
+            f"{folder}: its processor has no chat template, so docaudit cannot tell how the model is asked",
+            "write in manifest.toml, below [recipe], the very text that it was trained to be asked with, such as"
+            f' prompt = "{example}", {{question}} standing for the question; or add the chat_template.jinja that it was'
+            " fine-tuned with to the checkpoint",
+        )
+    if system is not None:
+        raise TargetError(
+            f"{folder}: a model that is asked with a whole prompt has no system turn",
+            "write the text of [recipe] system into [recipe] prompt",
+        )
+    return PromptReader(processor, ends, positions, prompt, writes_apart=bool(config.is_encoder_decoder))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -12,7 +14,9 @@ from transformers import GenerationConfig
 from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.checkpoint.loading import unpadded
 from audit.targets.checkpoint.safety import DAMAGE, one_line
+from audit.targets.encoded_page import NOT_READ
 
 Inputs = dict[str, torch.Tensor]
 """Keyword arguments of a model's `forward` or `generate`, one row a sample, on the CPU."""
@@ -35,25 +39,63 @@ class Sample:
 
 
 class Speller:
-    """Spells generated tokens with a tokenizer; what readers share.
+    """Turn texts into tokens and back with a checkpoint's tokenizer; the base of all readers.
 
     Attributes:
+        tokenizer: the checkpoint's fast tokenizer.
         forbidden: see `Reader`.
+
+    Args:
+        tokenizer: padding and truncation that its files ask for are taken off here.
     """
 
-    forbidden: frozenset[int]
-    _tokenizer: Any
+    needs_image = True
+    resolution: tuple[int, int] | None = None
+    max_new_tokens: int
+
+    def __init__(self, tokenizer: Any) -> None:
+        unpadded(tokenizer)
+        self.tokenizer = tokenizer
+        self.forbidden = frozenset(special_tokens(tokenizer).values())
+        self.ends = frozenset({int(tokenizer.eos_token_id)})
+        self._marks = marks_of(tokenizer)
 
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`."""
         spoken = [token for token in ids if token not in self.forbidden]
-        return str(self._tokenizer.decode(spoken, skip_special_tokens=True)).strip()
+        return str(self.tokenizer.decode(spoken, skip_special_tokens=True)).strip()
+
+    def _plain(self, text: str, most: int | None = None) -> str:
+        """Blank out special tokens that stand in a text, and cut it to its first `most` tokens."""
+        plain = self._marks.sub(" ", text)
+        return plain if most is None else first_tokens(self.tokenizer, plain, most)
+
+
+class ApartReader(Speller, ABC):
+    """The base of readers whose model has a decoder of its own, which gives the answer alone."""
+
+    _begin: Sequence[int] = ()
+    _close: Sequence[int]
+
+    @abstractmethod
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`."""
+
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.taught`."""
+        return {**self.prompts(samples), "labels": filled([self._answer(sample) for sample in samples], NOT_READ)}
+
+    def _answer(self, sample: Sample) -> list[int]:
+        """Encode the answer and its end, cut: an answer that is too long has no end."""
+        ids = unpadded(self.tokenizer).encode(self._plain(sample.answer or ""), add_special_tokens=False).ids
+        return [*self._begin, *ids, *self._close][: self.max_new_tokens]
 
 
 class Reader(Protocol):
     """One checkpoint's own way of reading: its processor, its prompt, its end of an answer.
 
     Attributes:
+        tokenizer: the checkpoint's fast tokenizer.
         resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
         needs_image: whether a page without an image cannot be asked.
         max_tokens: the longest row that its model reads, special tokens included: of text, or of patches where the
@@ -63,6 +105,7 @@ class Reader(Protocol):
         ends: ids of the tokens that end an answer; those that the model's generation settings name need not be here.
     """
 
+    tokenizer: Any
     resolution: tuple[int, int] | None
     needs_image: bool
     max_tokens: int
@@ -125,11 +168,6 @@ class TokenReader(Reader, Protocol):
     The page's tokens are the same under every question, but a longer question may cut off more of the last ones.
     """
 
-    @property
-    def tokenizer(self) -> Any:
-        """The checkpoint's fast tokenizer."""
-        ...
-
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """The page's tokens that a row with this question holds."""
         ...
@@ -141,11 +179,9 @@ QUESTION = "{question}"
 """Stands for the question in a prompt."""
 
 
-def plain(tokenizer: Any, text: str) -> str:
-    """The text without anything that the tokenizer would read as a special token, such as the mark of an image."""
-    for token in sorted(special_tokens(tokenizer), key=len, reverse=True):
-        text = text.replace(token, " ")
-    return text
+def marks_of(tokenizer: Any) -> re.Pattern[str]:
+    """Make a pattern that finds special tokens of the tokenizer in the text of a page, a question or an answer."""
+    return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
@@ -170,13 +206,12 @@ def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
     )
 
 
-def shortened(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """The beginning of the text that has at most `n_tokens` tokens; a question that is too long loses its end."""
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    if len(encoded["input_ids"]) <= n_tokens:
+def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
+    """Cut the text to its beginning of at most `n_tokens` tokens."""
+    encoded = unpadded(tokenizer).encode(text, add_special_tokens=False)
+    if len(encoded.ids) <= n_tokens:
         return text
-    ends = [end for _, end in encoded["offset_mapping"][:n_tokens]]
-    return text[: max(ends, default=0)]
+    return text[: max((end for _, end in encoded.offsets[: max(n_tokens, 0)]), default=0)]
 
 
 def tokens_of(tokenizer: Any, text: str) -> list[int]:
@@ -192,6 +227,12 @@ def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list
     """
     before, whole = tokens_of(tokenizer, prompt), tokens_of(tokenizer, prompt + answer)
     return before, whole[len(before) :] if whole[: len(before)] == before else tokens_of(tokenizer, answer)
+
+
+def filled(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+    """Make rows of ids a tensor (n_rows, longest), filled with `value` on the right."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.long)
 
 
 def n_shared(one: Sequence[int], other: Sequence[int]) -> int:

@@ -13,11 +13,12 @@ unlike have one sample in a forward pass, and one thread, so that their answers 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 
@@ -25,11 +26,11 @@ import torch
 from PIL import Image
 
 from audit.cards import TargetCard
-from audit.corpus.documents import Word
+from audit.corpus.documents import Document, Word
 from audit.corpus.images import PageView
-from audit.errors import EngineError, TargetError
+from audit.errors import ManifestError, TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
-from audit.targets.batching import STEP, unless_out_of_memory
+from audit.targets.batching import STEP, Batch, unless_out_of_memory
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.interface import Adaptation, Answer, AnswerLoss, Query, type_asked
 
@@ -47,14 +48,15 @@ _PAGE = (850, 1100)
 A = TypeVar("A")
 B = TypeVar("B")
 NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
+NO_WORDS = "add the words that an OCR reads: docaudit ocr DATA_DIR"
 
 
-@dataclass
-class SampleBatch:
-    """Samples of one forward pass, and how often that was lowered; one checkpoint's formats share it."""
-
-    n: int
-    lowered: int = 0
+def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> None:
+    """Raise a `ManifestError` about documents with questions, where there are some, that have this problem."""
+    if lacking:
+        raise ManifestError(
+            f"{len(lacking)} documents with questions, the first is {lacking[0].id}, have {problem}", hint
+        )
 
 
 @contextmanager
@@ -104,7 +106,7 @@ def rows_for(reader: Reader, device: str) -> int:
 def run_batches(
     samples: Sequence[Sample],
     alike: Callable[[Sample], object],
-    rows: SampleBatch,
+    rows: Batch,
     device: str,
     run: Callable[[Sequence[Sample], int], B],
 ) -> Iterator[tuple[list[int], B]]:
@@ -129,10 +131,10 @@ def run_batches(
     waiting = deque(groups.values())
     while waiting:
         group = waiting.popleft()
-        batch, rest = group[: rows.n], group[rows.n :]
-        outcome = unless_out_of_memory(partial(run, unopened([samples[index] for index in batch]), rows.n))
+        batch, rest = group[: rows.size], group[rows.size :]
+        outcome = unless_out_of_memory(partial(run, unopened([samples[index] for index in batch]), rows.size))
         if outcome is None:
-            _lower(rows, device)
+            rows.lower(min(1, rows.size - 1) if device == "cpu" else rows.size // 2, device)
             rest = group
         else:
             yield batch, outcome
@@ -175,16 +177,7 @@ def unopened(samples: Sequence[Sample]) -> list[Sample]:
     return [replace(sample, view=views[id(sample.view)]) for sample in samples]
 
 
-def _lower(rows: SampleBatch, device: str) -> None:
-    if device == "cuda":
-        torch.cuda.empty_cache()
-    if rows.n == 1:
-        raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
-    rows.n = 1 if device == "cpu" else rows.n // 2
-    rows.lowered += 1
-
-
-class RowTarget:
+class RowTarget(ABC):
     """What targets that are asked about page views share; implements part of `audit.targets.interface.TokenTarget`.
 
     Attributes:
@@ -199,16 +192,12 @@ class RowTarget:
     reader: Any
     card: TargetCard
     answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
-    rows: SampleBatch
+    rows: Batch
 
     @property
     def batch_rows(self) -> int:
         """Samples of one forward pass as it is now: what was asked for, or what suited the device, or lowered since."""
-        return self.rows.n
-
-    @batch_rows.setter
-    def batch_rows(self, n: int) -> None:
-        self.rows.n = n
+        return self.rows.size
 
     @property
     def lowered(self) -> int:
@@ -247,11 +236,11 @@ class RowTarget:
         with torch.inference_mode(), quiet():
             return cast("list[A]", self._methods()[kind](queries))
 
+    @abstractmethod
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
-        """What answers queries, by their type."""
-        raise NotImplementedError
+        """Give what answers queries, by their type."""
 
     def _view_of(self, query: Any) -> PageView:
-        """The page view that a query is about."""
+        """Return the page view that a query is about."""
         view: PageView = query.view
         return view

@@ -17,7 +17,6 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import PageView
 from audit.corpus.removal import cover
-from audit.errors import ManifestError
 from audit.targets.adaptation import adapt_to_answer, computing
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.answering.reader import (
@@ -33,16 +32,18 @@ from audit.targets.answering.reader import (
 )
 from audit.targets.answering.rows import (
     NO_IMAGE,
+    NO_WORDS,
     PAGES,
     RowTarget,
-    SampleBatch,
     fill_rows,
+    refuse_documents,
     rows_for,
     run_batches,
     share,
     split_by_page,
     steady,
 )
+from audit.targets.batching import Batch
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.page_images import OpenImage
 from audit.targets.interface import (
@@ -90,34 +91,6 @@ class AskedPage(Encoding):
         return [Sample(self.view, question, answer, own) for question, answer in self.asked]
 
 
-def refuse_unreadable(reader: Reader, corpus: Corpus, architecture: str) -> None:
-    """Refuse a corpus with questions on pages that the reader's model sees nothing of.
-
-    Raises:
-        ManifestError: documents that are asked about have no image, or no words, and the model reads nothing else.
-    """
-    asked = [document for document in corpus.documents if document.questions]
-    blank = [document.id for document in asked if document.image is None]
-    if reader.needs_image and blank:
-        raise ManifestError(
-            f"{len(blank)} documents with questions have no image, the first is {blank[0]};"
-            f" {architecture} reads pages from their images",
-            NO_IMAGE,
-        )
-    wordless = [document.id for document in asked if not document.words]
-    if getattr(reader, "needs_words", False) and wordless:
-        raise ManifestError(
-            f"{len(wordless)} documents with questions have no words, the first is {wordless[0]};"
-            f" {architecture} reads pages as text",
-            "add the words that an OCR reads: docaudit ocr DATA_DIR",
-        )
-
-
-def asked_of(document: Document) -> tuple[tuple[str, str], ...]:
-    """The questions of a document that have an answer, each with the first one, which training takes."""
-    return tuple((question.question, question.answers[0]) for question in document.questions if question.answers)
-
-
 def read_page(
     reader: TokenReader, view: PageView, asked: tuple[tuple[str, str], ...], around: Sequence[int]
 ) -> AskedPage | None:
@@ -156,23 +129,17 @@ def page_of(tokenizer: Any, view: PageView, tokens: PageTokens, asked: tuple[tup
     if tokenizer.mask_token_id is not None and None not in around:
         ids, words = [around[0], *ids, around[1]], [-1, *words, -1]
         boxes = np.concatenate([np.zeros((1, 4)), boxes, np.ones((1, 4))])
+    masks = (tokenizer.get_vocab().get(SENTINEL), tokenizer.mask_token_id, tokenizer.unk_token_id)
     return AskedPage(
         ids=np.array(ids, np.int64),
         boxes=boxes,
         words=np.array(words, np.int64),
         labels=None,
-        mask_id=mask_of(tokenizer),
+        mask_id=int(next(token for token in masks if token is not None)),
         unknown_id=tokenizer.unk_token_id,
         view=view,
         asked=asked,
     )
-
-
-def mask_of(tokenizer: Any) -> int:
-    """The token that hidden ones are replaced by; [UNK] where the vocabulary has nothing better."""
-    sentinel = tokenizer.get_vocab().get(SENTINEL)
-    candidates = (sentinel, tokenizer.mask_token_id, tokenizer.unk_token_id)
-    return int(next(token for token in candidates if token is not None))
 
 
 class AnsweringTarget(RowTarget):
@@ -210,7 +177,7 @@ class AnsweringTarget(RowTarget):
         self.images = images
         if isinstance(reader, TokenReader):
             self.answers |= {TrainingLoss}
-        self.rows = SampleBatch(batch_rows or rows_for(reader, card.device))
+        self.rows = Batch(batch_rows or rows_for(reader, card.device))
         self._shares = share(reader)
         self._ends = reader.ends | ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
@@ -222,14 +189,22 @@ class AnsweringTarget(RowTarget):
         Raises:
             ManifestError: documents that are asked about have no image, or no words, and the model reads nothing else.
         """
-        refuse_unreadable(self.reader, corpus, self.card.architecture)
+        asked, name = [one for one in corpus.documents if one.questions], self.card.architecture
+        if self.needs_image:
+            lacking = [one for one in asked if one.image is None]
+            refuse_documents(lacking, f"no image; {name} reads pages from their images", NO_IMAGE)
+        if getattr(self.reader, "needs_words", False):
+            lacking = [one for one in asked if not one.words]
+            refuse_documents(lacking, f"no words; {name} reads pages as text", NO_WORDS)
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""
         if not isinstance(self.reader, TokenReader):
             return None
         opener = None if document.image is None or self.images is None else partial(self.images, document)
-        return read_page(self.reader, PageView(document.words, document.size, opener), asked_of(document), around)
+        # Training takes the first of a question's answers.
+        asked = tuple((one.question, one.answers[0]) for one in document.questions if one.answers)
+        return read_page(self.reader, PageView(document.words, document.size, opener), asked, around)
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""
@@ -240,7 +215,8 @@ class AnsweringTarget(RowTarget):
             Answer: self._replies,
             AnswerLoss: self._log_probabilities,
             Adaptation: lambda asked: [*map(self._adapt, asked)],
-            TrainingLoss: self._page_losses,
+            # One query at a time, for memory.
+            TrainingLoss: lambda asked: [*map(self._candidate_losses, asked)],
         }
 
     def _view_of(self, query: Any) -> PageView:
@@ -254,11 +230,9 @@ class AnsweringTarget(RowTarget):
         samples = [Sample(query.view, query.question, query.answer) for query in queries]
         return self._each(samples, self._score_answers)
 
-    def _page_losses(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
-        """The mean loss of the page's questions with each candidate in place; one query at a time, for memory."""
-        return [self._candidate_losses(_page(query), query) for query in queries]
-
-    def _candidate_losses(self, page: AskedPage, query: TrainingLoss) -> Floats:
+    def _candidate_losses(self, query: TrainingLoss) -> Floats:
+        """Compute the mean loss of the page's questions with each candidate in place."""
+        page = _page(query)
         if not page.asked:
             raise ValueError("a page without questions has no training loss")
         pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
@@ -286,7 +260,7 @@ class AnsweringTarget(RowTarget):
         if isinstance(self.reader, PictureReader):
             return [
                 reply
-                for part in split_by_page(samples, PAGES * self.rows.n)
+                for part in split_by_page(samples, PAGES * self.rows.size)
                 for reply in self._run(self._with_encoded_pages(part), run)
             ]
         return self._run(samples, run)

@@ -16,23 +16,19 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
-from audit.corpus.images import PageView
 from audit.errors import TargetError
-from audit.targets.answering.layout import ROWS_KEPT, SampleRow, labels_of, marks_of
-from audit.targets.answering.processed import VOCABULARIES, filled
+from audit.targets.answering.layout import ROWS_KEPT, RowReader, SampleRow
+from audit.targets.answering.processed import ends_of
 from audit.targets.answering.reader import (
     LONGEST_ANSWER,
     QUESTION,
     Inputs,
-    PageTokens,
     Sample,
     Speller,
     continued,
-    ending,
-    generation_of,
-    ids_of,
+    filled,
+    first_tokens,
     n_shared,
-    special_tokens,
     tokens_of,
 )
 from audit.targets.batching import bucket_of
@@ -65,16 +61,15 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
     Raises:
         TargetError: its tokenizer cannot be used, or nothing says how it is asked.
     """
-    tokenizer = _tokenizer_of(folder, config, ("eos",))
+    tokenizer = open_tokenizer(folder, ("eos",), config.get_text_config(decoder=True).vocab_size)
     if prompt is None and not tokenizer.chat_template:
         raise TargetError(
             f"{folder}: its tokenizer has no chat template, so docaudit cannot tell how the model is asked",
             "write in manifest.toml, below [recipe], the text that it was trained with, {text} standing for the page's"
             ' words: prompt = "{text}\\n\\nQuestion: {question}\\nAnswer:"',
         )
-    named = {*ids_of(config.get_text_config(decoder=True).eos_token_id), *ids_of(generation_of(folder).eos_token_id)}
-    ends = {tokenizer.eos_token_id, *ending(tokenizer, named)}
-    return DecoderReader(tokenizer, frozenset(ends), _longest_row(config, tokenizer, MAX_TOKENS), prompt)
+    longest = _longest_row(config, tokenizer, MAX_TOKENS)
+    return DecoderReader(tokenizer, ends_of(folder, config, tokenizer), longest, prompt)
 
 
 def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> EncoderDecoderReader:
@@ -88,16 +83,8 @@ def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | 
     Raises:
         TargetError: its tokenizer cannot be used.
     """
-    tokenizer = _tokenizer_of(folder, config, ("eos", "pad"))
+    tokenizer = open_tokenizer(folder, ("eos", "pad"), config.get_text_config(decoder=True).vocab_size)
     return EncoderDecoderReader(tokenizer, _longest_row(config, tokenizer, _SQUAD_TOKENS), prompt or SQUAD_PROMPT)
-
-
-def _tokenizer_of(folder: CheckpointFolder, config: Any, needed: Sequence[str]) -> Any:
-    tokenizer = open_tokenizer(folder, needed, VOCABULARIES)
-    size = config.get_text_config(decoder=True).vocab_size
-    if len(tokenizer) > size:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {size}")
-    return tokenizer
 
 
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
@@ -109,8 +96,40 @@ def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
     return min(limits if len(limits) > 1 else [unnamed])
 
 
-class _WordsReader(Speller):
-    """Shared parts of both readers; see `audit.targets.answering.reader.Reader`.
+class TextPrompt:
+    """What a model of text is given: the page's text and the question, in the places of a prompt.
+
+    Attributes:
+        text: the prompt.
+
+    Args:
+        text: holds "{text}" once; "{question}" where the question stands.
+    """
+
+    def __init__(self, text: str) -> None:
+        if text.count(TEXT) != 1:
+            raise TargetError(
+                f"the prompt of a model that reads text holds {TEXT}, where the page's words go, once",
+                f'correct [recipe] prompt in manifest.toml, such as prompt = "{TEXT}\\n\\n{QUESTION}"',
+            )
+        self.text = text
+
+    def parts(self, question: str) -> tuple[str, str]:
+        """What stands before the page's text and behind it; the page's text may hold "{question}" itself."""
+        before, after = self.text.split(TEXT)
+        return before.replace(QUESTION, question), after.replace(QUESTION, question)
+
+    def fill(self, text: str, question: str) -> str:
+        """Put the page's text and the question into their places."""
+        before, after = self.parts(question)
+        return before + text + after
+
+
+class DecoderReader(Speller):
+    """A decoder: the answer goes on where the prompt ends.
+
+    Prompts are filled on the left to a length that follows from their own, as `generate` needs it; samples with
+    answers on the right.
 
     Attributes:
         needs_words: a page without words cannot be asked.
@@ -119,55 +138,22 @@ class _WordsReader(Speller):
 
     needs_image = False
     needs_words = True
-    resolution: tuple[int, int] | None = None
-    ends: frozenset[int]
-    forbidden: frozenset[int]
-
-    def __init__(self, tokenizer: Any, positions: int, prompt: str) -> None:
-        if prompt.count(TEXT) != 1:
-            raise TargetError(
-                f"the prompt of a model that reads text holds {TEXT}, where the page's words go, once",
-                f'correct [recipe] prompt in manifest.toml, such as prompt = "{TEXT}\\n\\n{QUESTION}"',
-            )
-        unpadded(tokenizer)
-        self._tokenizer = tokenizer
-        self._prompt = prompt
-        self._marks = marks_of(tokenizer)
-        self.max_tokens = positions
-        self.max_new_tokens = min(LONGEST_ANSWER, positions // 4)
-        self.scores = positions * len(tokenizer)
-
-    def _plain(self, text: str) -> str:
-        return self._marks.sub(" ", text)
-
-    def _filled(self, text: str, question: str) -> str:
-        # The page's text may hold "{question}" itself.
-        before, after = self._prompt.split(TEXT)
-        return before.replace(QUESTION, question) + text + after.replace(QUESTION, question)
-
-    def _shorter_question(self, question: str) -> str:
-        return first_tokens(self._tokenizer, self._plain(question), self.max_tokens // 4)
-
-
-class DecoderReader(_WordsReader):
-    """A decoder: the answer goes on where the prompt ends.
-
-    Prompts are filled on the left to a length that follows from their own, as `generate` needs it; samples with
-    answers on the right.
-    """
 
     def __init__(self, tokenizer: Any, ends: frozenset[int], positions: int, prompt: str | None = None) -> None:
-        super().__init__(tokenizer, positions, prompt or CHAT_PROMPT)
+        super().__init__(tokenizer)
+        self._prompt = TextPrompt(prompt or CHAT_PROMPT)
+        self.max_tokens, self.max_new_tokens = positions, min(LONGEST_ANSWER, positions // 4)
+        self.scores = positions * len(tokenizer)
         self.ends = ends
-        self.forbidden = frozenset(special_tokens(tokenizer).values()) | ends
-        pad = tokenizer.pad_token_id
+        self.forbidden |= ends
+        pad, text = tokenizer.pad_token_id, self._prompt.text
         self._pad = int(tokenizer.eos_token_id if pad is None else pad)
-        marks = [*self._marks.finditer(self._prompt)]
+        marks = [*self._marks.finditer(text)]
         self._turns = bool(tokenizer.chat_template) and not marks
-        start, begins = around(tokenizer)[0], tokens_of(tokenizer, self._prompt)
+        start, begins = around(tokenizer)[0], tokens_of(tokenizer, text)
         self._start = [] if self._turns or begins[: len(start)] == start else start
-        ends_in_mark = bool(marks) and marks[-1].end() == len(self._prompt)
-        self._gap = "" if self._turns or ends_in_mark or self._prompt[-1:].isspace() else " "
+        ends_in_mark = bool(marks) and marks[-1].end() == len(text)
+        self._gap = "" if self._turns or ends_in_mark or text[-1:].isspace() else " "
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
@@ -205,58 +191,56 @@ class DecoderReader(_WordsReader):
     def _spell(
         self, words: tuple[Word, ...], question: str, answer: str | None, most: int
     ) -> tuple[list[int], list[int]]:
-        asked = self._shorter_question(question)
+        asked = self._plain(question, self.max_tokens // 4)
         text = self._fitting(self._plain(text_of_words(words)), asked)
         prompt, whole = self._render(text, asked, None), self._render(text, asked, self._plain(answer or ""))
         if not whole.startswith(prompt):
-            before, after = tokens_of(self._tokenizer, prompt), tokens_of(self._tokenizer, whole)
+            before, after = tokens_of(self.tokenizer, prompt), tokens_of(self.tokenizer, whole)
             after = after[n_shared(before, after) :]
         else:
-            before, after = continued(self._tokenizer, prompt, whole[len(prompt) :])
+            before, after = continued(self.tokenizer, prompt, whole[len(prompt) :])
         ids = [*self._start, *before]
         return ids, [] if answer is None else self._ended(after)[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
         """The answer with its end: what a template writes after the end of the turn is no answer."""
         last = max((index for index, token in enumerate(answer) if token in self.ends), default=None)
-        return [*answer, int(self._tokenizer.eos_token_id)] if last is None else answer[: last + 1]
+        return [*answer, int(self.tokenizer.eos_token_id)] if last is None else answer[: last + 1]
 
     def _render(self, text: str, question: str, answer: str | None) -> str:
         """All that the model is given; with an answer, that and the answer."""
-        asked = self._filled(text, question)
+        asked = self._prompt.fill(text, question)
         if not self._turns:
             return asked if answer is None else asked + self._gap + answer
         turns = [{"role": "user", "content": asked}]
         turns += [] if answer is None else [{"role": "assistant", "content": answer}]
         # Some templates let a model think aloud first, unless they are told not to.
         settings = {"add_generation_prompt": answer is None, "enable_thinking": False}
-        return str(self._tokenizer.apply_chat_template(turns, tokenize=False, **settings))
+        return str(self.tokenizer.apply_chat_template(turns, tokenize=False, **settings))
 
     def _fitting(self, text: str, question: str) -> str:
         """The beginning of the page's text that leaves room for all else."""
         most = self.max_tokens - self.max_new_tokens - len(self._start) - 1
-        room = most - len(tokens_of(self._tokenizer, self._render("", question, None)))
-        return whole_words(self._tokenizer, text, room)
+        room = most - len(tokens_of(self.tokenizer, self._render("", question, None)))
+        return whole_words(self.tokenizer, text, room)
 
 
-class EncoderDecoderReader(_WordsReader):
+class EncoderDecoderReader(RowReader):
     """Implements `audit.targets.answering.reader.TokenReader`: an encoder that reads a page as running text.
 
-    Words stand in one line, as the vocabularies of most encoder-decoders have no line ends.
+    Words stand in one line, as the vocabularies of most encoder-decoders have no line ends. For its attributes see
+    `DecoderReader`.
     """
 
-    def __init__(self, tokenizer: Any, positions: int, prompt: str = SQUAD_PROMPT) -> None:
-        super().__init__(tokenizer, positions, prompt)
-        self._end, self._pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
-        self.ends = frozenset({self._end})
-        self.forbidden = frozenset(special_tokens(tokenizer).values())
-        self._begin, self._close = around(tokenizer)
-        self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
+    needs_words = True
 
-    @property
-    def tokenizer(self) -> Any:
-        """See `TokenReader.tokenizer`."""
-        return self._tokenizer
+    def __init__(self, tokenizer: Any, positions: int, prompt: str = SQUAD_PROMPT) -> None:
+        longest = min(LONGEST_ANSWER, positions // 4)
+        super().__init__(tokenizer, positions, longest, int(tokenizer.eos_token_id), int(tokenizer.pad_token_id))
+        self._prompt = TextPrompt(prompt)
+        self.scores = positions * len(tokenizer)
+        self._begin, self._after = around(tokenizer)
+        self._close = self._after or self._close
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`: `input_ids` and `attention_mask`."""
@@ -267,38 +251,22 @@ class EncoderDecoderReader(_WordsReader):
             "attention_mask": filled([[1] * len(row) + [0] * (length - len(row)) for row in rows], 0),
         }
 
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.taught`."""
-        return {**self.prompts(samples), "labels": labels_of([self._answer(sample) for sample in samples])}
-
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: the bucket of the row's own length, and the number of tokens of the answer."""
         bucket = bucket_of(len(self._row(sample).ids))
         return bucket, None if sample.answer is None else len(self._answer(sample))
 
-    def page_tokens(self, view: PageView, question: str) -> PageTokens:
-        """See `TokenReader.page_tokens`."""
-        return self._rows(view.words, question).page
-
-    def _row(self, sample: Sample) -> SampleRow:
-        return self._rows(sample.view.words, sample.question).holding(sample.tokens)
-
-    def _laid_out(self, words: tuple[Word, ...], question: str) -> SampleRow:
-        asked = self._shorter_question(question)
+    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
+        asked = self._plain(question, self.max_tokens // 4)
         texts = [self._plain(word.text) for word in words]
-        overhead = len(tokens_of(self._tokenizer, self._filled("", asked))) + len(self._begin) + len(self._close)
-        text = whole_words(self._tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
-        row = unpadded(self._tokenizer).encode(self._filled(text, asked), add_special_tokens=False)
-        begin = len(self._prompt.split(TEXT)[0].replace(QUESTION, asked))
+        overhead = len(tokens_of(self.tokenizer, self._prompt.fill("", asked))) + len(self._begin) + len(self._after)
+        text = whole_words(self.tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
+        row = unpadded(self.tokenizer).encode(self._prompt.fill(text, asked), add_special_tokens=False)
+        begin = len(self._prompt.parts(asked)[0])
         word_at = words_at(texts, begin, begin + len(text))
         own = [word_of(offsets, word_at) for offsets in row.offsets]
-        ids = [*self._begin, *row.ids, *self._close]
-        return SampleRow(ids, [], [*[None] * len(self._begin), *own, *[None] * len(self._close)])
-
-    def _answer(self, sample: Sample) -> list[int]:
-        encoded = unpadded(self._tokenizer).encode(self._plain(sample.answer or ""), add_special_tokens=False)
-        answer: list[int] = [*self._begin, *encoded.ids, *(self._close or [self._end])]
-        return answer[: self.max_new_tokens]
+        ids = [*self._begin, *row.ids, *self._after]
+        return SampleRow(ids, [], [*[None] * len(self._begin), *own, *[None] * len(self._after)])
 
 
 def text_of_words(words: Sequence[Word]) -> str:
@@ -327,14 +295,6 @@ def around(tokenizer: Any) -> tuple[list[int], list[int]]:
     whole, bare = tokenizer("a")["input_ids"], tokens_of(tokenizer, "a")
     place = next((n for n in range(len(whole)) if whole[n : n + len(bare)] == bare), 0)
     return list(whole[:place]), list(whole[place + len(bare) :])
-
-
-def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """The beginning of the text that has at most `n_tokens` tokens."""
-    encoded = unpadded(tokenizer).encode(text, add_special_tokens=False)
-    if len(encoded.ids) <= n_tokens:
-        return text
-    return text[: max((end for _, end in encoded.offsets[: max(n_tokens, 0)]), default=0)]
 
 
 def whole_words(tokenizer: Any, text: str, n_tokens: int) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from audit.errors import TargetError
 
@@ -18,6 +19,13 @@ _MAX_BYTES = 64 * 2**20
 """The file holds a log of the whole training: some megabytes after a long one. A larger one is not read."""
 _MAX_STEPS = 2**53
 """Whole numbers beyond this are no counts of steps, and lose digits in JSON."""
+
+
+class _State(BaseModel, strict=True):
+    """What is read of `trainer_state.json`."""
+
+    epoch: Annotated[float, Field(ge=0, le=_MAX_STEPS)] | None = None
+    global_step: Annotated[int, Field(ge=0, le=_MAX_STEPS)] | None = None
 
 
 @dataclass(frozen=True)
@@ -35,20 +43,10 @@ def training_progress(folder: Path) -> TrainingProgress:
         # Only a plain file: reading a pipe or a device would never end.
         if not path.is_file() or path.stat().st_size > _MAX_BYTES:
             return TrainingProgress()
-        state = json.loads(path.read_bytes())
+        state = _State.model_validate_json(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return TrainingProgress()
-    if not isinstance(state, dict):
-        return TrainingProgress()
-    epoch, step = _number(state.get("epoch")), _number(state.get("global_step"))
-    return TrainingProgress(epoch, int(step) if step is not None else None)
-
-
-def _number(value: Any) -> float | None:
-    """A finite number that can count epochs or steps, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_STEPS:
-        return None
-    return float(value) if math.isfinite(value) else None
+    return TrainingProgress(state.epoch, state.global_step)
 
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

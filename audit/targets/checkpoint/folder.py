@@ -185,7 +185,7 @@ class CheckpointFolder:
         return frozenset(names)
 
     def card(
-        self, model: Any, family: str, task: str, words: str, *, vocabulary: int, max_tokens: int, device: str
+        self, model: Any, family: str, task: str, words: str, *, max_tokens: int, device: str, **more: Any
     ) -> TargetCard:
         """Make the card of the model that was loaded from this folder; `words` say what it is for."""
         method, architecture = method_of(self.config), f"{family}, {words}"
@@ -195,7 +195,6 @@ class CheckpointFolder:
             task=task,
             architecture=architecture if method is None else f"{architecture}, weights quantised ({method})",
             parameters=model.num_parameters(),
-            vocabulary=vocabulary,
             max_tokens=max_tokens,
             sha256=self.sha256,
             device=device,
@@ -203,6 +202,7 @@ class CheckpointFolder:
             epoch=self.progress.epoch,
             step=self.progress.step,
             files=self.file_hashes,
+            **more,
         )
 
 

@@ -214,13 +214,13 @@ _UNUSUAL = "\N{SNOWMAN}"
 _SAVE_TOKENIZER = "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"
 
 
-def load_tokenizer(folder: AnyFolder) -> Any:
-    """The checkpoint's own fast tokenizer, for an encoder.
+def load_tokenizer(folder: AnyFolder, n_tokens: int | None = None) -> Any:
+    """Open the checkpoint's own fast tokenizer, for an encoder; see `open_tokenizer`.
 
     Raises:
         TargetError: there is none, or it lacks [MASK], [PAD], or [UNK] where it is not one of bytes.
     """
-    tokenizer = open_tokenizer(folder, ("mask", "pad"))
+    tokenizer = open_tokenizer(folder, ("mask", "pad"), n_tokens)
     of_bytes = _by_words(tokenizer.backend_tokenizer)
     if tokenizer.unk_token_id is None and not of_bytes:
         raise TargetError(f"{folder}: the tokenizer lacks the unk token", _SAVE_TOKENIZER)
@@ -245,21 +245,21 @@ def _by_words(backend: Any) -> bool:
     return of_bytes
 
 
-def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str] = _VOCABULARIES) -> Any:
-    """The checkpoint's own fast tokenizer.
+def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | None = None) -> Any:
+    """Open the checkpoint's own fast tokenizer.
 
     Args:
         folder: the checkpoint.
         needed: the special tokens it must have, such as "pad".
-        files: it must lie in one of these.
+        n_tokens: tokens that the model knows; None: not checked.
 
     Raises:
-        TargetError: there is none, or it lacks a special token.
+        TargetError: there is none, it lacks a special token, or has tokens that the model does not know.
     """
     folder = open_checkpoint(folder)
-    if not any((folder.path / name).is_file() for name in files):
+    if not any((folder.path / name).is_file() for name in _VOCABULARIES):
         # transformers would make up a tokenizer without a vocabulary.
-        raise TargetError(f"{folder}: no {' or '.join(files)}", _SAVE_TOKENIZER)
+        raise TargetError(f"{folder}: no {' or '.join(_VOCABULARIES)}", _SAVE_TOKENIZER)
     _check_convertible(folder)
     with quiet():
         try:
@@ -278,6 +278,8 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], files: Sequence[str
     if lacking or not tokenizer.is_fast:
         what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
         raise TargetError(f"{folder}: the tokenizer {what}", _SAVE_TOKENIZER)
+    if n_tokens is not None:
+        check_vocabulary(folder, tokenizer, n_tokens)
     return tokenizer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,10 +13,12 @@ from audit.corpus.documents import Document
 from audit.corpus.tagging import Scheme, scheme_of
 from audit.corpus.validation import links_to_itself, words_in_two_entities
 from audit.errors import TargetError
+from audit.targets.checkpoint.loading import unpadded
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.page_images import OpenImage, PageImageReader
 
+ADVICE = "use these names in the documents (docaudit import --labels MODEL_DIR mends their case)"
 NAMING: tuple[HeadName, ...] = ("token-classification", "spade-extraction")
 """Heads that name entities."""
 
@@ -95,16 +97,11 @@ def unknown_labels(
         }
     if task not in NAMING:
         return {}
-    known = _knows(task, labels)
+    known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
     used = {entity.label for document in documents for entity in document.entities}
     strange = {label for label in used if not known(label)}
     found = {document.id: {entity.label for entity in document.entities} & strange for document in documents}
     return {name: frozenset(own) for name, own in found.items() if own}
-
-
-def _knows(task: HeadName, labels: Sequence[str]) -> Callable[[str], bool]:
-    """A test of whether the model has a tag or class for a label."""
-    return scheme_of(labels).knows if task == "token-classification" else labels.__contains__
 
 
 def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Document]) -> tuple[str, str] | None:
@@ -122,9 +119,7 @@ def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Doc
     members = [document for document in annotated if document.split == "member"]
     if unknown and all(document.id in unknown for document in members or annotated):
         return _nothing_known(task, labels, sorted(set().union(*unknown.values())))
-    if task == "document-classification":
-        return None
-    if task == "token-classification":
+    if not task.startswith("spade"):
         return None
     if task == "spade-linking" and not any(document.links for document in documents):
         return "the model links entities, and no document has links", "add them: pairs of entity ids, the parent first"
@@ -143,13 +138,7 @@ def _nothing_known(task: HeadName, labels: Sequence[str], unknown: Sequence[str]
     if task == "document-classification":
         return f"the model has no class {named}", f"it has {', '.join(labels)}; use these names as labels"
     what = "tag" if task == "token-classification" else "class"
-    by_case = all(any(_knows(task, labels)(form) for form in (one.upper(), one.lower())) for one in unknown)
-    advice = (
-        "in another case, which docaudit import --labels MODEL_DIR mends"
-        if by_case
-        else "use these names in the documents"
-    )
-    return f"the model has no {what} for entities labelled {named}", f"it has {', '.join(labels)}; {advice}"
+    return f"the model has no {what} for entities labelled {named}", f"it has {', '.join(labels)}; {ADVICE}"
 
 
 BOX_SCALE = 1000
@@ -253,11 +242,7 @@ class Encoder:
         if not texts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         # The tokenizers of layout models ask for boxes only to hand them back; what is under them asks for none.
-        backend = self.tokenizer.backend_tokenizer
-        # A tokenizer.json may ask for padding and truncation, as those of sentence embedders do.
-        backend.no_padding()
-        backend.no_truncation()
-        encoded = backend.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        encoded = unpadded(self.tokenizer).encode(texts, is_pretokenized=True, add_special_tokens=False)
         return np.array(encoded.ids, np.int64), np.array(encoded.word_ids, np.int64)
 
     @property

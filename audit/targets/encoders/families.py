@@ -40,7 +40,7 @@ class Family:
         boxes: turns shares of the page, (n_pages, n_tokens, 4) in [0, 1], into the model's own input; None: no layout.
         sight_of: how a model of this configuration sees the page's image; None: it sees none.
         vocabulary_head: the attribute of a masked language model that holds its head, which takes hidden states and
-            nothing else; None: the model's own forward pass scores tokens (`own_head.own_scores`).
+            nothing else; None: training runs the whole model.
         alone: whether pages go through the model one by one, because those beside one would change its last bits.
         counts_from_padding: whether positions are numbered from the one after the padding token's id, as in RoBERTa.
     """
@@ -127,7 +127,7 @@ def family_of(kind: str) -> Family | None:
         _BOXES.get(own.get("boxes")),
         _image_patches if own.get("sight") == "patches" else lambda _: None,
         own.get("head"),
-        counts_from_padding=_counts_from_padding(model_class),
+        counts_from_padding=counts_from_padding(model_class),
         alone=own.get("alone", False),
     )
 
@@ -144,7 +144,7 @@ def family_named(kind: str) -> Family:
     return family
 
 
-def _counts_from_padding(model_class: type[Any]) -> bool:
+def counts_from_padding(model_class: type[Any]) -> bool:
     """True where the model numbers positions as RoBERTa does, with the function that transformers has for that."""
     module = sys.modules[model_class.__module__]
     return any(hasattr(one, "create_position_ids_from_input_ids") for one in (module, *vars(module).values()))

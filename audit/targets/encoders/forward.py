@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,8 +12,7 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats
-from audit.errors import EngineError
-from audit.targets.batching import batches, bucket_of, padded_rows, unless_out_of_memory
+from audit.targets.batching import Batch, batches, bucket_of, padded_rows, unless_out_of_memory
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.page_images import VisualInputs
@@ -27,14 +25,6 @@ Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]
 Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
 """Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens, n_hidden)."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-@dataclass
-class Batch:
-    """Padded tokens that a forward pass may hold, and how often that was lowered; one checkpoint's formats share it."""
-
-    tokens: int
-    lowered: int = 0
 
 
 class Forward:
@@ -81,20 +71,6 @@ class Forward:
         if sight is not None and family.boxes is not None:
             self._visual = VisualInputs(self._encoder, sight, family.boxes, device)
 
-    @property
-    def batch_tokens(self) -> int:
-        """Padded tokens that a batch may hold now."""
-        return self.batch.tokens
-
-    @batch_tokens.setter
-    def batch_tokens(self, tokens: int) -> None:
-        self.batch.tokens = tokens
-
-    @property
-    def lowered(self) -> int:
-        """The number of times that batches were halved because memory ran out."""
-        return self.batch.lowered
-
     def hidden(
         self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
@@ -110,7 +86,11 @@ class Forward:
         Raises:
             EngineError: not even a single page fits.
         """
-        return self._run_batches(lengths, lambda rows, *size: self._states([page_of(row) for row in rows], *size))
+
+        def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
+            return self._encode(self._padded([page_of(row) for row in rows], bucket, n_rows), bucket)
+
+        return self._run_batches(lengths, run)
 
     def exact(self, page: Encoding) -> torch.Tensor:
         """The last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
@@ -148,16 +128,18 @@ class Forward:
 
         `cost` is how many times the memory of a plain forward pass a row takes.
         """
-        waiting = deque(batches(lengths, self.batch_tokens // cost, self._n_appended))
+        waiting = deque(batches(lengths, self.batch.size // cost, self._n_appended))
         while waiting:
             bucket, rows = waiting.popleft()
-            n_rows = self._n_rows(bucket, cost)
+            fitting = max(1, self.batch.size // cost // (bucket + self._n_appended))
+            n_rows = 1 if self.family.alone else fitting
             n_rows = n_rows if self.fixed_rows else min(len(rows), n_rows)
             for start in range(0, len(rows), n_rows):
                 part = rows[start : start + n_rows]
                 outcome = unless_out_of_memory(partial(run, part, bucket, n_rows))
                 if outcome is None:
-                    self._lower(n_rows * (bucket + self._n_appended) * cost)
+                    tokens = n_rows * (bucket + self._n_appended) * cost
+                    self.batch.lower(min(self.batch.size, tokens) // 2, self.device)
                     rest = rows[start:]
                     size = max(1, n_rows // 2)
                     waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
@@ -169,22 +151,6 @@ class Forward:
         """The embedding of every token: shape (n_vocabulary, n_hidden)."""
         table: torch.Tensor = self._words.weight
         return table
-
-    def _n_rows(self, bucket: int, cost: int = 1) -> int:
-        return 1 if self.family.alone else max(1, self.batch_tokens // cost // (bucket + self._n_appended))
-
-    def _lower(self, tokens: int) -> None:
-        """Halve the batch that did not fit."""
-        if self.device == "cuda":
-            torch.cuda.empty_cache()
-        if self.batch_tokens <= 1 or tokens <= 1:
-            raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
-        self.batch_tokens = min(self.batch_tokens, tokens) // 2
-        self.batch.lowered += 1
-
-    def _states(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> torch.Tensor:
-        """The hidden states of one batch."""
-        return self._encode(self._padded(pages, bucket, n_rows), bucket)
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):

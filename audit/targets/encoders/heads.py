@@ -45,11 +45,6 @@ def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
     return scores[0]
 
 
-def own_token_scores(model: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """Scores (n_pages, n_tokens, n_outputs) of whole pages' hidden states, of a head that scores each token alone."""
-    return own_scores(model, hidden.flatten(0, 1)).reshape(*hidden.shape[:2], -1)
-
-
 def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
     """Scores (n_pages, n_outputs) of a head that reads whole pages.
 
@@ -66,12 +61,6 @@ def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) ->
     with _encoded(model, filled):
         scores: torch.Tensor = model(input_ids=torch.zeros_like(mask), attention_mask=mask).logits
     return scores[:n_pages]
-
-
-def scores_alone(model: Any) -> bool:
-    """True where a linear layer called `classifier` is all that the model has beside its encoder."""
-    own = [name for name, part in model.named_children() if any(True for _ in part.parameters())]
-    return sorted(own) == sorted({model.base_model_prefix, "classifier"})
 
 
 class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformers is untyped here
@@ -192,8 +181,7 @@ def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Te
 
 def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
     """Cross-entropies of the tokens that have a tag to read."""
-    head = model.classifier if scores_alone(model) else partial(own_scores, model)
-    return (label_costs(head, hidden, [page.labels for page in pages]),)
+    return (label_costs(partial(own_scores, model), hidden, [page.labels for page in pages]),)
 
 
 def label_costs(
@@ -209,7 +197,7 @@ def label_costs(
 
 def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     """Log-probabilities of BIO tags."""
-    scores = model.classifier(hidden) if scores_alone(model) else own_token_scores(model, hidden)
+    scores = own_scores(model, hidden.flatten(0, 1)).reshape(*hidden.shape[:2], -1)
     return torch.log_softmax(scores, dim=-1)
 
 
@@ -230,11 +218,6 @@ def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Enc
     """Cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
     classes = label_costs(model.initial_token_classifier, hidden, [page.labels for page in pages])
     return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
-
-
-def spade_linking_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
-    """Cross-entropies of the parent of first tokens of words."""
-    return (relation_costs(model.entity_linker, hidden, pages),)
 
 
 def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Costs:
@@ -275,11 +258,6 @@ def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any,
     return masked_relations(torch.bmm(projected(extractor.query), keys.transpose(1, 2)), readable)
 
 
-def spade_classes(model: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of the classes of SPADE extraction."""
-    return torch.log_softmax(model.initial_token_classifier(hidden), dim=-1)
-
-
 def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
     """Labels or links of each page, (n_tokens,) each, none missing, as (n_pages, length); padding is not read."""
     padded = np.full((len(values), length), NOT_READ, np.int64)
@@ -299,13 +277,13 @@ HEADS: dict[HeadName, Head] = {
         "entity extraction (SPADE)",
         LOSSES | {TagProbabilities, BestLinks},
         spade_extraction_costs,
-        spade_classes,
+        lambda model, hidden: torch.log_softmax(model.initial_token_classifier(hidden), dim=-1),
         lambda model, hidden, pages: best_links(model.subsequent_token_classifier, hidden, pages),
     ),
     "spade-linking": Head(
         "entity linking (SPADE)",
         LOSSES | {BestLinks},
-        spade_linking_costs,
+        lambda model, hidden, pages: (relation_costs(model.entity_linker, hidden, pages),),
         links=lambda model, hidden, pages: best_links(model.entity_linker, hidden, pages),
     ),
 }

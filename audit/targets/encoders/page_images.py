@@ -59,31 +59,22 @@ class ImageInput:
     resample: Resampling = Resampling.BILINEAR
 
     def as_processed(self, folder: Path) -> ImageInput:
-        """This with the scale and the resampling of the checkpoint's own image processor, where the folder has one.
+        """Take over the scale and the resampling of the checkpoint's own image processor, where the folder has one.
+
+        As in transformers 5, settings in `processor_config.json` come before those of an older `preprocessor_config`.
 
         Raises:
-            TargetError: the processor's settings cannot be used, or two files hold different ones.
+            TargetError: the processor's settings cannot be used.
         """
-        set_inputs = {self._as_set(folder / name) for name in PROCESSOR_FILES if (folder / name).is_file()} - {None}
-        if len(set_inputs) > 1:
-            raise TargetError(
-                f"{folder}: {' and '.join(PROCESSOR_FILES)} differ in the scale or the resampling of pixels",
-                "keep the one that the model was trained with",
-            )
-        return next(iter(set_inputs), None) or self
-
-    def _as_set(self, path: Path) -> ImageInput | None:
-        """This as a file says; None when it holds no image processor's settings, as before transformers 5."""
-        try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-            if path.name == "processor_config.json":
-                settings = settings.get("image_processor")
-                if settings is None:
-                    return None
-            resample = Resampling(settings.get("resample", self.resample))
-            scale = _scale(settings, self.scale)
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-            raise TargetError(f"{path}: not the settings of an image processor for RGB pages") from None
+        settings: Any = {}
+        for path in (folder / name for name in PROCESSOR_FILES):
+            try:
+                own = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+                settings = own.get("image_processor", settings) if path.name == "processor_config.json" else own
+                resample = Resampling(settings.get("resample", self.resample))
+                scale = _scale(settings, self.scale)
+            except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+                raise TargetError(f"{path}: not the settings of an image processor for RGB pages") from None
         return replace(self, scale=scale, resample=resample)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
@@ -83,13 +82,23 @@ class EncoderTarget:
             card.dtype,
             through_head=self.head.classes is not None,
         )
-        self._losses: dict[type[Query[Any]], Any] = {}
+        self._methods: dict[type[Query[Any]], Any] = {
+            FillMask: self._fill_mask,
+            BestTokens: self._best_tokens,
+            CandidateLogits: self._candidate_logits,
+            MaskedLoss: self._masked_losses,
+            MaskedCompletionLoss: self._masked_completion_losses,
+            TagProbabilities: self._tag_probabilities,
+            BestLinks: self._best_links,
+            BestClass: self._best_classes,
+            PageAdaptation: lambda asked: enumerate(self._adapt(query.page, query.rule) for query in asked),
+        }
         if self.head.costs is not None:
             losses = TokenLosses(model, self.forward, self.head.costs)
-            self._losses = {
-                TrainingLoss: losses.training,
-                CompletionLoss: losses.completions,
-                RelaxedLoss: losses.relaxed,
+            self._methods |= {
+                TrainingLoss: lambda asked: enumerate(losses.training(asked)),
+                CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
+                RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
             }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
@@ -99,7 +108,7 @@ class EncoderTarget:
     @property
     def batch_tokens(self) -> int:
         """Padded tokens of a forward pass as it is now: what was asked for, or lowered since."""
-        return self.forward.batch_tokens
+        return self.forward.batch.size
 
     def rounded(self, dtype: str) -> EncoderTarget:
         """This checkpoint with its encoder computing in `dtype`; weights are shared."""
@@ -129,22 +138,8 @@ class EncoderTarget:
         kind = type_asked(self, queries)
         if kind is None:
             return []
-        if kind in self._losses:
-            with torch.inference_mode():
-                return cast("list[A]", self._losses[kind](queries))
-        answer: Any = {
-            FillMask: self._fill_mask,
-            BestTokens: self._best_tokens,
-            CandidateLogits: self._candidate_logits,
-            MaskedLoss: self._masked_losses,
-            MaskedCompletionLoss: self._masked_completion_losses,
-            TagProbabilities: self._tag_probabilities,
-            BestLinks: self._best_links,
-            BestClass: self._best_classes,
-            PageAdaptation: self._page_adaptation,
-        }[kind]
         with torch.inference_mode():
-            answers = dict(answer(queries))
+            answers = dict(self._methods[kind](queries))
         return [answers[row] for row in range(len(queries))]
 
     def _fill_mask(self, queries: Sequence[FillMask]) -> Iterator[tuple[int, Candidates]]:
@@ -221,9 +216,6 @@ class EncoderTarget:
         own = [queries[row].page for row in rows]
         return own + own[:1] * (len(hidden) - len(rows))
 
-    def _page_adaptation(self, queries: Sequence[PageAdaptation]) -> Iterator[tuple[int, Adapted]]:
-        return enumerate(self._adapt(query.page, query.rule) for query in queries)
-
     def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
         """How the model takes to one page when the last dense layer of its encoder is trained on it.
 
@@ -231,21 +223,19 @@ class EncoderTarget:
         """
         costs_of = self.head.costs
         assert costs_of is not None
-        with adapted_layer(self.model, self.family.encoder, self.forward, page) as layer:
+        with adapted_layer(self.model, self.family.encoder, self.forward, page) as parameters:
             return adapt(
-                layer.parameters,
-                lambda: sum_of_losses(costs_of(self.model, layer.hidden(), [page])),
-                lambda: share_right(self.head, self.model, layer.hidden(), page),
+                parameters,
+                lambda: sum_of_losses(costs_of(self.model, self.forward.exact(page), [page])),
+                lambda: share_right(self.head, self.model, self.forward.exact(page), page),
                 rule,
             )
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
         """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
         n_rows = len(hidden)
-        named = self.family.vocabulary_head
-        head = partial(own_scores, self.model) if named is None else getattr(self.model, named)
         filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
-        return cast("Floats", head(filled)[:n_rows].cpu().double().numpy())
+        return cast("Floats", own_scores(self.model, filled)[:n_rows].cpu().double().numpy())
 
     def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Per batch: its rows, and the encoder's last hidden states (n_rows or more, n_padded_tokens, n_hidden)."""

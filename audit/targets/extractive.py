@@ -24,13 +24,20 @@ from audit.stats.distances import similarity
 from audit.targets import TABLE
 from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.layout import PageImages
-from audit.targets.answering.processed import VOCABULARIES, image_processor_of
+from audit.targets.answering.processed import image_processor_of
 from audit.targets.answering.reader import Sample
-from audit.targets.answering.rows import NO_IMAGE, RowTarget, SampleBatch, fill_rows, run_batches, trial_sample
-from audit.targets.batching import bucket_of, longest_row
+from audit.targets.answering.rows import (
+    NO_IMAGE,
+    NO_WORDS,
+    RowTarget,
+    fill_rows,
+    refuse_documents,
+    run_batches,
+    trial_sample,
+)
+from audit.targets.batching import Batch, bucket_of, longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import (
-    check_vocabulary,
     load_model,
     load_whole_model,
     open_tokenizer,
@@ -39,7 +46,9 @@ from audit.targets.checkpoint.loading import (
 )
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.encoded_page import Encoding
-from audit.targets.extractive.spans import (
+from audit.targets.encoders.families import counts_from_padding
+from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
+from audit.targets.spans import (
     Inputs,
     Scores,
     SpanReader,
@@ -49,9 +58,7 @@ from audit.targets.extractive.spans import (
     located,
     reply_of,
     scores_of,
-    without_padding,
 )
-from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
 """Windows of one forward pass, by kind of device."""
@@ -79,7 +86,7 @@ class ExtractiveTarget(RowTarget):
         self.reader = reader
         self.card = card
         alone = reader.inputs.alone and card.device == "cpu"
-        self.rows = SampleBatch(1 if alone else batch_rows or MOST_ROWS[card.device])
+        self.rows = Batch(1 if alone else batch_rows or MOST_ROWS[card.device])
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus whose pages the model cannot read.
@@ -95,18 +102,15 @@ class ExtractiveTarget(RowTarget):
             )
         asked = [document for document in corpus.documents if document.questions]
         name = self.card.architecture
-        _refuse(
-            [one for one in asked if not one.words],
-            f"no words; {name} points at words",
-            "add words as an OCR reads them",
-        )
+        refuse_documents([one for one in asked if not one.words], f"no words; {name} points at words", NO_WORDS)
         if self.reader.inputs.boxes:
             lacking = [one for one in asked if one.size is None or any(word.box is None for word in one.words)]
-            _refuse(lacking, f"no boxes; {name} reads layout", "add boxes and sizes")
+            refuse_documents(lacking, f"no boxes; {name} reads layout", "add boxes and sizes")
         if self.needs_image:
-            _refuse([one for one in asked if one.image is None], f"no image; {name} sees pages", NO_IMAGE)
+            refuse_documents([one for one in asked if one.image is None], f"no image; {name} sees pages", NO_IMAGE)
         members = [one for one in asked if one.split == "member"]
-        if members and not any(_has_answer(one) for one in members):
+        taught = [(one.answers[0], page.words) for page in members for one in page.questions if one.answers]
+        if members and not any(places_of(answer, words) for answer, words in taught):
             raise ManifestError(
                 f"no answer of a member document stands on its page; {name} points at words",
                 "give the first of each question's answers as the page's words have it",
@@ -200,8 +204,12 @@ class ExtractiveTarget(RowTarget):
             def loss() -> torch.Tensor:
                 with within():
                     out = self.model(**inputs)
+                # Padding stands between a row's own tokens and the patches of its image.
+                n_own, length = len(window.ids), inputs["input_ids"].shape[1]
                 own = [
-                    torch.nn.functional.cross_entropy(without_padding(value, len(window.ids), inputs), target)
+                    torch.nn.functional.cross_entropy(
+                        torch.cat([value[:, :n_own], value[:, length:]], dim=1).float(), target
+                    )
                     for value, target in zip((out.start_logits, out.end_logits), targets, strict=True)
                 ]
                 return (own[0] + own[1]) / 2
@@ -213,18 +221,6 @@ class ExtractiveTarget(RowTarget):
 
             with in_float32(last_linear(self.model, loss, head_of(self.model))) as trained:
                 return adapt(trained, loss, likeness, query.rule)
-
-
-def _has_answer(document: Document) -> bool:
-    """Whether an answer stands on the page, of those that training takes."""
-    return any(places_of(question.answers[0], document.words) for question in document.questions if question.answers)
-
-
-def _refuse(lacking: Sequence[Document], problem: str, hint: str) -> None:
-    if lacking:
-        raise ManifestError(
-            f"{len(lacking)} documents with questions, the first is {lacking[0].id}, have {problem}", hint
-        )
 
 
 TASK = "extractive-qa"
@@ -275,34 +271,44 @@ def load_extractive(
             tokenizer or the processor of the images that it sees.
     """
     folder = open_checkpoint(folder)
-    kind = str(folder.config.get("model_type"))
-    model_class = _class_of(folder, kind)
-    if fresh_head is None:
-        model = _with_its_head(folder, model_class)
-    else:
+    model_class = _class_of(folder)
+    if fresh_head is not None:
         model = _with_fresh_head(folder, model_class, fresh_head)
-    tokenizer = open_tokenizer(folder, ("pad",), VOCABULARIES)
-    check_vocabulary(folder, tokenizer, model.config.vocab_size)
+    else:
+        model = load_whole_model(folder, model_class)
+        if method_of(folder.config) is None:
+            score_exactly(head_of(model))
+    tokenizer = open_tokenizer(folder, ("pad",), model.config.vocab_size)
     inputs = _inputs_of(model, tokenizer)
-    images = _images_of(folder, model.config) if inputs.n_appended else None
+    images = None
+    if inputs.n_appended:
+        processor = image_processor_of(folder)
+        processor.apply_ocr = False  # the words are the data set's own
+        images = PageImages(processor, (model.config.input_size, model.config.input_size))
     reader = SpanReader(tokenizer, _longest(model, tokenizer, inputs.n_appended), inputs, images)
-    name = model_class.__name__.partition("For")[0]
     card = folder.card(
         model,
-        name,
+        model_class.__name__.partition("For")[0],
         TASK,
         "extractive question answering",
         vocabulary=len(tokenizer),
         max_tokens=reader.max_tokens,
         device=device,
+        resolution=None if images is None else images.size,
     )
-    card = replace(card, resolution=None if images is None else images.size)
-    target = ExtractiveTarget(place(model, device), reader, card, batch_rows)
-    _try(target, folder)
+    target, trial = ExtractiveTarget(place(model, device), reader, card, batch_rows), trial_sample()
+    try:
+        target.ask([Answer(trial.view, trial.question)])
+    except DAMAGE as error:
+        raise TargetError(
+            f"{folder}: it cannot be asked about a page: {one_line(error)}",
+            "docaudit reads models that take token ids, boxes and an image, and give start and end logits",
+        ) from None
     return target
 
 
-def _class_of(folder: CheckpointFolder, kind: str) -> Any:
+def _class_of(folder: CheckpointFolder) -> Any:
+    kind = str(folder.config.get("model_type"))
     if kind in TABLE["extractive"]["unreadable"]:
         why = TABLE["extractive"]["unreadable"][kind]
         raise TargetError(f"{folder}: {HEADS[kind]} cannot be audited: {why}")
@@ -312,14 +318,6 @@ def _class_of(folder: CheckpointFolder, kind: str) -> Any:
             "docaudit knows all that transformers can load as AutoModelForQuestionAnswering",
         )
     return getattr(transformers, HEADS[kind])
-
-
-def _with_its_head(folder: CheckpointFolder, model_class: Any) -> Any:
-    """The whole model; the layer that gives beginnings and ends in float32."""
-    model = load_whole_model(folder, model_class)
-    if method_of(folder.config) is None:
-        score_exactly(head_of(model))
-    return model
 
 
 def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> Any:
@@ -339,7 +337,7 @@ def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
     takes = inspect.signature(model.forward).parameters
     config = model.config
     # Where positions follow from it, padding is what the model takes for it.
-    pad_id = tokenizer.pad_token_id if _counted_from(model) is None else config.pad_token_id
+    pad_id = config.pad_token_id if counts_from_padding(type(model)) else tokenizer.pad_token_id
     patches = 0
     if "pixel_values" in takes and getattr(config, "visual_embed", False):
         patches = (config.input_size // config.patch_size) ** 2 + 1
@@ -354,23 +352,13 @@ def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
     )
 
 
-def _counted_from(model: Any) -> int | None:
-    """The padding that positions are counted from, as in RoBERTa; None where they begin at 0."""
-    tables = [
-        layer.padding_idx
-        for name, layer in model.named_modules()
-        if name.endswith(".position_embeddings") and isinstance(layer, torch.nn.Embedding)
-    ]
-    return next((padding for padding in tables if padding is not None), None)
-
-
 def _longest(model: Any, tokenizer: Any, n_appended: int) -> int:
     """The longest row that model and tokenizer take, special tokens included."""
     named = [getattr(model.config, name, None) for name in _POSITIONS]
     positions = next((int(n) for n in named if isinstance(n, int) and n > 0), _USUAL_TOKENS)
-    padding = _counted_from(model)
     limit = tokenizer.model_max_length
-    longest = longest_row(positions - (0 if padding is None else padding + 1), n_appended)
+    unused = model.config.pad_token_id + 1 if counts_from_padding(type(model)) else 0
+    longest = longest_row(positions - unused, n_appended)
     longest = min(longest, limit) if isinstance(limit, int) else longest
     if longest < _MIN_TOKENS:
         raise TargetError(
@@ -378,23 +366,3 @@ def _longest(model: Any, tokenizer: Any, n_appended: int) -> int:
             "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
         )
     return longest
-
-
-def _images_of(folder: CheckpointFolder, config: Any) -> PageImages:
-    processor = image_processor_of(folder)
-    # The words are the data set's own.
-    if hasattr(processor, "apply_ocr"):
-        processor.apply_ocr = False
-    return PageImages(processor, (config.input_size, config.input_size))
-
-
-def _try(target: ExtractiveTarget, folder: CheckpointFolder) -> None:
-    """Ask one question, so that a checkpoint that cannot be run is found now."""
-    sample = trial_sample()
-    try:
-        target.ask([Answer(sample.view, sample.question)])
-    except DAMAGE as error:
-        raise TargetError(
-            f"{folder}: it cannot be asked about a page: {one_line(error)}",
-            "docaudit reads models that take token ids, boxes and an image, and give start and end logits",
-        ) from None

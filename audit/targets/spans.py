@@ -16,9 +16,10 @@ import torch
 from audit.arrays import Floats, Ints
 from audit.corpus.folding import places_of
 from audit.corpus.images import PageView
-from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of, marks_of
-from audit.targets.answering.reader import Sample
+from audit.targets.answering.layout import BOX_SCALE, PageImages, boxes_of
+from audit.targets.answering.reader import Sample, marks_of
 from audit.targets.checkpoint.loading import unpadded
+from audit.targets.encoders.encoding import ends_of
 from audit.targets.interface import Reply
 
 OVERLAP = 128
@@ -104,8 +105,7 @@ class SpanReader:
         self.inputs = inputs
         self.page_images = page_images
         self._marks = marks_of(tokenizer)
-        named = (tokenizer.cls_token_id, tokenizer.bos_token_id)
-        self._nulls = [token for token in named if token is not None][:1]
+        self._nulls = ends_of(tokenizer)[0]
 
     @property
     def needs_image(self) -> bool:
@@ -226,16 +226,14 @@ def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
     "No answer" is the null position as beginning and end, as in SQuAD 2 (transformers' run_qa.py): a model that was
     never taught it gives it low logits, and a page that is read in windows has an answer if one of them has.
     """
-    nulls = [_null_of(window, own) for window, own in zip(windows, scores, strict=True)]
+    nulls = [
+        Span(None, float(own.begins[at] + own.ends[at]), float(own.of_span(at, at).sum()))
+        for at, own in zip((window.null for window in windows), scores, strict=True)
+    ]
     found = [span for window, own in zip(windows, scores, strict=True) if (span := _best_in(window, own)) is not None]
     null = min(nulls, key=lambda span: span.score)
     best = max(found, key=lambda span: span.score, default=null)
     return best if best.score >= null.score else null
-
-
-def _null_of(window: Window, scores: Scores) -> Span:
-    at = window.null
-    return Span(None, float(scores.begins[at] + scores.ends[at]), float(scores.of_span(at, at).sum()))
 
 
 def _best_in(window: Window, scores: Scores) -> Span | None:
@@ -291,9 +289,3 @@ def scores_of(begins: Floats, ends: Floats, n_tokens: int, length: int) -> Score
         read = np.concatenate([logits[:n_tokens], logits[length:]])
         logs.append(logits[:n_tokens] - read.max() - np.log(np.exp(read - read.max()).sum()))
     return Scores(begins[:n_tokens], ends[:n_tokens], *logs)
-
-
-def without_padding(logits: torch.Tensor, n_tokens: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Give the logits of a row's own tokens, and of the patches of its image."""
-    length = inputs["input_ids"].shape[1]
-    return torch.cat([logits[:, :n_tokens], logits[:, length:]], dim=1).float()

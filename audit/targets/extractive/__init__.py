@@ -1,1 +1,0 @@
-"""Checkpoints that answer a question by pointing at the words of a page where the answer begins and ends."""
