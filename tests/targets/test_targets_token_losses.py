@@ -11,7 +11,7 @@ import pytest
 import tiny
 import torch
 from short_memory import ShortOfMemory
-from test_targets_contract import SPADE_PAIRS, opened, own_inputs, own_tokens, pages_of, queries_of, spade_inputs
+from test_encoders_contract import loss_inputs, opened, own_tokens, pages_of, queries_of
 
 from audit.arrays import Floats
 from audit.errors import EngineError
@@ -20,7 +20,12 @@ from audit.targets.encoders.heads import HEADS, Costs, page_losses, sum_of_losse
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import CompletionLoss, RelaxedLoss, TrainingLoss
 
-PAIRS = [*((family, "token-classification") for family in tiny.TAGGING_FAMILIES), *SPADE_PAIRS]
+PAIRS = [
+    *((family, "token-classification") for family in ("bert", "roberta", "layoutlmv3", "docaudit-bros-image")),
+    ("layoutlm", "spade-extraction"),
+    ("docaudit-layoutlm-image", "spade-linking"),
+]
+"""Every way to embed words, and every kind of loss over tokens; that of a page's class is in the zoo below."""
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
@@ -44,10 +49,7 @@ def mixtures(n_positions: int, n_candidates: int, seed: int = 0) -> Floats:
 
 def own_loss(target: EncoderTarget, page: Encoding, embedded: torch.Tensor) -> torch.Tensor:
     """The model's own loss of a page whose tokens are given as embeddings, alone and without padding."""
-    if target.card.task == "token-classification":
-        inputs = {**own_inputs(target, page), "labels": torch.tensor(page.labels)[None]}
-    else:
-        inputs = spade_inputs(target, page)
+    inputs = loss_inputs(target, page)
     del inputs["input_ids"]
     return target.model(**inputs, inputs_embeds=embedded).loss
 
