@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ import tiny
 import torch
 from safetensors.torch import load_file, save_file
 
-from audit.corpus.documents import Document
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -236,31 +235,6 @@ def test_a_sharded_checkpoint_is_the_same_model(folder: Path, tmp_path: Path) ->
         assert torch.equal(a, b), name
 
 
-@pytest.mark.parametrize(
-    ("own", "manifest", "result"),
-    [
-        (("O", "B-A", "I-A"), (), ("O", "B-A", "I-A")),
-        (("O", "B-A", "I-A"), ("B-A", "I-A", "O"), ("O", "B-A", "I-A")),
-        (("O", "B-A", "I-A"), ("O", "B-B", "I-B"), "labels are not the manifest's"),
-        (("O", "B-A", "I-A"), ("O", "B-A"), "labels are not the manifest's"),
-        (("LABEL_0", "LABEL_1", "LABEL_2"), ("O", "B-A", "I-A"), ("O", "B-A", "I-A")),
-        (("LABEL_0", "LABEL_1", "LABEL_2"), ("O", "B-A"), "3 unnamed labels, the manifest names 2"),
-        (("LABEL_0", "LABEL_1", "LABEL_2"), (), "3 unnamed labels, the manifest names 0"),
-        (("HEADER", "ANSWER"), (), "no label is O"),
-        (("LABEL_0", "LABEL_1"), ("HEADER", "ANSWER"), "no label is O"),
-    ],
-)
-def test_labels_are_the_models_or_where_it_names_none_the_manifests(
-    own: Sequence[str], manifest: Sequence[str], result: tuple[str, ...] | str, tmp_path: Path
-) -> None:
-    tiny.checkpoint(tmp_path, "bert", "token-classification", labels=own)
-    if isinstance(result, tuple):
-        assert load(tmp_path, labels=manifest).labels == result
-    else:
-        with pytest.raises(TargetError, match=result):
-            load(tmp_path, labels=manifest)
-
-
 class Bomb:
     """Makes a folder when it is unpickled."""
 
@@ -343,20 +317,6 @@ def test_devices_are_named_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_named("auto") == "mps"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert device_named("auto") == "cuda"
-
-
-@pytest.mark.parametrize("family", tiny.BPE_FAMILIES)
-def test_pages_are_as_long_as_positions_after_the_padding_token_allow(
-    family: tiny.FamilyName, checkpoints: Any
-) -> None:
-    target = load(checkpoints(family, "token-classification"), images=tiny.page_image)
-    # 130 positions, of which 0 and 1 are never used; LayoutLMv3's 5 visual tokens fill the last block.
-    assert target.card.max_tokens == (122 if family == "layoutlmv3" else 127)
-    page = target.encode(Document("d", "member", tiny.laid_out(["a"] * 200), image="d.png", size=tiny.SIZE))
-    assert page is not None
-    assert len(page.ids) == target.card.max_tokens
-    (losses,) = target.ask([TrainingLoss(page, 5, page.ids[1:3])])
-    assert np.isfinite(losses).all()
 
 
 def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path) -> None:

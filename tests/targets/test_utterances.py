@@ -1,10 +1,12 @@
-"""What NLU models answer, and that an answer depends on its query alone."""
+"""Models of utterances: what they answer, that an answer depends on its query alone, their CRF, what is refused."""
 
 from __future__ import annotations
 
 import copy
+import itertools
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,15 @@ from typing import Any
 import nlu_models
 import numpy as np
 import pytest
+import tiny
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from audit.corpus.documents import Document, Word
 from audit.errors import TargetError
+from audit.extensions.papers.utterance_model import UNKNOWN, LinearChainCrf
 from audit.extensions.papers.utterance_target import NluTarget, load_nlu
 from audit.measurements import Estimate
 from audit.targets.encoded_page import Encoding
@@ -29,6 +36,7 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
+from audit.targets.opening import check, encoder_of, target_of
 from audit.targets.utility import usefulness
 
 KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss)
@@ -85,6 +93,7 @@ def plain(answer: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, kind: type[Query[Any]]) -> None:
+    before = {name: value.clone() for name, value in target.model.state_dict().items()}
     queries = queries_of(target, kind)
     together = [plain(answer) for answer in target.ask(queries)]
     backwards = [plain(answer) for answer in target.ask(queries[::-1])][::-1]
@@ -93,6 +102,8 @@ def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, k
         (alone,) = target.ask([query])
         for other in (b, plain(c), plain(alone)):
             np.testing.assert_array_equal(a, other)
+    assert all(torch.equal(before[name], value) for name, value in target.model.state_dict().items())
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in target.model.parameters())
 
 
 def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
@@ -153,14 +164,6 @@ def test_the_gradient_is_that_of_finite_differences(target: NluTarget, mixes: bo
         assert answer.gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-4)
 
 
-def test_the_model_keeps_its_weights_and_collects_no_gradient(target: NluTarget) -> None:
-    before = {name: value.clone() for name, value in target.model.state_dict().items()}
-    for kind in KINDS:
-        target.ask(queries_of(target, kind))
-    assert all(torch.equal(before[name], value) for name, value in target.model.state_dict().items())
-    assert all(parameter.grad is None and parameter.requires_grad for parameter in target.model.parameters())
-
-
 def test_queries_that_it_cannot_answer_are_refused(target: NluTarget) -> None:
     page, positions, digits = secret(target)
     with pytest.raises(ValueError, match="cannot answer"):
@@ -217,18 +220,29 @@ def test_a_long_utterance_is_cut_to_the_window_around_the_words(tmp_path: Path) 
     assert short.encode(document, [40]) is None
 
 
-def test_a_corpus_that_it_cannot_read_is_refused(target: NluTarget) -> None:
-    good = nlu_models.documents()
-    target.check(nlu_models.corpus(good))
-    with pytest.raises(TargetError, match="token-classification"):
-        target.check(nlu_models.corpus(good, kind="token-classification"))
-    with pytest.raises(TargetError, match="no tag or intent Sing"):
-        target.check(nlu_models.corpus([replace(good[0], intent="Sing")]))
-    with pytest.raises(TargetError, match="no tag or intent B-canary"):
-        target.check(nlu_models.corpus([replace(good[-1], tags=("O", "O", "O", "B-canary", "O", "O", "O"))]))
-    strange = [replace(document, words=tuple(Word(word.text.upper()) for word in document.words)) for document in good]
-    with pytest.raises(TargetError, match="vocabulary lacks"):
-        target.check(nlu_models.corpus(strange))
+GOOD = nlu_models.documents()
+UNREADABLE: dict[str, tuple[list[Document], str, str]] = {
+    "another task": (GOOD, "token-classification", "token-classification"),
+    "an unknown intent": ([replace(GOOD[0], intent="Sing")], "intent-slots", "no tag or intent Sing"),
+    "an unknown tag": (
+        [replace(GOOD[-1], tags=("O", "O", "O", "B-canary", "O", "O", "O"))],
+        "intent-slots",
+        "no tag or intent B-canary",
+    ),
+    "other words": (
+        [replace(one, words=tuple(Word(word.text.upper()) for word in one.words)) for one in GOOD],
+        "intent-slots",
+        "vocabulary lacks",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_corpus_that_it_cannot_read_is_refused(name: str, target: NluTarget) -> None:
+    documents, kind, message = UNREADABLE[name]
+    target.check(nlu_models.corpus(GOOD))
+    with pytest.raises(TargetError, match=message):
+        target.check(nlu_models.corpus(documents, kind=kind))
 
 
 def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluTarget) -> None:
@@ -243,3 +257,144 @@ def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluT
     assert (intents.name, intents.value, intents.n) == ("intent_accuracy", np.mean(right), len(held_out))
     commonest = Counter(document.intent for document in held_out).most_common(1)[0][1]
     assert intents.null == pytest.approx(commonest / len(held_out))
+
+
+@pytest.mark.parametrize("characters", [False, True])
+def test_a_saved_model_is_the_same_model(tmp_path: Path, characters: bool) -> None:
+    made, vocabulary = nlu_models.model(characters=characters)
+    folder = nlu_models.checkpoint(tmp_path, characters=characters)
+    loaded = load_nlu(folder)
+    for name, value in made.state_dict().items():
+        np.testing.assert_array_equal(value, loaded.model.state_dict()[name], err_msg=name)
+    assert loaded.vocabulary == vocabulary
+    assert loaded.labels == nlu_models.TAGS
+    assert loaded.intents == nlu_models.INTENTS
+    assert (loaded.card.family, loaded.card.task) == ("BiLSTM-CRF", "intent-slots")
+    assert loaded.card.vocabulary == len(vocabulary.words)
+    assert ("character layer" in loaded.card.architecture) == characters
+    assert not [path for path in folder.iterdir() if path.suffix not in (".json", ".safetensors")]
+
+
+def test_it_is_opened_for_a_data_set_of_utterances(tmp_path: Path) -> None:
+    folder = nlu_models.checkpoint(tmp_path)
+    corpus = nlu_models.corpus(nlu_models.documents())
+    target = target_of(folder, corpus, batch_rows=32)
+    assert isinstance(target, NluTarget)
+    assert target.batch_rows == 32
+    check(target, corpus)
+    page = target.encode(corpus.documents[0])
+    assert page is not None
+    (losses,) = target.ask([TrainingLoss(page, 0, page.ids[:1])])
+    assert losses.shape == (1,)
+    with pytest.raises(TargetError, match="only an encoder"):
+        encoder_of(folder, corpus)
+    assert load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels == nlu_models.TAGS
+    with pytest.raises(TargetError, match="labels are not the manifest's"):
+        load_nlu(folder, labels=("O", "B-canary"))
+
+
+def words(content: str | None) -> Callable[[Path], object]:
+    """Other words beside the weights."""
+
+    def spoil(folder: Path) -> None:
+        (folder / "vocabulary.json").unlink()
+        if content is not None:
+            (folder / "vocabulary.json").write_text(content, encoding="utf-8")
+
+    return spoil
+
+
+def config(**settings: Any) -> Callable[[Path], object]:
+    def spoil(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+
+    return spoil
+
+
+def strange_characters(folder: Path) -> None:
+    made, _ = nlu_models.model(characters=True)
+    made.spellings[3, 0] = made.config.n_characters
+    made.save_pretrained(folder)
+
+
+SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no words": (words(None), "no vocabulary.json"),
+    "no JSON": (words("{"), "not readable as JSON"),
+    "no list": (words('{"a": 1}'), "not a list of words"),
+    "a number": (words(json.dumps([UNKNOWN, 1])), "not a list of words"),
+    "another beginning": (words(json.dumps(["play", UNKNOWN])), "begin with"),
+    "a word twice": (words(json.dumps([UNKNOWN, "play", "play"])), "different"),
+    "too few words": (words(json.dumps([UNKNOWN, "play"])), "the vocabulary has 2 words"),
+    "a layer too many": (config(n_layers=3), "parameters are missing"),
+    "a layer too few": (config(n_layers=1), "less than the weights have, no lstm"),
+    "code": (config(auto_map={"AutoModel": "code.Model"}), "own code"),
+    "unknown characters": (strange_characters, "characters that the model lacks"),
+    "another model": (lambda folder: tiny.checkpoint(folder, "bert", "mlm"), "no NLU model"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_checkpoint_that_is_no_whole_model_of_utterances_is_refused(name: str, tmp_path: Path) -> None:
+    spoil, message = SPOILT[name]
+    spoil(nlu_models.checkpoint(tmp_path, characters=name == "unknown characters"))
+    with pytest.raises(TargetError, match=message):
+        load_nlu(tmp_path)
+
+
+def made(n_tags: int, seed: int, size: float = 1.0) -> LinearChainCrf:
+    crf = LinearChainCrf(n_tags).double()
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in crf.parameters():
+            parameter.normal_(std=size)
+    return crf
+
+
+def by_hand(crf: LinearChainCrf, emissions: np.ndarray) -> dict[tuple[int, ...], float]:
+    """The score of every sequence of tags for one sentence."""
+    transitions, starts, ends = (value.detach().numpy() for value in (crf.transitions, crf.starts, crf.ends))
+    scores = {}
+    for tags in itertools.product(range(emissions.shape[1]), repeat=len(emissions)):
+        followed = sum(transitions[a, b] for a, b in itertools.pairwise(tags))
+        emitted = sum(emissions[place, tag] for place, tag in enumerate(tags))
+        scores[tags] = starts[tags[0]] + emitted + followed + ends[tags[-1]]
+    return scores
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    n_tags=st.integers(1, 4), n_tokens=st.integers(1, 5), seed=st.integers(0, 99), size=st.sampled_from([0.1, 1.0, 8.0])
+)
+def test_partition_costs_and_marginals_are_those_of_all_sequences(
+    n_tags: int, n_tokens: int, seed: int, size: float
+) -> None:
+    crf = made(n_tags, seed, size)
+    emissions = size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64)
+    totals, tables = crf.log_partition(emissions).detach(), crf.marginals(emissions).detach()
+    for sentence, total, table in zip(emissions, totals, tables, strict=True):
+        scores = by_hand(crf, sentence.numpy())
+        expected = logsumexp([*scores.values()])
+        assert float(total) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        own = np.zeros((n_tokens, n_tags))
+        for tags, score in scores.items():
+            own[range(n_tokens), tags] += np.exp(score - expected)
+        np.testing.assert_allclose(table.numpy(), own, atol=1e-9)
+        tags = max(scores, key=lambda key: scores[key])
+        cost = crf.costs(sentence[None], torch.tensor(tags)[None]).detach()
+        assert float(cost) == pytest.approx(expected - scores[tags], rel=1e-9, abs=1e-9)
+
+
+def test_in_single_precision_large_scores_neither_overflow_nor_vanish() -> None:
+    crf = made(6, 1, 5.0).float()
+    emissions = 200 * torch.randn(4, 20, 6)
+    with torch.no_grad():
+        single, double = crf.log_partition(emissions), crf.double().log_partition(emissions.double())
+    np.testing.assert_allclose(single, double, rtol=1e-5)
+
+
+def test_the_gradient_of_the_partition_is_the_marginals() -> None:
+    crf = made(3, 2)
+    emissions = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(crf.log_partition(emissions).sum(), emissions)
+    torch.testing.assert_close(gradient, crf.marginals(emissions).detach())
