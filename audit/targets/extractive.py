@@ -24,7 +24,7 @@ from audit.stats.distances import similarity
 from audit.targets import TABLE
 from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.layout import PageImages
-from audit.targets.answering.processed import image_processor_of
+from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import (
     NO_IMAGE,

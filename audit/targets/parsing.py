@@ -22,7 +22,7 @@ from audit.errors import TargetError
 from audit.targets.adaptation import adapt_to_answer
 from audit.targets.answering.loading import find_family, load_answering
 from audit.targets.answering.processed import cut_tokens, stacked
-from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample
+from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample, generation_of
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import around
@@ -289,6 +289,8 @@ LONGEST_OUTPUT = 4096
 _POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
 _OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
+_UNSET_LENGTH = 20
+"""The longest text of transformers where a checkpoint's generation settings name none."""
 
 
 def load_parsing(
@@ -309,7 +311,7 @@ def load_parsing(
         prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction; None: the token that
             its decoder begins with, for vision encoder-decoders only.
         system: see `load_answering`.
-        max_new_tokens: tokens of the longest output; None: what its positions allow.
+        max_new_tokens: tokens of the longest output; None: what its generation settings name, or its positions allow.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
 
@@ -327,7 +329,7 @@ def load_parsing(
     target = load_answering(folder, device=device, prompt=own, system=system, task="parsing", images=images)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
-    longest = max(1, min(max_new_tokens or LONGEST_OUTPUT, room))
+    longest = max(1, min(max_new_tokens or _generation_length(folder) or LONGEST_OUTPUT, room))
     reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
     card = replace(target.card, task="parsing", architecture=f"{target.card.family}, parsing")
     return ParsingTarget(target.model, reader, card, batch_rows, images)
@@ -345,6 +347,14 @@ def _first_token(folder: CheckpointFolder) -> str:
     start = next((number for number in named if number is not None), None)
     tokenizer = open_tokenizer(folder, ("eos",))
     return str(tokenizer.convert_ids_to_tokens(tokenizer.eos_token_id if start is None else int(start)))
+
+
+def _generation_length(folder: CheckpointFolder) -> int | None:
+    """Read the longest output that the checkpoint's generation settings name."""
+    settings = generation_of(folder)
+    longest = settings.max_length if settings.max_length != _UNSET_LENGTH else None
+    length = settings.max_new_tokens or longest
+    return length if isinstance(length, int) and length > 0 else None
 
 
 def _room(config: Any, reader: Reader, *, decodes: bool) -> int:

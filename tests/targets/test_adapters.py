@@ -93,6 +93,14 @@ def test_a_merged_tagger_answers_as_the_unmerged_one(form: str, base: Path, tmp_
     assert target.labels == tiny.LABELS
 
 
+def test_labels_beside_the_adapter_are_the_models(folder: Path, base: Path) -> None:
+    config = json.loads((base / "config.json").read_text())
+    names = dict(enumerate(tiny.LABELS))
+    own = {"id2label": names, "label2id": {name: index for index, name in names.items()}}
+    (folder / "config.json").write_text(json.dumps({**config, **own}))
+    assert load(folder).labels == tiny.LABELS
+
+
 def test_the_card_covers_adapter_and_base(folder: Path, base: Path, tmp_path: Path) -> None:
     before = open_checkpoint(folder)
     assert load(before, labels=tiny.LABELS).card.name == "adapter"
@@ -187,6 +195,10 @@ def test_the_adapters_own_tokenizer_goes_before_its_bases(folder: Path) -> None:
     assert load_tokenizer(folder).model_max_length == 64
 
 
+def zeroed(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: torch.zeros_like(tensor) if "lora_B" in name else tensor for name, tensor in tensors.items()}
+
+
 def without(part: str) -> Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]:
     return lambda tensors: {name: own for name, own in tensors.items() if part not in name}
 
@@ -200,6 +212,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a tensor too few": (lambda folder: change_weights(folder, without("layer.1")), "lack 4 tensors, .*layer.1"),
     "no head": (lambda folder: change_weights(folder, without("classifier")), "weights lack .*classifier"),
+    "never trained": (lambda folder: change_weights(folder, zeroed), "all 4 lora_B of the adapter are zero"),
     "another rank": (lambda folder: change_settings(folder, r=8), "does not fit its base: .*size mismatch"),
     "a form of tomorrow": (lambda folder: change_settings(folder, peft_type="NEWRA"), "knows no adapter NEWRA"),
     "a setting of tomorrow": (
@@ -212,7 +225,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a prompt": (
         lambda folder: change_settings(folder, peft_type="PROMPT_TUNING", num_virtual_tokens=4, r=None),
-        "which peft .* does not know",
+        "prompt that was learnt",
     ),
     "a pickle": (
         lambda folder: (folder / WEIGHTS).rename(folder / "adapter_model.bin"),

@@ -109,7 +109,7 @@ def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) 
     if kind in (BestTokens, MaskedLoss):
         return kind(page.masked(hidden) if kind is BestTokens else page, hidden)
     if kind in (CandidateLogits, TrainingLoss):
-        return kind(page.masked([at]) if kind is CandidateLogits else page, at, ids[n : n + 2 + n % 5])
+        return kind(page.masked([at]) if kind is CandidateLogits else page, at, ids[n : n + 1 + n % 5])
     if kind is PageAdaptation:
         return PageAdaptation(page, AdaptationRule(max_steps=1))
     if kind in (CompletionLoss, MaskedCompletionLoss):
@@ -292,6 +292,23 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: Enco
             float(own_output(target, page.with_tokens([at], [token]), taught=True).loss) for token in SOME_TOKENS
         ]
         np.testing.assert_allclose(losses, recomputed, rtol=1e-4, atol=1e-5)
+
+
+def test_mixtures_follow_the_loss(target: EncoderTarget) -> None:
+    if TrainingLoss not in target.answers:
+        assert target.card.task == "mlm"
+        return
+    page, _ = pages_of(target)[0]
+    candidates = np.array([int(page.ids[1]), 40, 41])
+    (exact,) = target.ask([TrainingLoss(page, 1, candidates)])
+    for number, row in enumerate(np.eye(3)[:2]):
+        (mixed,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None])])
+        assert mixed.loss == pytest.approx(exact[number], rel=1e-5)
+        step = 1e-3 * np.array([1.0, -0.5, -0.5])
+        (ahead,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None] + step)])
+        (behind,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None] - step)])
+        slope = float(mixed.gradient[0] @ step)
+        assert (ahead.loss - behind.loss) / 2 == pytest.approx(slope, rel=0.1, abs=2e-5)
 
 
 def test_a_page_is_adapted_to_and_the_model_is_put_back(target: EncoderTarget) -> None:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
 from audit.extensions.papers.image_branch import BINS, ImageBranch, LayoutLMImageConfig, roi_align, start_with_images
-from audit.references.starting import starting_model
+from audit.references.recipes import starting_model
 from audit.targets.checkpoint.loading import load_model
 from audit.targets.encoders.families import family_named
 from audit.targets.encoders.loading import load

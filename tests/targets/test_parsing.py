@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -218,6 +220,16 @@ def test_the_card_and_the_longest_output_are_those_of_a_parsing_model(start: Pat
     assert TrainingLoss not in target.answers
     assert load_parsing(start, max_new_tokens=7).reader.max_new_tokens == 7
     assert isinstance(target.rounded("bfloat16"), ParsingTarget)
+
+
+@pytest.mark.parametrize("name", ["max_length", "max_new_tokens"])
+def test_the_longest_output_is_that_of_the_generation_settings(name: str, start: Path, tmp_path: Path) -> None:
+    shutil.copytree(start, tmp_path / "model")
+    path = tmp_path / "model" / "generation_config.json"
+    settings = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**settings, name: 9}))
+    assert load_parsing(tmp_path / "model").reader.max_new_tokens == 9
+    assert load_parsing(tmp_path / "model", max_new_tokens=7).reader.max_new_tokens == 7
 
 
 def test_a_model_of_another_family_needs_its_prompt(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_i
         raise ImportError("PixtralProcessor requires the Torchvision library but it was not found.")
 
     monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", refuse)
-    monkeypatch.setattr("audit.targets.answering.processed.find_spec", lambda name: None)
+    monkeypatch.setattr("audit.targets.answering.pictures.find_spec", lambda name: None)
     folder = write_vlm(tmp_path / "mistral3", "mistral3")
     with pytest.raises(TargetError, match="its processor needs torchvision, which is not installed") as caught:
         load_answering(folder)

@@ -22,7 +22,7 @@ from audit.targets.answering.layout import (
     tokens_of_words,
 )
 from audit.targets.answering.loading import AnsweringFamily
-from audit.targets.answering.processed import image_processor_of
+from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import QUESTION, Inputs, Sample
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder

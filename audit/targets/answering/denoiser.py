@@ -43,7 +43,7 @@ from audit.targets.answering.layout import (
     tokens_of_words,
 )
 from audit.targets.answering.loading import AnsweringFamily, find_family
-from audit.targets.answering.processed import image_processor_of
+from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of, special_tokens
 from audit.targets.answering.target import AskedPage, page_of
 from audit.targets.answering.words_reader import encoder_decoder_reader

@@ -29,7 +29,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from audit.corpus.documents import Box, Word
 from audit.corpus.images import PageView
 from audit.errors import TargetError
-from audit.targets.answering.processed import image_of, image_processor_of
+from audit.targets.answering.pictures import image_of, image_processor_of
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
@@ -182,7 +182,7 @@ class PageImages:
     """Makes `pixel_values` of pages with a checkpoint's image processor.
 
     Args:
-        processor: see `audit.targets.answering.processed.image_processor_of`.
+        processor: see `audit.targets.answering.pictures.image_processor_of`.
         size: height and width of the images that the model takes.
 
     Raises:

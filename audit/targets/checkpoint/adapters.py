@@ -135,28 +135,33 @@ def assemble(adapter: Adapter, base: Path) -> Path:
 
 def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
     """The raw configuration of the adapted model: the base's, under the head and with the vocabulary of the adapter."""
-    config = {**base}
-    name = _trained_as(adapter.settings, str(base.get("model_type")))
+    name, labelled = _trained_as(adapter.settings, str(base.get("model_type")))
+    own = _beside(adapter, base)
+    config = {**base, **({"architectures": own["architectures"]} if name is None and "architectures" in own else {})}
     if name is not None and name not in (base.get("architectures") or ()):
         config["architectures"] = [name]
-        if name.endswith(("ForTokenClassification", "ForSequenceClassification")):
+        if labelled:
             config.update(_labels(adapter))
     size = adapter.n_vocabulary
     if size is not None:
         for part in (config, *(config[key] for key in ("text_config", "decoder") if isinstance(config.get(key), dict))):
             if isinstance(part.get("vocab_size"), int):
                 part["vocab_size"] = size
-    return config
+    return {**config, **{key: own[key] for key in ("id2label", "label2id") if key in own}}
 
 
-def _trained_as(settings: Mapping[str, Any], kind: str) -> str | None:
-    """Name the class that the adapter was trained over; None when its settings do not say."""
+def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
+    """The class that the adapter was trained over, None when its settings do not say; and True when it has labels."""
     table = _HEADS.get(str(settings.get("task_type")))
     named = settings.get("auto_mapping")
     name = named.get("base_model_class") if isinstance(named, dict) else None
     if table is not None:
         name = getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").get(kind)
-    return name if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None, False
+    return name, table in ("TOKEN_CLASSIFICATION", "SEQUENCE_CLASSIFICATION") or name.endswith(
+        ("ForTokenClassification", "ForSequenceClassification")
+    )
 
 
 def _labels(adapter: Adapter) -> dict[str, Any]:
@@ -167,6 +172,15 @@ def _labels(adapter: Adapter) -> dict[str, Any]:
     ]
     names = [f"LABEL_{index}" for index in range(sizes[-1] if sizes else 0)]
     return {"id2label": dict(enumerate(names)), "label2id": {name: index for index, name in enumerate(names)}}
+
+
+def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of the same kind of model that lies beside the adapter, as some write it there."""
+    try:
+        own = json.loads((adapter.path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return own if isinstance(own, dict) and own.get("model_type") == base.get("model_type") else {}
 
 
 def _paths(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
@@ -250,6 +264,11 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
     known = {own.name for own in dataclasses.fields(config_class)}
     given = {name: value for name, value in settings.items() if name not in _RUNTIME}
     strange = sorted(name for name, value in given.items() if name not in known and value and name != "peft_version")
+    if issubclass(config_class, (peft.PromptLearningConfig, peft.AdaptionPromptConfig)):
+        raise TargetError(
+            f"{where}: a prompt that was learnt ({kind}) cannot be merged into weights",
+            "docaudit audits adapters of weights, such as LoRA",
+        )
     if strange:
         raise TargetError(
             f"{where}: adapter_config.json sets {strange[0]}, which peft {peft.__version__} does not know",
@@ -271,6 +290,12 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
 def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
     """Give the adapter its tensors, each of them and no other."""
     tensors = _without_copies(load_file(adapter.path / WEIGHTS))
+    started = [bool(tensor.any()) for name, tensor in tensors.items() if ".lora_B." in name]
+    if started and not any(started):
+        raise TargetError(
+            f"{adapter.path}: all {len(started)} lora_B of the adapter are zero: it was not trained, or not saved",
+            "an audit would be one of the base: save the adapter anew, from training",
+        )
     report = peft.set_peft_model_state_dict(adapted, tensors, adapter_name=_NAME)
     if report.unexpected_keys:
         raise TargetError(
