@@ -17,7 +17,6 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from audit.corpus.about import KEY, sheet_of, without_sheet
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Task
@@ -25,13 +24,16 @@ from audit.corpus.images import LARGE, DocumentFile
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.problems import Problems, inside, reason_refused
 from audit.corpus.validation import (
+    SHEET_KEY,
     form_problems,
     image_problems,
     label_problems,
     markup_problem,
     problems_of,
+    sheet_of,
     text_problem,
     unknown_to_all,
+    without_sheet,
 )
 from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import mark_underway, read_file, read_toml, remove_abandoned, write_atomically
@@ -204,9 +206,9 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
 
 
 def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
-    sheet = sheet_of(table.get(KEY, {}), problems, f"{FILE_NAME} {KEY}")
+    sheet = sheet_of(table.get(SHEET_KEY, {}), problems, f"{FILE_NAME} {SHEET_KEY}")
     try:
-        manifest = _manifest_type.validate_python({**table, KEY: sheet})
+        manifest = _manifest_type.validate_python({**table, SHEET_KEY: sheet})
     except ValidationError as error:
         problems.add(FILE_NAME, form_problems(error))
         return None

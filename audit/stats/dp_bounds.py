@@ -9,6 +9,7 @@ units, rates and runs the bounds hold as they stand.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 LARGEST = 600.0
@@ -122,35 +123,25 @@ def auc(guarantee: Guarantee) -> float:
     """
     # The area above the polygon is cut into two equal halves by its axis of symmetry, on which the rates sum to 1.
     missing = 0.0
-    for piece in _pieces(guarantee):
-        gaps = [1 - rate - piece.delta - piece.odds * rate for rate in (piece.left, piece.right)]
-        missing += (piece.right - piece.left) * sum(gaps)
+    for left, right, delta, odds in _pieces(guarantee):
+        missing += (right - left) * sum(1 - rate - delta - odds * rate for rate in (left, right))
     return 1 - missing
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """A side of the polygon `tpr` between two false-positive rates: delta + odds * rate."""
+def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the sides of `tpr` from no false positives to where it meets 1 - rate; beyond, it mirrors itself there.
 
-    left: float
-    right: float
-    delta: float
-    odds: float
-
-
-def _pieces(guarantee: Guarantee) -> list[_Piece]:
-    """The sides of `tpr` from no false positives to where it meets 1 - rate; beyond, it mirrors itself there."""
+    Each is its false-positive rates, from and to, delta and odds: delta + odds * rate.
+    """
     lines = [(delta, _odds(epsilon)) for epsilon, delta in guarantee.points]
     end, left, (delta, odds) = _kink(guarantee), 0.0, min(lines)
-    pieces = []
     while left < end:
         crossings = [
             ((other - delta) / (odds - flatter), (other, flatter)) for other, flatter in lines if flatter < odds
         ]
         right, following = min(crossings, default=(end, (delta, odds)))
-        pieces.append(_Piece(left, min(right, end), delta, odds))
+        yield left, min(right, end), delta, odds
         left, (delta, odds) = right, following
-    return pieces
 
 
 def _kink(guarantee: Guarantee) -> float:

@@ -52,12 +52,8 @@ class EpsilonBound:
     cap: float
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """Whom to guess: the shares of a half with the highest and the lowest scores, in [0, 1]."""
-
-    highest: float
-    lowest: float
+_Rule = tuple[float, float]
+"""Whom to guess: the shares of a half with the highest and with the lowest scores, in [0, 1]."""
 
 
 def epsilon_bound(
@@ -96,7 +92,8 @@ def epsilon_bound(
     n = values.size
     if not _showing(n, delta, confidence):
         return None
-    _fair(int(included.sum()), n)
+    if not perhaps_fair(n_included := int(included.sum()), n):
+        raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
     order = rng.permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
     rule = _chosen(values[first], included[first])
@@ -174,11 +171,6 @@ def perhaps_fair(n_included: int, n: int) -> bool:
     return bool(binomtest(n_included, n, 0.5).pvalue >= UNFAIR)
 
 
-def _fair(n_included: int, n: int) -> None:
-    if not perhaps_fair(n_included, n):
-        raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
-
-
 def _chosen(scores: Floats, coins: Bools) -> _Rule:
     """The numbers of guesses in and out that show most on these canaries, at delta 0; of equal ones the most guesses.
 
@@ -190,16 +182,14 @@ def _chosen(scores: Floats, coins: Bools) -> _Rule:
     n = scores.size
     order = np.argsort(-scores, kind="stable")
     ordered, heads = scores[order], np.concatenate([[0], np.cumsum(coins[order])])
-    highest = _grid(ordered)
-    lowest = _grid(ordered[::-1])
-    k_in, k_out = (pair.ravel() for pair in np.meshgrid(highest, lowest))
+    k_in, k_out = (pair.ravel() for pair in np.meshgrid(_grid(ordered), _grid(ordered[::-1])))
     possible = (k_in + k_out <= n) & (k_in + k_out > 0)
     k_in, k_out = k_in[possible], k_out[possible]
     guesses = k_in + k_out
     right = heads[k_in] + k_out - (heads[n] - heads[n - k_out])
     shares = np.where(right > 0, betaincinv(np.maximum(right, 1), guesses - right + 1, CHOICE_LEVEL), 0.0)
     best = np.lexsort((guesses, shares))[-1]
-    return _Rule(float(k_in[best] / n), float(k_out[best] / n))
+    return float(k_in[best] / n), float(k_out[best] / n)
 
 
 def _grid(ordered: Floats) -> Ints:
@@ -218,10 +208,10 @@ def _guesses(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generato
     A canary ranks where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
     the rule's two thresholds there, or least short of them, so that scores of few values are never parted by force.
     """
-    ordered = np.sort(known)
+    (highest, lowest), ordered = rule, np.sort(known)
     ranks = (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")) / (2 * known.size)
-    above = ranks - (1 - rule.highest) if rule.highest else np.full(scores.size, -np.inf)
-    below = rule.lowest - ranks if rule.lowest else np.full(scores.size, -np.inf)
-    n_guesses = max(1, round((rule.highest + rule.lowest) * scores.size))
+    above = ranks - (1 - highest) if highest else np.full(scores.size, -np.inf)
+    below = lowest - ranks if lowest else np.full(scores.size, -np.inf)
+    n_guesses = max(1, round((highest + lowest) * scores.size))
     furthest = np.lexsort((rng.random(scores.size), -np.maximum(above, below)))[:n_guesses]
     return furthest, np.asarray(above[furthest] > below[furthest], np.bool_)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from audit.arrays import Bools, Floats, Ints
+from audit.arrays import Bools, Floats
 from audit.measurements import Estimate
 from audit.stats.intervals import FINE_ALPHAS, TAILS, Interval, cluster_sums, make_interval
 from audit.stats.rates import excess_mean, excess_rate, net, scaled, squared_reach
@@ -103,14 +103,12 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
         None where there are too few units that both have, or too few change their place: see `joined_difference`.
     """
     names = sorted(set(before.units) & set(after.units))
+    known = np.isfinite(before.only(names).values) & np.isfinite(after.only(names).values)
+    names = [name for name, finite in zip(names, known, strict=True) if finite]
     one, other = before.only(names), after.only(names)
     if before.kind == "auc":
         return _area_difference(one, other, rng)
-    known = np.isfinite(one.values) & np.isfinite(other.values)
-    if not known.all():
-        names = [name for name, own in zip(names, known, strict=True) if own]
-        one, other = before.only(names), after.only(names)
-    clusters = _numbered(one.clusters)
+    clusters = np.asarray(np.unique(list(one.clusters), return_inverse=True)[1], np.int64)
     sides = [side for side in (one.member, ~one.member) if side.any()]
     if not one.member.any() or any(np.unique(clusters[side]).size < MIN_UNITS for side in sides):
         return None
@@ -156,8 +154,12 @@ def ratio_difference(
     if not (sums[:, 1].any() and sums[:, 3].any()):
         return None
     interval = bootstrap([sums], _ratio_change, rng, limits=(-1.0, 1.0))
-    value = float(_ratio_change(sums.sum(axis=0)[None, None])[0])
-    p = _exchange(value, lambda swap: _swapped_ratios(sums, swap), len(names), rng)
+
+    def change(swap: Bools) -> float:
+        rows = np.where(swap[:, None], sums[:, [2, 3, 0, 1]], sums)
+        return float(_ratio_change(rows.sum(axis=0)[None, None])[0])
+
+    p = _exchange(change(np.zeros(len(names), bool)), change, len(names), rng)
     if interval is None:
         if both is None:
             return None
@@ -198,17 +200,25 @@ def _bounds(item: Estimate) -> tuple[float, Floats, Floats]:
 
 
 def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generator) -> Difference | None:
-    known = np.isfinite(one.values) & np.isfinite(other.values)
-    member = one.member[known]
-    scores = [_ranks(side.values[known]) for side in (one, other)]
+    from scipy.stats import rankdata
+
+    member = one.member
+    # Ranks among all units of a scan, ties at their mean: the scales of two scans need not agree.
+    scores = [np.asarray(rankdata(side.values), np.float64) for side in (one, other)]
     if min(member.sum(), (~member).sum()) < MIN_UNITS:
         return None
-    value = _area(scores[1], member) - _area(scores[0], member)
+
+    def change(swap: Bools) -> float:
+        sides = np.where(swap, scores[1], scores[0]), np.where(swap, scores[0], scores[1])
+        first, second = (auc(side[member], side[~member]) for side in sides)
+        return second - first
+
+    value = change(np.zeros(member.size, bool))
     placed = [placements(own[member], own[~member]) for own in reversed(scores)]
     moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
     if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
         return None
-    p = _exchange(value, lambda swap: _swapped_areas(scores, member, swap), member.size, rng)
+    p = _exchange(value, change, member.size, rng)
     # The variance is that of what each unit's placement changes.
     reach, n = welch_reach(*moved), member.size
     lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
@@ -223,35 +233,10 @@ def _exchange(
     return float((far + 1) / (n + 1))
 
 
-def _swapped_areas(scores: Sequence[Floats], member: Bools, swap: Bools) -> float:
-    first, second = np.where(swap, scores[1], scores[0]), np.where(swap, scores[0], scores[1])
-    return _area(second, member) - _area(first, member)
-
-
-def _swapped_ratios(sums: Floats, swap: Bools) -> float:
-    rows = np.where(swap[:, None], sums[:, [2, 3, 0, 1]], sums)
-    return float(_ratio_change(rows.sum(axis=0)[None, None])[0])
-
-
 def _ratio_change(totals: Floats) -> Floats:
     first, below, second, beneath = totals[:, 0, :].T
     changes: Floats = second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12)
     return changes
-
-
-def _area(scores: Floats, member: Bools) -> float:
-    return auc(scores[member], scores[~member])
-
-
-def _ranks(values: Floats) -> Floats:
-    """Ranks among all units of a scan, ties at their mean: the scales of two scans need not agree."""
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(values), np.float64)
-
-
-def _numbered(names: Sequence[str]) -> Ints:
-    return np.asarray(np.unique(list(names), return_inverse=True)[1], np.int64)
 
 
 def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> float:

@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from audit.corpus import manifest as manifests
-from audit.corpus.about import EMPTY_SHEET
 from audit.corpus.documents import (
     SPLITS,
     Assignment,
@@ -25,6 +24,7 @@ from audit.corpus.documents import (
     TaskKind,
 )
 from audit.corpus.problems import Problems
+from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document

@@ -10,7 +10,7 @@ import tiny
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
-from audit.corpus.about import EMPTY_SHEET
+from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError
 
 SHEET = """
