@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import shutil
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import hostile_seeds as seeds
 from hostile_edits import Edit, edits
@@ -167,11 +169,6 @@ def left(
         yield f"temporary files left: {', '.join(temporary[:3])}"
 
 
-def _data(name: str, seed: Callable[[Path], None], share: int, *more: str) -> Surface:
-    files = ("data/manifest.toml", "data/documents.jsonl", *more)
-    return Surface(name, seed, files, (("inspect", "data"), ("plan", "data", "--budget", "quick")), share)
-
-
 def _source(name: str, share: int) -> Surface:
     everything = ("--member", "1", "--heldout", "0", "--public", "0")
     commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
@@ -190,114 +187,24 @@ def _model(kind: str, share: int, *more: str, planned: bool = False) -> Surface:
     return Surface(name, partial(seeds.model, kind), files, commands, share)
 
 
-def _record(name: str, seed: Callable[[Path], None], share: int, *arguments: str, **more: object) -> Surface:
-    return Surface(name, seed, ("record.json",), (arguments,), share, VERDICTS, **more)  # type: ignore[arg-type]
+def _read(name: str, seed: str, files: list[str], commands: list[str], verdict: bool = False, **more: Any) -> Surface:
+    lines = tuple(tuple(command.split()) for command in commands)
+    more["out"] = tuple(more.get("out", ()))
+    return Surface(name, getattr(seeds, seed), tuple(files), lines, codes=VERDICTS if verdict else USUAL, **more)
 
 
-_ASKED = ("--policy", "policy.toml")
-_IMAGES = ("data/images/*.png",)
-_BY_FORM = ("json", "markdown", "junit", "sarif")
-_FORMS = tuple(("gate", "record.json", "--format", form) for form in _BY_FORM)
 _KINDS = (
     *("layoutlm", "layoutlmv3", "bert", "utterances", "donut", "extractive", "t5", "vt5", "parsing"),
     *("pix2struct", "idefics2"),
 )
 SURFACES: tuple[Surface, ...] = (
-    _data("data of receipts", seeds.receipts, 70),
-    _data("data of questions", seeds.questions, 60),
-    _data("data of letters", seeds.letters, 40),
-    _data("data of utterances", seeds.utterances, 50, "data/canaries.json"),
-    _data("data of pages", seeds.answers, 40),
-    Surface("page images", seeds.receipts, _IMAGES, (("inspect", "data"), ("plan", "data")), 60),
-    Surface(
-        "canary insert",
-        seeds.receipts,
-        ("data/manifest.toml", "data/documents.jsonl", *_IMAGES),
-        (
-            ("canary", "insert", "data", "out", "--count", "4", "--repeat", "1"),
-            ("inspect", "out"),
-        ),
-        30,
-        out=("out",),
-    ),
-    Surface(
-        "policy",
-        seeds.policy,
-        ("policy.toml",),
-        (("gate", "record.json", "--policy", "policy.toml"),),
-        90,
-        VERDICTS,
-    ),
-    _record("record gated", seeds.record, 60, "gate", "record.json"),
-    _record("record of answers gated", seeds.answering_record, 30, "gate", "record.json", *_ASKED),
-    _record("record of canaries gated", seeds.canaried_record, 20, "gate", "record.json", *_ASKED),
-    Surface("record in other formats", seeds.record, ("record.json",), _FORMS, 20, VERDICTS),
-    _record("record compared", seeds.record, 30, "diff", "record.json", "other.json"),
-    _record("record as a model card", seeds.answering_record, 20, "report", "record.json", "--model-card", *_ASKED),
-    _record("record reported", seeds.record, 16, "report", "record.json", "--out", "out", "--dpia", out=("out",)),
-    _record(
-        "record of answers reported",
-        seeds.answering_record,
-        16,
-        "report",
-        "record.json",
-        "--out",
-        "out",
-        *_ASKED,
-        out=("out",),
-    ),
-    _record(
-        "record of canaries drawn",
-        seeds.canaried_record,
-        2,
-        "report",
-        "record.json",
-        "--out",
-        "out",
-        *_ASKED,
-        out=("out",),
-        drawn=True,
-    ),
-    Surface(
-        "report folder",
-        seeds.attested,
-        ("out/record.json", "out/report.pdf", "data/documents.jsonl"),
-        (
-            ("attest", "out", "--out", "statement"),
-            ("verify", "out", "--attestation", "statement", "--model", "model", "--data", "data"),
-        ),
-        20,
-        VERDICTS,
-        out=("statement",),
-    ),
-    Surface(
-        "attack parameters",
-        seeds.parameters,
-        ("parameters.toml",),
-        (("scan", "model", "data", "--attack-parameters", "parameters.toml", "--out", "out"),),
-        50,
-    ),
-    Surface(
-        "folder of pages",
-        seeds.pages,
-        ("data/*.json", "data/*.png"),
-        (("init", "data", "--yes", "--task", "mlm"), ("inspect", "data")),
-        40,
-        out=("data/manifest.toml", "data/documents.jsonl"),
-    ),
     *(
-        Surface(
-            f"names in {end}",
-            seeds.pages,
-            (f"members.{end}",),
-            (("init", "data", "--task", "mlm", "--members", f"members.{end}"),),
-            8,
-            out=("data/manifest.toml", "data/documents.jsonl"),
-        )
-        for end in ("txt", "csv", "json")
+        _read(name, **table)
+        for name, table in tomllib.loads(Path(__file__).with_name("surfaces.toml").read_text()).items()
     ),
     *(_source(name, 8 if name in ("hf parquet", "hf saved", "tab official") else 12) for name in SOURCES),
     *(_model(kind, 12) for kind in _KINDS),
     *(_model(kind, 3, planned=True) for kind in ("bert", "donut", "extractive", "utterances")),
     _model("adapter", 12, "--reference", "pretrained=base"),
 )
+"""Folders that docaudit takes as they stand: data sets, checkpoints, records, pages, policies, parameters."""
