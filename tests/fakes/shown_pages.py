@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 from example_records import Case
 
 from audit.report import numbers
+from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
 
 TEXTS = Path(__file__).parents[1] / "report" / "texts"
@@ -39,9 +41,9 @@ class Seen(HTMLParser):
         return " ".join(" ".join(self.words).replace(numbers.NBSP, " ").split())
 
 
-def decision(case: Case) -> str:
+def decision(case: Case, comparisons: Sequence[Comparison] = ()) -> str:
     """Draw the decision report of a record as HTML."""
-    return render("decision.html", report_context(*case))
+    return render("decision.html", report_context(*case, comparisons))
 
 
 def page_one(case: Case) -> str:

@@ -14,6 +14,7 @@ import example_records as examples
 import pytest
 from printed import texts
 from pypdf import PdfReader
+from shown_pages import check_text
 
 from audit.errors import EngineError, RenderError
 from audit.policy import Limit, Policy
@@ -192,16 +193,8 @@ def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp
     rows = [unread, QUESTION, RANK, ROW, attempted]
     (tmp_path / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     text = write_revealed(*examples.skipped(), tmp_path).read_text()
-    for words in (
-        "What is the &lt;i&gt;total&lt;/i&gt;?",
-        "9.00 | RM9.00",
-        "&lt;b&gt;9.00&lt;/b&gt;",
-        "1.00 | 2.00",
-        "3.33",
-        "<td>loss -1.235</td>",
-        "Exact in any attempt",
-    ):
-        assert words in text
+    check_text("revealed", text)
+    assert "What is the &lt;i&gt;total&lt;/i&gt;?" in text
     assert "<b>9.00" not in text
     assert text.index("r021") < text.index("r020")
     assert text.index("r040") < text.index("r017")

@@ -14,11 +14,11 @@ import github_sarif
 import jsonschema
 import pytest
 from lxml import etree
+from shown_pages import check_text
 
 import audit
 from audit.errors import RenderError
 from audit.policy import Limit, Waiver, evaluate
-from audit.record import Reason, Result
 from audit.report.verdicts import FORMATS, Judged, document, find_place, render
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,36 @@ def hostile():
     return odd, dataclasses.replace(verdict, policy=HOSTILE), policy
 
 
+def nothing():
+    """A verdict that no limit explains."""
+    record, verdict, policy = examples.inapplicable()
+    verdict = evaluate(record, dataclasses.replace(policy, gaps=()), examples.TODAY)
+    unchecked = tuple(dataclasses.replace(one, outcome="inapplicable", cause=None) for one in verdict.decisions)
+    why = "no limit of the policy could be checked on this model"
+    changes = {"decisions": unchecked, "overall": "undecided", "exit_code": 11, "reason": why}
+    return record, dataclasses.replace(verdict, **changes), policy
+
+
+def broken():
+    """A pass beside an attack that broke down, which no limit is about."""
+    record, verdict, policy = examples.passed()
+    attack = examples.gone("membership", "failed", "error", "ValueError at attacks/membership/scores.py:1")
+    return dataclasses.replace(record, attacks=(*record.attacks, attack)), verdict, policy
+
+
+def about_text(code=0):
+    """Findings on the text alone, which count in the exit code or do not."""
+    record, verdict, policy = examples.violated()
+    own = tuple(dataclasses.replace(one, about_text=True) for one in verdict.decisions)
+    changes = {"decisions": own, "overall": "passed", "exit_code": code, "text": "violated", "text_reason": "they leak"}
+    return record, dataclasses.replace(verdict, **changes), policy
+
+
 CASES = {
+    "nothing": nothing,
+    "broken": broken,
+    "about-text": about_text,
+    "about-text-counted": lambda: about_text(10),
     **examples.CASES,
     "unknown": unknown,
     "lenient": lenient,
@@ -110,7 +139,7 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     found = outcomes(render("junit", case)).values()
     assert bool({"failure", "error"} & {tag for tag, _ in found}) == (verdict.exit_code != 0)
     levels = [one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]]
-    assert bool(levels) == (verdict.overall in ("violated", "undecided"))
+    assert bool(levels) == bool({verdict.overall, verdict.text} & {"violated", "undecided"})
     assert ("error" in levels) == (verdict.exit_code == 10)
 
 
@@ -124,55 +153,30 @@ def test_formats_agree_with_the_verdict_and_its_exit_code(name):
         ("waived", ("skipped", "waived")),
         ("failed", ("error", "IndexError")),
         ("skipped", ("failure", "undecided")),
+        ("nothing", ("skipped", "inapplicable")),
+        ("about-text", ("skipped", "violated")),
+        ("about-text-counted", ("failure", "violated")),
     ],
 )
 def test_junit_has_a_test_case_for_each_limit(name, became):
     found = outcomes(render("junit", judged(name)))
     assert found["excess_pr.unique"] == became
+    if name == "nothing":
+        assert found["overall"] == ("failure", "undecided")
 
 
-def test_a_verdict_that_no_limit_explains_is_a_finding_of_its_own():
-    record, verdict, policy = examples.inapplicable()
-    verdict = evaluate(record, dataclasses.replace(policy, gaps=()), examples.TODAY)
-    nothing = dataclasses.replace(
-        verdict,
-        decisions=tuple(dataclasses.replace(one, outcome="inapplicable", cause=None) for one in verdict.decisions),
-        overall="undecided",
-        exit_code=11,
-        reason="no limit of the policy could be checked on this model",
+@pytest.mark.parametrize("name", ["broken", "nothing", "about-text", "skipped", "ended"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_says_what_it_said(form, name):
+    check_text(
+        f"verdict-{name}-{form}",
+        re.sub(r'"(docaudit|version)": "[^"]*"', r'"\1": "VERSION"', render(form, judged(name))),
     )
-    case = Judged(record, nothing, PLACE)
-    assert outcomes(render("junit", case)) == {
-        "excess_pr.unique": ("skipped", "inapplicable"),
-        "excess_hamming.unique": ("skipped", "inapplicable"),
-        "overall": ("failure", "undecided"),
-    }
-    (result,) = json.loads(render("sarif", case))["runs"][0]["results"]
-    assert (result["ruleId"], result["level"]) == ("docaudit/verdict/overall", "warning")
-    assert github_sarif.refusals(render("sarif", case)) == []
 
 
-def test_a_broken_attack_that_no_limit_is_about_is_named_and_fails_nothing():
-    record, verdict, _ = examples.passed()
-    broken = Result(
-        "membership", status="failed", reason=Reason("error", "ValueError at attacks/membership/scores.py:1")
-    )
-    case = Judged(dataclasses.replace(record, attacks=(*record.attacks, broken)), verdict)
-    assert outcomes(render("junit", case))["attack"] == ("skipped", "ValueError")
-
-
-def test_findings_on_the_text_alone_fail_only_where_they_are_in_the_exit_code():
-    record, verdict, _ = examples.violated()
-    about_text = tuple(dataclasses.replace(one, about_text=True) for one in verdict.decisions)
-    reported = dataclasses.replace(
-        verdict, decisions=about_text, overall="passed", exit_code=0, text="violated", text_reason="they leak"
-    )
-    case = Judged(record, reported, PLACE)
-    assert outcomes(render("junit", case))["excess_pr.unique"] == ("skipped", "violated")
-    assert {one["level"] for one in json.loads(render("sarif", case))["runs"][0]["results"]} == {"warning"}
-    assert "**VIOLATED** What the text itself gives away" in render("markdown", case)
-    counted = dataclasses.replace(reported, exit_code=10)
-    assert outcomes(render("junit", Judged(record, counted)))["excess_pr.unique"] == ("failure", "violated")
+def test_sarif_names_nobody_who_answered_for_a_waiver():
+    assert "A. Officer" in render("json", judged("ended"))
+    assert "A. Officer" not in render("sarif", judged("ended"))
 
 
 def test_the_schema_in_the_package_is_that_of_the_types():
@@ -204,11 +208,6 @@ def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
     assert json.loads(render("sarif", moved))["runs"][0]["automationDetails"]["id"] == "docaudit/receipts-2026/"
 
 
-def test_sarif_names_nobody_who_answered_for_a_waiver():
-    assert "A. Officer" in render("json", judged("ended"))
-    assert "A. Officer" not in render("sarif", judged("ended"))
-
-
 def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_then_the_anchor(tmp_path, monkeypatch):
     repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
     (repository / ".git").mkdir(parents=True)
@@ -227,18 +226,6 @@ def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_
     assert find_place(elsewhere / "policy.toml", elsewhere) is None
     results = json.loads(render("sarif", judged("violated", own)))["runs"][0]["results"]
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "own%20folder/policy.toml"
-
-
-def test_json_says_what_an_attack_that_was_skipped_needs():
-    record, verdict, _ = CASES["skipped"]()
-    skipped = Result(
-        "reconstruction",
-        status="skipped",
-        reason=Reason("missing", "it needs a reference (auxiliary)", "give the public model"),
-    )
-    record = dataclasses.replace(record, attacks=(skipped,))
-    (state,) = json.loads(render("json", Judged(record, verdict)))["attacks"]
-    assert state["reason"] == "it needs a reference (auxiliary); to run it: give the public model"
 
 
 def test_the_manual_says_which_formats_name_the_persons_of_waivers():
