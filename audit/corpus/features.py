@@ -117,12 +117,8 @@ def _terms_of_word(text: str) -> tuple[str, ...]:
 
 def _shape(text: str) -> str:
     """How a word is written: each digit 0, a run of capitals A, a run of other letters a, all else as it is."""
-    shape = re.sub(r"\d", "0", text)
-    return re.sub(r"[^\W\d_]+", lambda run: re.sub(r"a+", "a", re.sub(r"A+", "A", _cases(run.group()))), shape)[:20]
-
-
-def _cases(letters: str) -> str:
-    return "".join("A" if letter.isupper() else "a" for letter in letters)
+    cased = re.sub(r"[^\W\d_]", lambda one: "A" if one.group().isupper() else "a", re.sub(r"\d", "0", text))
+    return re.sub(r"A+", "A", re.sub(r"a+", "a", cased))[:20]
 
 
 def _words(documents: Sequence[Document]) -> Block | None:

@@ -97,13 +97,8 @@ def _index(values: Iterable[str]) -> dict[str, frozenset[int]]:
     index: dict[str, frozenset[int]] = {}
     for value in values:
         start = value[:MIN_TEXT_LENGTH]
-        index[start] = _one_length_more(index.get(start, frozenset()), len(value))
+        index[start] = index.get(start, frozenset()) | {len(value)}
     return index
-
-
-@lru_cache(maxsize=4096)
-def _one_length_more(lengths: frozenset[int], length: int) -> frozenset[int]:
-    return lengths | {length}
 
 
 def _standing_on(document: Document, index: Mapping[str, Collection[int]], values: Collection[str]) -> Iterator[str]:
@@ -131,7 +126,8 @@ def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     found.
     """
     page, edges = _folded(words)
-    return any(_between(fold(answer), page, frozenset(edges)) for answer in question.answers)
+    known, answers = frozenset(edges), map(fold, question.answers)
+    return any({start, start + len(one)} <= known for one in answers for start in _occurrences(one, page))
 
 
 def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
@@ -163,8 +159,3 @@ def _occurrences(value: str, page: str) -> Iterator[int]:
     while start >= 0:
         yield start
         start = page.find(value, start + 1)
-
-
-def _between(value: str, page: str, edges: frozenset[int]) -> bool:
-    """Whether `value` occurs in `page` from one edge to another."""
-    return any(start in edges and start + len(value) in edges for start in _occurrences(value, page))

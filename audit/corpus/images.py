@@ -18,7 +18,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -241,17 +241,8 @@ KEPT = 32
 where these fit into the processor's cache."""
 
 
-_CONTENTS: Mapping[str, object] = {
-    "words": (),
-    "entities": (),
-    "links": (),
-    "questions": (),
-    "tags": None,
-    "intent": None,
-    "paragraphs": (),
-    "label": None,
-    "output": None,
-}
+_KNOWN = ("id", "split", "image", "size", "provider")
+_CONTENTS: Mapping[str, object] = {one.name: one.default for one in fields(Document) if one.name not in _KNOWN}
 """What stays in the file, and what a document holds that has none of it."""
 
 

@@ -244,18 +244,6 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield "canaries.file", manifest.canaries.file
 
 
-def _content(root: Path, key: str, name: str, problems: Problems) -> bytes | None:
-    """Read a file that the manifest names; None where it cannot be read, which is added to the problems."""
-    reason = _refusal(root, name)
-    try:
-        if reason is None:
-            return read_file(root / name)
-    except OSError as error:
-        reason = f"{name} cannot be read: {error.strerror}"
-    problems.add(FILE_NAME, [f"{key}: {reason}"])
-    return None
-
-
 def _documents(root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes]) -> list[Document]:
     """Read the documents; appends to `digests` the documents file's sha256 and each image's."""
     if reason := _refusal(root, name):
@@ -325,11 +313,17 @@ def _canaries(corpus: Corpus, name: str, problems: Problems, digests: list[bytes
     """Hold the canary file against the documents; appends its sha256 to `digests`."""
     if reason_refused(corpus.root, name) is not None:
         return  # a problem of the manifest, which has it already
-    content = _content(corpus.root, "canaries.file", name, problems)
-    if content is not None:
-        digests.append(hashlib.sha256(content).digest())
-        with problems.catch(name):
-            problems.add(name, set_problems(parse_canaries(content), corpus))
+    reason = _refusal(corpus.root, name)
+    try:
+        content = b"" if reason else read_file(corpus.root / name)
+    except OSError as error:
+        reason = f"{name} cannot be read: {error.strerror}"
+    if reason is not None:
+        problems.add(FILE_NAME, [f"canaries.file: {reason}"])
+        return
+    digests.append(hashlib.sha256(content).digest())
+    with problems.catch(name):
+        problems.add(name, set_problems(parse_canaries(content), corpus))
 
 
 def _parse(line: bytes, task: Task | None) -> Document:

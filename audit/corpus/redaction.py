@@ -8,9 +8,9 @@ courts write them: what it gets wrong makes a context longer or shorter, never a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -157,7 +157,7 @@ def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: floa
 
 
 def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
-    attacked = [entity for entity in document.entities if entity.attack and _visible(document, entity)]
+    attacked = [entity for entity in document.entities if entity.attack and document.text_of(entity).strip()]
     if not attacked:
         return
     page = BarredPage(document) if is_page(document) else _Text(document, attacked)
@@ -180,10 +180,6 @@ def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
             layout=layout,
             bar=bar,
         )
-
-
-def _visible(document: Document, entity: Entity) -> bool:
-    return bool(document.text_of(entity).strip())
 
 
 class _Text:
@@ -238,7 +234,7 @@ def _hidden(
     last: int | None = None  # whose mask was the last to be shown, nothing readable after it
     for line_number, line in enumerate(context):
         ended = line_number == 0
-        for run, owned in _pieces(line, owner):
+        for owned, run in groupby(line, owner.get):  # None: of no value
             if owned is not None and owned == last and mask != "length":
                 continue
             if not ended:
@@ -254,18 +250,6 @@ def _hidden(
                 pieces[hidden is not None].append(_mask(texts, mask))
     assert hidden is not None
     return _joined(pieces[0], closed=True), hidden, _joined(pieces[1], closed=False)
-
-
-def _pieces(line: Sequence[int], owner: Mapping[int, int]) -> Iterator[tuple[list[int], int | None]]:
-    """The words of a line in runs that belong to the same value, or to none."""
-    run: list[int] = []
-    for index in line:
-        if run and owner.get(index) != owner.get(run[-1]):
-            yield run, owner.get(run[-1])
-            run = []
-        run.append(index)
-    if run:
-        yield run, owner.get(run[-1])
 
 
 def _mask(texts: Sequence[str], mask: Mask) -> str:

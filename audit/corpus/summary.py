@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from audit.cards import CorpusCard
 from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_canaries, load_canaries
@@ -15,6 +17,7 @@ from audit.corpus.images import image_path, read_header
 from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.validation import unknown_names
 
+_TEXTS = tomllib.loads(Path(__file__).with_name("warnings.toml").read_text(encoding="utf-8"))
 MIN_DOCUMENTS = 150
 """Members and held-out each: methods.md#statistics, "Power first"."""
 MAX_ABSENT = 0.1
@@ -159,63 +162,46 @@ def _images_in_several_splits(corpus: Corpus) -> int:
 
 
 def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts], several: int) -> Iterator[str]:
+    task = corpus.manifest.task
     yield from _split_warnings(corpus)
     if several:
-        yield (
-            f"{several} images stand in more than one split: a copy of a trained page is no control. Keep equal images "
-            "in one split."
-        )
+        yield _TEXTS["images"].format(n=several)
     yield from provider_warnings(corpus)
-    yield from _question_warnings(corpus) if corpus.manifest.task.asks else _field_warnings(categories)
-    unnamed = sum(bool(unknown_names(document, corpus.manifest.task)) for document in corpus.documents)
-    if unnamed:
-        yield (
-            f"{unnamed} documents have labels that task.labels of the manifest lacks: an audit leaves out those that "
-            "the model has no name for either."
-        )
+    yield from _question_warnings(corpus) if task.asks else _field_warnings(categories)
+    if unnamed := sum(bool(unknown_names(document, task)) for document in corpus.documents):
+        yield _TEXTS["unnamed_labels"].format(n=unnamed)
     links = (Counter(child for _, child in {*document.links}) for document in corpus.documents)
     parents = sum(count > 1 for counts in links for count in counts.values())
-    if corpus.manifest.task.kind == "spade-linking" and parents:
-        yield f"{parents} fields have several parents: entity linking gives a field one, that of its first link."
+    if task.kind == "spade-linking" and parents:
+        yield _TEXTS["parents"].format(n=parents)
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
     for title, size in (("member", len(corpus.of("member"))), ("held-out", len(corpus.of("heldout")))):
         if size < MIN_DOCUMENTS:
-            yield (
-                f"{size} {title} documents: with fewer than {MIN_DOCUMENTS}, a limit of 0.05 on an excess can hardly "
-                "be decided, even for a model that leaks nothing."
-            )
-    references = corpus.manifest.references
-    models = (references.pretrained, references.auxiliary, references.baselines, references.splits)
+            yield _TEXTS["small"].format(n=size, split=title, least=MIN_DOCUMENTS)
     if not corpus.of("public"):
-        yield "No public split: reference models cannot be trained here and must come from the manifest or --reference."
-    if not any(models):
-        yield "The manifest names no reference model: attacks that compare with one need --reference or training."
+        yield _TEXTS["no_public"]
+    if not any(vars(corpus.manifest.references).values()):
+        yield _TEXTS["no_reference"]
 
 
 def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
     if not any(counts.attacked["member"] for counts in categories.values()):
-        yield "No field of a member document is marked for attack: there is nothing to reconstruct."
+        yield _TEXTS["no_field"]
     fields = sum(sum(counts.fields.values()) for counts in categories.values())
     unique = sum(counts.unique for counts in categories.values())
     if 2 * unique < fields:
-        yield (
-            f"{fields - unique} of {fields} fields have a value that stands in another document too: "
-            "reconstruction is judged on the others."
-        )
+        yield _TEXTS["shared_values"].format(n=fields - unique, all=fields)
 
 
 def _question_warnings(corpus: Corpus) -> Iterator[str]:
     if not any(document.questions for document in corpus.of("heldout")):
-        yield "No question is asked on a held-out page: nothing shows what a model answers that never saw the page."
+        yield _TEXTS["no_heldout_question"]
     members = _counts(corpus.of("member"))
     absent = members["questions"] - members["answers among the page's words"]
     if absent > MAX_ABSENT * members["questions"]:
-        yield (
-            f"{absent} of {members['questions']} questions on member pages have no accepted answer among the words of "
-            "their page, as whole words: what cannot be removed from a page is counted apart."
-        )
+        yield _TEXTS["absent"].format(n=absent, all=members["questions"])
 
 
 MAX_HALF_WIDTH = 0.05
@@ -270,25 +256,15 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
     """Warn of all that limits an attack on providers; nothing for a data set that names none."""
     if all(document.provider is None for document in corpus.documents):
         return
-    nameless = unnamed_members(corpus)
-    if nameless:
-        yield (
-            f"{nameless} member documents name no provider: one that counts as out may be in, so that no limit on "
-            "providers is passed. Name it for each."
-        )
-    asked = asked_providers(corpus)
-    found = f"{asked.n_in} providers that are in and {asked.n_out} that are out have held-out documents"
+    if nameless := unnamed_members(corpus):
+        yield _TEXTS["nameless"].format(n=nameless)
+    asked, by_provider = asked_providers(corpus), corpus.manifest.membership.assigned == "by-provider"
+    counts = _TEXTS["asked"].format(n_in=asked.n_in, n_out=asked.n_out)
     if not (asked.n_in and asked.n_out):
-        yield f"{found}: whether a provider was trained on can be asked only where there are some of both."
+        yield counts + _TEXTS["one_sided"]
     elif asked.half_width > MAX_HALF_WIDTH:
-        yield (
-            f"{found}: balanced accuracy over so few is known to {100 * asked.half_width:.0f} points either way; "
-            "published effects are 6 to 17."  # methods.md#provider-membership
-        )
-    if corpus.manifest.membership.assigned == "by-provider" and asked.unasked:
-        yield f"{asked.unasked} providers that are in have no held-out document and cannot be asked after."
-    if corpus.manifest.membership.assigned == "by-provider" and asked.also_public:
-        yield (
-            f"{asked.also_public} providers with held-out documents have public ones too: what was trained on these is "
-            "no reference for them."
-        )
+        yield counts + _TEXTS["few_providers"].format(points=100 * asked.half_width)
+    if by_provider and asked.unasked:
+        yield _TEXTS["unasked"].format(n=asked.unasked)
+    if by_provider and asked.also_public:
+        yield _TEXTS["also_public"].format(n=asked.also_public)

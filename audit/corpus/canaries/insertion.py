@@ -25,7 +25,7 @@ from audit.corpus.canaries.schema import (
     count_canaries,
 )
 from audit.corpus.canaries.validation import tokens_of
-from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths, Task
+from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths
 from audit.corpus.images import image_path, open_image
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.corpus.problems import inside
@@ -224,11 +224,8 @@ def _new_labels(manifest: Manifest) -> tuple[str, ...]:
     task = manifest.task
     if not task.labels or task.kind not in ("token-classification", "intent-slots"):
         return ()
-    return TAGS if task.kind == "intent-slots" else _tags_of(task)
-
-
-def _tags_of(task: Task) -> tuple[str, ...]:
-    """The tags of canaries' words, in the scheme of the task's own labels."""
+    if task.kind == "intent-slots":
+        return TAGS
     scheme = scheme_of(task.labels, task.outside)
     own = {"BIO": TAGS, "IO": scheme.tags_of(LABEL, 1)}
     return own.get(scheme.name, tuple(f"{prefix}-{LABEL}" for prefix in ("B", "I", scheme.end, scheme.single)))
