@@ -136,84 +136,6 @@ def test_parquet_files_with_questions(tmp_path: Path) -> None:
     assert report.not_located == {"ANSWER": {"no words on the page": 3}}
 
 
-def test_an_image_folder_for_parsing(tmp_path: Path) -> None:
-    """Donut's layout: images, and a line of metadata.jsonl for each."""
-    folder = tmp_path / "src" / "train"
-    folder.mkdir(parents=True)
-    lines = []
-    for number in range(2):
-        page(number).save(folder / f"r{number}.png")
-        parse = {"menu": [{"nm": "Tea", "price": f"{number}.50"}], "total": {"cash": 5}}
-        lines.append({"file_name": f"r{number}.png", "ground_truth": json.dumps({"gt_parse": parse})})
-    (folder / "metadata.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
-    corpus = manifests.load(tmp_path / "out")
-    assert corpus.manifest.task.kind == "parsing"
-    first = corpus.document("r1")
-    assert json.loads(first.output or "") == {"menu": [{"nm": "Tea", "price": "1.50"}], "total": {"cash": 5}}
-    assert [(one.id, one.question, one.answers) for one in first.questions] == [
-        ("menu.nm", "menu.nm", ("Tea",)),
-        ("menu.price", "menu.price", ("1.50",)),
-        ("total.cash", "total.cash", ("5",)),
-    ]
-
-
-def test_folders_of_classes(tmp_path: Path) -> None:
-    for number, kind in enumerate(["letter", "invoice", "letter"]):
-        (tmp_path / "src" / "train" / kind).mkdir(parents=True, exist_ok=True)
-        page(number).save(tmp_path / "src" / "train" / kind / f"p{number}.png")
-    hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
-    corpus = manifests.load(tmp_path / "out")
-    assert corpus.manifest.task.kind == "document-classification"
-    assert {document.id: document.label for document in corpus.documents} == {
-        "p0": "letter",
-        "p1": "invoice",
-        "p2": "letter",
-    }
-
-
-def metadata(tmp_path: Path, *rows: dict[str, Any]) -> Path:
-    src = tmp_path / "src"
-    src.mkdir(exist_ok=True)
-    page(1).save(src / "a.png")
-    (src / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return src
-
-
-@pytest.mark.parametrize(
-    ("boxes", "expected"),
-    [
-        ([[0.1, 0.5, 0.2, 0.6]], (20, 200, 40, 240)),
-        ([[100, 500, 200, 990]], (20, 200, 40, 396)),
-        ([[20, 200, 40, 390]], (20, 200, 40, 390)),
-        ([[20, 200, 40, 200, 40, 390, 20, 390]], (20, 200, 40, 390)),
-        ([[[20, 200], [40, 390]]], None),
-    ],
-)
-def test_the_unit_of_boxes_is_recognised(boxes: list[Any], expected: tuple[int, ...] | None, tmp_path: Path) -> None:
-    src = metadata(tmp_path, {"file_name": "a.png", "words": ["May"], "bboxes": boxes})
-    hf.convert(src, tmp_path / "out", ALL, 1)
-    (document,) = manifests.load(tmp_path / "out").documents
-    assert document.words[0].box == (expected or (20, 200, 40, 390))
-
-
-def test_the_owner_may_say_the_unit(tmp_path: Path) -> None:
-    src = metadata(tmp_path, {"file_name": "a.png", "words": ["May"], "bboxes": [[20, 200, 40, 390]]})
-    report = hf.convert(src, tmp_path / "out", ALL, 1, options=SourceOptions(boxes="thousandths"))
-    (document,) = manifests.load(tmp_path / "out").documents
-    assert document.words[0].box == (4, 80, 8, 156)
-    assert report.notes == {"boxes in thousandths of the page": 1}
-
-
-def test_numbers_of_tags_take_the_owners_names(tmp_path: Path) -> None:
-    src = metadata(tmp_path, {"file_name": "a.png", "words": ["May", "5"], "ner_tags": [1, 2]})
-    options = SourceOptions(labels=("O", "B-DATE", "I-DATE"))
-    hf.convert(src, tmp_path / "out", ALL, 1, options=options)
-    corpus = manifests.load(tmp_path / "out")
-    assert corpus.manifest.task.labels == options.labels
-    assert corpus.documents[0].text_of(corpus.documents[0].entities[0]) == "May 5"
-
-
 def test_questions_about_texts_as_squad_has_them(tmp_path: Path) -> None:
     rows: dict[str, list[Any]] = {
         "id": ["a", "b", "c"],
@@ -277,20 +199,8 @@ def test_a_library_that_is_missing_is_named(
 
 
 def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:
-    deep = "[" * 100_000 + "]" * 100_000
-    src = metadata(tmp_path, {"file_name": "a.png", "ground_truth": '{"gt_parse": ' + deep + "}"})
+    page(1).save(tmp_path / "a.png")
+    row = {"file_name": "a.png", "ground_truth": '{"gt_parse": ' + "[" * 100_000 + "]" * 100_000 + "}"}
+    (tmp_path / "metadata.jsonl").write_text(json.dumps(row))
     with pytest.raises(ManifestError, match="nested too deeply"):
-        hf.convert(src, tmp_path / "out", ALL, 1)
-
-
-def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    with pytest.raises(UsageError, match="holds no Hugging Face data set"):
-        hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
-    src = metadata(tmp_path, {"file_name": "a.png", "words": ["x"]})
-    with pytest.raises(UsageError, match="hf: nothing to learn the task parsing from: of 1 pages, 1 have words"):
-        hf.convert(src, tmp_path / "out", ALL, 1, task="parsing")
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "train.parquet").write_bytes(b"PAR1 nothing")
-    with pytest.raises(UsageError, match="not readable as Parquet"):
-        hf.convert(tmp_path / "bad", tmp_path / "out", ALL, 1)
+        hf.convert(tmp_path, tmp_path / "out", ALL, 1)

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from audit.cli import app
+from audit.errors import UsageError
+from audit.importers.named import read_labels
 from audit.importers.registry import FORMATS
 
 
@@ -46,3 +48,16 @@ def test_other_options_are_refused(arguments: tuple[str, ...], message: str, tmp
     assert code == 2
     assert message in output.replace("│ ", "").replace(" │", "")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[", '{"id2label": {"x": "y"}}'])
+def test_labels_that_cannot_be_read(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(UsageError, match="no labels can be read there"):
+        read_labels(str(tmp_path))
+
+
+def test_labels_by_name_and_by_line(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("O\n B-A \n\n")
+    assert read_labels("O, B-A") == read_labels(str(tmp_path / "labels.txt")) == ("O", "B-A")
