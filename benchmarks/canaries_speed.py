@@ -41,7 +41,7 @@ from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.references.encoders import fit, save
 from audit.references.recipes import Recipe
 from audit.targets.interface import TokenTarget
-from audit.targets.opening import check, encoder_of
+from audit.targets.opening import check, target_of
 
 HERE = Path(__file__).parent
 Kind = Literal["intent-slots", "token-classification"]
@@ -165,11 +165,11 @@ def bert(corpus: Corpus, folder: Path, epochs: int) -> TokenTarget:
         )
     )
     save(model, tokenizer, folder)
-    target = encoder_of(folder, corpus)
+    target = target_of(folder, corpus)
     pages = [page for document in corpus.of("member") if (page := target.encode(document)) is not None]
     fit(model, tokenizer, pages, Recipe(epochs=epochs, learning_rate=1e-3, batch_size=32, seed=SEED))
     save(model, tokenizer, folder)
-    target = encoder_of(folder, corpus)
+    target = target_of(folder, corpus)
     check(target, corpus)
     return target
 

@@ -30,6 +30,7 @@ import torch
 from cdmi_numbers import write_numbers
 from cdmi_report import write_table
 from cdmi_training import BestEpochs, ScoringTrainer
+from starts import start_with_images
 from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
 from audit import record as records
@@ -40,7 +41,6 @@ from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Split, Task, TaskKind, TrainingRecipe
 from audit.corpus.images import open_image
-from audit.extensions.papers.image_branch import start_with_images
 from audit.importers.registry import FORMATS
 from audit.references.encoders import fit
 from audit.references.recipes import Recipe, starting_model

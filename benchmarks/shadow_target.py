@@ -18,7 +18,6 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.extensions.papers.image_branch import start_with_images
 from audit.references.encoders import fit, save
 from audit.references.load import AuditedModel, locate
 from audit.references.provenance import refuse_the_target
@@ -31,6 +30,7 @@ from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
 from audit.targets.opening import open_model
+from benchmarks.starts import start_with_images
 
 MIN_DOCUMENTS = 10
 """A half with fewer documents says nothing about parameters (ours: two documents for each of five folds)."""

@@ -37,7 +37,7 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
-from audit.targets.opening import device_named, encoder_of, open_model
+from audit.targets.opening import device_named, open_model, target_of
 from audit.targets.unread import find_unread, without_unread
 from benchmarks.attack_tuning import FOLDS, Score, Tuned, collect, tune
 from benchmarks.shadow_target import Halves, fit_shadow, halves, pretrained_of
@@ -174,7 +174,7 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
     corpus = load_corpus(options.data_dir)
     # The audited model only says what the shadow must be like: it is never run.
     base = next(iter(options.references.get("pretrained", ())), None)
-    target = encoder_of(open_model(options.model_dir, corpus, base), corpus)
+    target = target_of(open_model(options.model_dir, corpus, base), corpus)
     if "mlm" not in target.family.heads:
         raise TargetError(
             f"{options.model_dir}: {target.family.name} has no masked-language-model head, and tuning trains the "
@@ -246,7 +246,7 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
         device=opened.device,
         progress=progress,
     )
-    shadow = encoder_of(folder, corpus, opened.device)
+    shadow = target_of(folder, corpus, opened.device)
     if FillMask in shadow.answers:
         return Case(shadow, members)
     folder = fit_public_mlm(

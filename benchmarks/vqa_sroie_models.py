@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))
 
 import torch
 from small_donut import MARKS, SPREAD, untrained
+from starts import start_words_from
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import (
     AutoModel,
@@ -58,7 +59,7 @@ def make_start(shape: Shape, size: tuple[int, int], backbone: Path, texts: Itera
     else:
         model = _vt5(size, tokenizer)
         words = AutoModel.from_pretrained(backbone, dtype=torch.float32, local_files_only=True)
-        model.start_words_from(words.get_input_embeddings().weight.detach()[kept])
+        start_words_from(model, words.get_input_embeddings().weight.detach()[kept])
         images = BeitImageProcessorPil(size={"height": height, "width": width}, do_center_crop=False)
     for part in (model, tokenizer, images):
         part.save_pretrained(folder)

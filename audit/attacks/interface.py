@@ -30,12 +30,6 @@ def missing_split(documents: Iterable[Document]) -> Split | None:
     return next((split for split in AUDITED if split not in present), None)
 
 
-def count_splits(splits: Iterable[str]) -> tuple[int, int]:
-    """Count those of members and those of held-out documents."""
-    listed = list(splits)
-    return listed.count("member"), listed.count("heldout")
-
-
 A = TypeVar("A")
 
 

@@ -172,20 +172,6 @@ def answering_of(
     return load_answering(folder, device=device, batch_rows=batch_rows, images=images, **asked)
 
 
-def encoder_of(
-    folder: AnyFolder, corpus: Corpus, device: str = "cpu", batch_tokens: int | None = None
-) -> EncoderTarget:
-    """The same, where only an encoder will do.
-
-    Raises:
-        TargetError: it is no encoder, or see `target_of`.
-    """
-    target = target_of(folder, corpus, device, batch_tokens)
-    if not isinstance(target, EncoderTarget):
-        raise TargetError(f"{folder}: {target.card.architecture}: only an encoder can be attacked this way")
-    return target
-
-
 def check(target: Checkpoint, corpus: Corpus) -> None:
     """Refuse a corpus that the target cannot read, or that is for models of another task.
 

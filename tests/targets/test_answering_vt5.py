@@ -21,6 +21,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.batching import STEP
 from audit.targets.encoded_page import NOT_READ
+from benchmarks.starts import start_words_from
 
 N_PAGES, N_TOKENS, N_ANSWER = 3, 20, 5
 OWN_TOKENS = (11, 15, 20)
@@ -135,16 +136,16 @@ def test_what_is_missing_is_refused(model: Any, visual: bool) -> None:
 def test_words_can_start_as_another_models(visual: bool) -> None:
     model = tiny_text.vt5_model(visual=visual)
     matrix = torch.randn(model.shared.weight.shape, generator=torch.Generator().manual_seed(3)) * 0.05
-    model.start_words_from(matrix)
+    start_words_from(model, matrix)
     words = model.shared.weight
     assert float(words.detach().square().mean().sqrt()) == pytest.approx(model.config.initializer_factor)
     torch.testing.assert_close(words / words[0].norm(), matrix / matrix[0].norm())
     for tied in (model.encoder.embed_tokens, model.decoder.embed_tokens, model.lm_head):
         assert tied.weight is words
     with pytest.raises(ValueError, match="the matrix is"):
-        model.start_words_from(matrix[:, :-1])
+        start_words_from(model, matrix[:, :-1])
     with pytest.raises(ValueError, match="not finite"):
-        model.start_words_from(matrix * float("nan"))
+        start_words_from(model, matrix * float("nan"))
 
 
 def test_t5_and_dit_weights_can_be_its_start(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from audit.targets.interface import (
     TagProbabilities,
     TrainingLoss,
 )
-from audit.targets.opening import check, encoder_of, target_of
+from audit.targets.opening import check, target_of
 from audit.targets.utility import usefulness
 
 KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss)
@@ -286,8 +286,6 @@ def test_it_is_opened_for_a_data_set_of_utterances(tmp_path: Path) -> None:
     assert page is not None
     (losses,) = target.ask([TrainingLoss(page, 0, page.ids[:1])])
     assert losses.shape == (1,)
-    with pytest.raises(TargetError, match="only an encoder"):
-        encoder_of(folder, corpus)
     assert load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels == nlu_models.TAGS
     with pytest.raises(TargetError, match="labels are not the manifest's"):
         load_nlu(folder, labels=("O", "B-canary"))

@@ -14,7 +14,6 @@ from audit.corpus.images import open_image
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
-from audit.extensions.papers.image_branch import start_with_images
 from audit.references.encoders import fit, save
 from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
@@ -23,6 +22,7 @@ from audit.targets.encoded_page import PixelScale
 from audit.targets.encoders.loading import load
 from audit.targets.interface import FillMask, TagProbabilities
 from benchmarks.shadow_target import pretrained_of
+from benchmarks.starts import start_with_images
 
 RECIPE = Recipe(epochs=1, batch_size=4)
 

@@ -7,7 +7,6 @@ follows (positions, boxes, layers, heads) is the text-and-layout model's own.
 Annotations stay objects here (no `from __future__ import annotations`): transformers checks settings against them.
 """
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -28,11 +27,7 @@ from transformers import (
     initialization,
 )
 
-from audit.errors import TargetError
-from audit.references.recipes import starting_model
-from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.encoders.families import Family, family_of, shares, thousandths
-from audit.targets.encoders.heads import HeadName
+from audit.targets.encoders.families import Family, shares, thousandths
 from audit.targets.encoders.models import BrosForMaskedLM, LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 from audit.targets.encoders.page_images import ImageInput
 
@@ -276,30 +271,3 @@ BROS = Family(
     _sight,
     "cls",
 )
-
-
-def start_with_images(
-    folder: AnyFolder, head: HeadName, *, seed: int = 0, labels: Sequence[str] = (), **settings: Any
-) -> Any:
-    """Open a LayoutLM or BROS with a fresh image branch under a head; a checkpoint that has one keeps it.
-
-    Args:
-        folder: a checkpoint, with any head or none.
-        head: see `starting_model`.
-        seed: what is fresh follows from it.
-        labels: see `starting_model`.
-        **settings: of the branch: `image_size`, `image_channels`.
-
-    Raises:
-        TargetError: see `starting_model`; or the family has no image branch.
-    """
-    folder = open_checkpoint(folder)
-    kind = str(folder.config.get("model_type"))
-    if kind in ("layoutlm", "bros"):
-        return starting_model(
-            folder, head, labels=labels, into=f"docaudit-{kind}-image", settings=settings, fresh=("visual",), seed=seed
-        )
-    model, family = starting_model(folder, head, labels=labels, seed=seed), family_of(kind)
-    if family is not None and family.sight_of(model.config) is None:
-        raise TargetError(f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS")
-    return model

@@ -24,7 +24,7 @@ Starting from other weights:
   .to_dict() | {"model_type": "docaudit-vt5", "visual": ...}))`; boxes and visual branch start at random.
 - DiT: `model.encoder.visual.patches.load_state_dict(BeitModel.from_pretrained(DIT_FOLDER, add_pooling_layer=False)
   .state_dict())`, with `visual` DiT's own configuration.
-- Word embeddings of another model, of size `d_model`: `model.start_words_from(matrix)`, with that model's tokenizer.
+- Word embeddings of another model, of size `d_model`, with its tokenizer: `benchmarks.starts.start_words_from`.
   The configuration names its padding and end (BERT's [PAD] and [SEP], say). BERT's tokenizers part words at punctuation
   and answer "9. 00" for "9.00": give the vocabulary a tokenizer that parts words at spaces only.
 
@@ -284,27 +284,3 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
             labels=labels,
             **kwargs,
         )
-
-    @torch.no_grad()
-    def start_words_from(self, matrix: torch.Tensor) -> None:
-        """Let the word embeddings, and with them the tied head, start as another model's.
-
-        They are brought to the size of T5's fresh ones (standard deviation `initializer_factor`): T5 neither
-        scales nor normalises embeddings before adding to them what its layers give, so that small ones, such as
-        BERT's, would drown. Angles, and proportions of lengths, stay.
-
-        Args:
-            matrix: (vocab_size, d_model), rows in the order of the tokenizer's ids.
-
-        Raises:
-            ValueError: another shape, or no finite spread.
-        """
-        words = self.shared.weight
-        if matrix.shape != words.shape:
-            raise ValueError(
-                f"the matrix is {tuple(matrix.shape)}, the model's word embeddings are {tuple(words.shape)}"
-            )
-        size = matrix.float().square().mean().sqrt()
-        if not 0 < float(size) < float("inf"):
-            raise ValueError("the matrix holds nothing, or numbers that are not finite")
-        words.copy_(matrix * (self.config.initializer_factor / size))
