@@ -91,7 +91,9 @@ def describe(
     if width:
         blocks["image"] = np.stack([np.zeros(width) if row is None else row for row in images])
     blocks["metadata"] = _metadata(documents)
-    return Description(blocks, _numbered(images))
+    first: dict[bytes, int] = {}
+    numbers = [index if row is None else first.setdefault(row.tobytes(), index) for index, row in enumerate(images)]
+    return Description(blocks, np.array(numbers, np.int64))
 
 
 def terms_of(document: Document) -> Iterator[str]:
@@ -217,25 +219,22 @@ def _metadata(documents: Sequence[Document]) -> Block:
     """How much there is of everything, on a logarithmic scale, by label, category and words of the questions."""
     from sklearn.feature_extraction import DictVectorizer
 
-    asked = [_asked(document) for document in documents]
+    asked = [
+        Counter(term for question in document.questions for term in _PIECES.findall(question.question.lower()))
+        for document in documents
+    ]
     common = set(_shared(asked, MAX_ASKED))
     counted = [
         {
-            **_logarithms(_counts(document)),
-            **_logarithms({f"asked {term}": count for term, count in terms.items() if term in common}),
+            name: float(np.log1p(count))
+            for name, count in (
+                *_counts(document).items(),
+                *((f"asked {term}", count) for term, count in terms.items() if term in common),
+            )
         }
         for document, terms in zip(documents, asked, strict=True)
     ]
     return DictVectorizer(sparse=False).fit_transform(counted)
-
-
-def _logarithms(counts: Mapping[str, int]) -> dict[str, float]:
-    return {name: float(np.log1p(count)) for name, count in counts.items()}
-
-
-def _asked(document: Document) -> Counter[str]:
-    """The words of a document's questions, as often as they occur."""
-    return Counter(term for question in document.questions for term in _PIECES.findall(question.question.lower()))
 
 
 def _counts(document: Document) -> Counter[str]:
@@ -256,10 +255,3 @@ def _counts(document: Document) -> Counter[str]:
         counts[f"class {document.label}"] += 1
     counts[f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"] += 1
     return counts
-
-
-def _numbered(images: Sequence[Floats | None]) -> Ints:
-    """A number for each document, the same where the rows of their images are."""
-    first: dict[bytes, int] = {}
-    numbers = [index if row is None else first.setdefault(row.tobytes(), index) for index, row in enumerate(images)]
-    return np.array(numbers, np.int64)

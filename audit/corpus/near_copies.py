@@ -84,16 +84,6 @@ def _digest(text: str, size: int) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=size).digest()
 
 
-def _equal_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
-    """List pairs whose words are the same but for case, width and spacing."""
-    by_text: dict[bytes, list[str]] = defaultdict(list)
-    for document in originals:
-        if document.id in texts:
-            by_text[texts[document.id].whole].append(document.id)
-    read = [copy.id for copy in copies if copy.id in texts]
-    return {(copy, name) for copy in read for name in by_text.get(texts[copy].whole, ())}
-
-
 def _alike_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
     """List pairs of longer texts that share their runs of words and their numbers."""
     one, two = (
@@ -277,7 +267,13 @@ def _pairs(
     hashes: Mapping[str, Bits],
     texts: Mapping[str, Text],
 ) -> set[Pair]:
-    found = _equal_texts(copies, originals, texts) | _alike_pictures(corpus, copies, originals, hashes)
+    by_text: dict[bytes, list[str]] = defaultdict(list)  # the same but for case, width and spacing
+    for document in originals:
+        if document.id in texts:
+            by_text[texts[document.id].whole].append(document.id)
+    read = [copy.id for copy in copies if copy.id in texts]
+    found = {(copy, name) for copy in read for name in by_text.get(texts[copy].whole, ())}
+    found |= _alike_pictures(corpus, copies, originals, hashes)
     return found if corpus.manifest.task.kind == "intent-slots" else found | _alike_texts(copies, originals, texts)
 
 

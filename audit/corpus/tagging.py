@@ -71,7 +71,7 @@ class Scheme:
         spans: set[Span] = set()
         label, start = "", 0
         for position, tag in enumerate([*tags, self.outside]):
-            prefix, name = ("", "") if tag == self.outside else self._parts(tag)
+            prefix, name = ("", "") if tag == self.outside else ((tag[:1], tag[2:]) if self.prefixed else ("I", tag))
             if label and (name != label or prefix in ("B", *_SINGLES)):
                 spans.add((label, start, position))
                 label = ""
@@ -81,10 +81,6 @@ class Scheme:
                 spans.add((label, start, position + 1))
                 label = ""
         return spans
-
-    def _parts(self, tag: str) -> tuple[str, str]:
-        """The prefix and the name; words of an IO scheme are all inside."""
-        return (tag[:1], tag[2:]) if self.prefixed else ("I", tag)
 
 
 BIO = Scheme("BIO", frozenset(), OUTSIDE, prefixed=True)

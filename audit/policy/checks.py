@@ -110,7 +110,9 @@ def _with_wrong_side(result: Result, limits: Sequence[Limit]) -> Result:
 
 def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
     """Yield one check of whether a limited number lies where neither a leak nor chance puts it."""
-    metrics = [limit.metric for limit in limits if limit.attack == result.attack and _two_sided(limit)]
+    # Of a count only the lower end of its interval says something.
+    two_sided = (limit for limit in limits if limit.max is not None and limit.holds == "interval")
+    metrics = [limit.metric for limit in two_sided if limit.attack == result.attack]
     measured = {item.name: item for item in result.measurements if isinstance(item, Estimate) and item.null is not None}
     tested = [
         (metric, measured[name])
@@ -131,11 +133,6 @@ def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
         reason = f"less on documents of training than on held-out ones: {shown}; {trained_on}"
         remedy = "see which documents the model was trained on, draw other held-out documents, and scan again"
     yield Check(_WRONG_SIDE, p_value, "wrong side", reason, remedy, (metric,))
-
-
-def _two_sided(limit: Limit) -> bool:
-    """Test whether both ends of a limit's interval say something: of a count only the lower one does."""
-    return limit.max is not None and limit.holds == "interval"
 
 
 def _p_below_null(measured: Estimate) -> float:

@@ -246,13 +246,12 @@ def _resample(
     """Bootstrap the mean of a sample, or of the first minus that of the second; None where `bootstrap` gives none."""
     strata = [cluster_sums([rows, np.ones_like(rows)], clusters) for rows, clusters in samples]
     n = sum(rows.size for rows, _ in samples)
-    return bootstrap(strata, _mean_difference, rng, n=n, limits=limits, sizes=[stratum[:, 1] for stratum in strata])
 
+    def mean_difference(totals: Floats) -> Floats:
+        first, *others = (totals[:, :, 0] / totals[:, :, 1]).T
+        return np.asarray(sum((-other for other in others), first), np.float64)
 
-def _mean_difference(totals: Floats) -> Floats:
-    """The mean of the first stratum minus those of the others, from sums and numbers of rows: (n_resamples,)."""
-    first, *others = (totals[:, :, 0] / totals[:, :, 1]).T
-    return np.asarray(sum((-other for other in others), first), np.float64)
+    return bootstrap(strata, mean_difference, rng, n=n, limits=limits, sizes=[stratum[:, 1] for stratum in strata])
 
 
 def _difference(

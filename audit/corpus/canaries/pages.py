@@ -7,7 +7,7 @@ word is given the width of the longest candidate, so that no box distinguishes c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -266,24 +266,16 @@ def find_blank_box(
     if document.size is None:
         return None
     boxes = [word.box for word in document.words if word.box is not None]
-    ink = None if page is None else _ink(page)
-    for height in _heights(boxes):
+    ink = None
+    if page is not None:  # the pixels that are not paper: (height, width)
+        pixels = np.asarray(page.convert("L"), np.int16)
+        ink = np.abs(pixels - np.median(pixels)) > CONTRAST
+    usual = median(box[3] - box[1] for box in boxes) if boxes else 0.0
+    for height in sorted({max(MIN_HEIGHT, round(usual * share)) for share in SHARES}, reverse=True):
         box = _free_box(document.size, boxes, ink, (line_width(cells, height), height), rng)
         if box is not None:
             return box
     return None
-
-
-def _heights(boxes: Sequence[Box]) -> Iterator[int]:
-    """The line's heights to try, pixels, from the largest."""
-    usual = median(box[3] - box[1] for box in boxes) if boxes else 0.0
-    yield from sorted({max(MIN_HEIGHT, round(usual * share)) for share in SHARES}, reverse=True)
-
-
-def _ink(page: Image) -> Bools:
-    """The pixels that are not paper: (height, width)."""
-    pixels = np.asarray(page.convert("L"), np.int16)
-    return np.abs(pixels - np.median(pixels)) > CONTRAST
 
 
 def _free_box(
