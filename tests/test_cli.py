@@ -215,48 +215,23 @@ def test_usage_errors_exit_2():
     assert docaudit("gate", "/no/such/record.json").exit_code == 2
 
 
+def rewrite(data, change, most=None):
+    documents = [json.loads(line) for line in (data / "documents.jsonl").read_text().splitlines()]
+    for document in documents[:most]:
+        change(document)
+    (data / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+
+
 def break_index(data):
-    first, *rest = (data / "documents.jsonl").read_text().splitlines()
-    document = json.loads(first)
-    document["entities"][0]["words"] = [93]
-    (data / "documents.jsonl").write_text("\n".join([json.dumps(document), *rest]) + "\n")
+    rewrite(data, lambda document: document["entities"][0].update(words=[93]), most=1)
 
 
 def unmarked_fields(data):
-    documents = [json.loads(line) for line in (data / "documents.jsonl").read_text().splitlines()]
-    for document in documents:
-        for entity in document["entities"]:
-            entity["attack"] = False
-    (data / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    rewrite(data, lambda document: [entity.update(attack=False) for entity in document["entities"]])
 
 
 def unknown_words(data):
-    text = (data / "documents.jsonl").read_text()
-    documents = [json.loads(line) for line in text.splitlines()]
-    for document in documents:
-        for word in document["words"]:
-            word["text"] = "漢字"
-    (data / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
-
-
-BAD_DATA = {
-    "no manifest": (lambda data: (data / "manifest.toml").unlink(), "manifest.toml"),
-    "word index out of range": (break_index, "documents.jsonl:1 entities[0].words: index 93 of"),
-    "tokenizer that knows no word": (unknown_words, "tokenizer does not know"),
-    "no field to attack": (unmarked_fields, "no field to attack in member documents"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_DATA)
-def test_bad_data_is_one_line_exit_2_and_nothing_written(name, models, data, tmp_path):
-    breaks, told = BAD_DATA[name]
-    breaks(data)
-    result = scan(models, data, tmp_path / "out")
-    assert result.exit_code == 2, result.output
-    errors = [line for line in result.output.splitlines() if line.startswith("error:")]
-    assert any(told in line for line in errors), result.output
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "out").exists()
+    rewrite(data, lambda document: [word.update(text="漢字") for word in document["words"]])
 
 
 def edit_config(model, **changes):
@@ -264,24 +239,30 @@ def edit_config(model, **changes):
     (model / "config.json").write_text(json.dumps({**config, **changes}))
 
 
-BAD_MODELS = {
-    "only pytorch_model.bin": (
-        lambda model: (model / "model.safetensors").rename(model / "pytorch_model.bin"),
-        "pytorch_model.bin",
-    ),
-    "remote code": (lambda model: edit_config(model, auto_map={"AutoModel": "evil.Model"}), "its own code"),
-    "unknown architecture": (lambda model: edit_config(model, model_type="gpt2"), "unknown architecture 'gpt2'"),
+def only_pickle(model):
+    (model / "model.safetensors").rename(model / "pytorch_model.bin")
+
+
+BAD = {
+    "no manifest": ("data", lambda data: (data / "manifest.toml").unlink(), "manifest.toml"),
+    "word index out of range": ("data", break_index, "documents.jsonl:1 entities[0].words: index 93 of"),
+    "tokenizer that knows no word": ("data", unknown_words, "tokenizer does not know"),
+    "no field to attack": ("data", unmarked_fields, "no field to attack in member documents"),
+    "only pytorch_model.bin": ("model", only_pickle, "pytorch_model.bin"),
+    "remote code": ("model", lambda model: edit_config(model, auto_map={"AutoModel": "evil.Model"}), "its own code"),
+    "unknown architecture": ("model", lambda model: edit_config(model, model_type="gpt2"), "architecture 'gpt2'"),
 }
 
 
-@pytest.mark.parametrize("name", BAD_MODELS)
-def test_bad_models_are_one_line_exit_2_and_nothing_written(name, models, data, tmp_path):
-    breaks, told = BAD_MODELS[name]
+@pytest.mark.parametrize("name", BAD)
+def test_bad_data_and_models_are_one_line_exit_2_and_nothing_written(name, models, data, tmp_path):
+    kind, breaks, told = BAD[name]
     model = shutil.copytree(models["model"], tmp_path / "model")
-    breaks(model)
+    breaks(model if kind == "model" else data)
     result = scan({**models, "model": model}, data, tmp_path / "out")
     assert result.exit_code == 2, result.output
-    assert told in result.output
+    errors = [line for line in result.output.splitlines() if line.startswith("error:")]
+    assert any(told in line for line in errors), result.output
     assert "Traceback" not in result.output
     assert not (tmp_path / "out").exists()
 
