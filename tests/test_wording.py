@@ -23,7 +23,7 @@ def sources() -> Iterator[Path]:
     yield from (path for path in (ROOT / "templates").rglob("*") if path.suffix in (".html", ".md", ".css", ".js"))
     yield from (ROOT / "policies").glob("*.toml")
     for folder in ("attacks", "report", "policy"):
-        yield from (ROOT / "audit" / folder).rglob("*.py")
+        yield from (path for path in (ROOT / "audit" / folder).rglob("*") if path.suffix in (".py", ".toml"))
 
 
 @pytest.mark.parametrize("text", ["GDPR-compliant", "in compliance\n with", "Anonymous", "anonymised", "anonymisation"])

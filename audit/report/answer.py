@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from audit.attacks import TEXTS, text_of
 from audit.attacks.text import AttackText, Metric, sentence_case
@@ -15,18 +17,11 @@ from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.numbers import between, interval, reached, show
 
-UTILITY = AttackText(
-    metrics={
-        "masked_token_accuracy": Metric(label="Hidden words guessed correctly", kind="share"),
-        "entity_f1": Metric(label="Fields found (F1)", kind="share", counted=False),
-        "class_accuracy": Metric(label="Pages classified correctly", kind="share"),
-        "intent_accuracy": Metric(label="Intents named correctly", kind="share"),
-        "link_f1": Metric(label="Links between fields found (F1)", kind="share", counted=False),
-        "anls": Metric(label="Answers given (ANLS)", kind="share", counted=False),
-        "accuracy": Metric(label="Correct decisions", kind="share"),
-    }
-)
+_TABLES = tomllib.loads((Path(__file__).parent / "labels.toml").read_text(encoding="utf-8"))
+UTILITY = AttackText(metrics={name: Metric(**metric) for name, metric in _TABLES.pop("utility").items()})
 """Labels of the measurements of what the model is good for."""
+LABELS: dict[str, dict[str, str]] = _TABLES
+"""Words for names in records and verdicts: by kind of name, then by name."""
 
 
 def decided(verdict: Verdict) -> Overall:

@@ -11,6 +11,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
+from audit.report.answer import LABELS
 
 OTHER_REFERENCE = (
     "the attacker's reference models are not the same at every checkpoint: part of a difference can come from them"
@@ -20,12 +21,7 @@ OTHER_FORMAT = (
     "rounding"
 )
 
-AXIS_WORDS = {
-    "training step": "step",
-    "number of the checkpoint": "checkpoint",
-    "place of the checkpoint by name": "checkpoint",
-    "record, in the order given": "record",
-}
+AXIS_WORDS = LABELS["axes"]
 """The word before a position on an axis; that of an axis that is not here is its own name."""
 VIOLATED = EXIT_CODES["violated"]
 _ORDER: tuple[Overall, ...] = ("passed", "waived", "undecided", "violated")

@@ -15,7 +15,7 @@ from audit.attacks.text import ACCESS_LABELS, Threat
 from audit.measurements import STRICT, Estimate
 from audit.policy import Verdict
 from audit.record import AuditRecord, Result
-from audit.report.answer import plainest
+from audit.report.answer import LABELS, plainest
 from audit.report.leaks import unlimited, within
 from audit.report.remedies import read_shipped
 
@@ -113,18 +113,8 @@ def frameworks() -> Frameworks:
 
 State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
 NOT_STATED = "not stated"
-RELEASES = {
-    "open-weights": "open weights, so that every attacker named here is to be expected",
-    "api": "its answers to strangers, who have neither weights nor, unless they are given out, losses; attackers with "
-    "weights are those who get hold of the model itself",
-    "internal": "neither weights nor answers to strangers; attackers are insiders, and whoever breaks in",
-}
-OUTCOMES = {
-    "violated": "a leak over a limit is confirmed",
-    "waived": "a leak over a limit is confirmed, and waived",
-    "undecided": "not decided",
-    "passed": "the limits that apply are met",
-}
+RELEASES = LABELS["releases"]
+OUTCOMES = LABELS["coverage_outcomes"]
 """What became of an attack's limits, the worst first."""
 UNLIMITED = "no limit of the policy applies"
 LEAKING = {

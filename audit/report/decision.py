@@ -12,7 +12,7 @@ from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.printable import printable
 from audit.record import AuditRecord, Result
 from audit.report import numbers
-from audit.report.answer import decided, explanation, headline
+from audit.report.answer import LABELS, decided, explanation, headline
 from audit.report.leaks import findings_outside
 from audit.report.templates import AttackMacros, ResultIndex
 
@@ -23,19 +23,8 @@ MOST_LEAKS = 4
 """Attacks that page one describes, the worst first; the pages behind it describe the others."""
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
-ANSWERS: dict[Overall, str] = {
-    "passed": "Yes",
-    "waived": "Yes, with conditions",
-    "violated": "No",
-    "undecided": "Cannot be said",
-}
-OUTCOME_WORDS: dict[str, str] = {
-    "violated": "over its limit",
-    "waived": "over its limit, waived",
-    "undecided": "undecided",
-    "passed": "within its limits",
-    "": "not limited by this policy",
-}
+ANSWERS = LABELS["answers"]
+OUTCOME_WORDS = LABELS["attack_outcomes"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from audit.policy.reading import shipped_policies
 from audit.policy.reasons import ALL
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import UTILITY, decided, decides_most
+from audit.report.answer import LABELS, UTILITY, decided, decides_most
 from audit.report.leaks import unlimited, untested, within
 from audit.report.remedies import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy, remedies
 
@@ -24,23 +24,7 @@ if TYPE_CHECKING:
     from audit.policy import Decision, Verdict
     from audit.report.comparison import Comparison, Effect
 
-STATE_LABELS: dict[FindingState, str] = {
-    "violated": "over its limit",
-    "confounded": "undecided, something else than memory can explain the numbers",
-    "weak": "undecided, the attacker was too weak",
-    "useless": "undecided, the model does not do its task as it is asked",
-    "alarm": "undecided, something else speaks for a leak",
-    "uncovered": "undecided, too little of what could leak was tried",
-    "gap": "undecided, this kind of model cannot be asked",
-    "weakened": "undecided, the attacker was not at its full strength",
-    "wide": "undecided, the interval reaches over the limit",
-    "unresolved": "undecided, too few units",
-    "unmeasured": "not measured",
-    "clean": "every limit that applies is met",
-    "unchecked": "no limit applies to this model",
-    "waived": "waived",
-    "outside": "measured, not limited by this policy",
-}
+STATE_LABELS = LABELS["findings"]
 DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
 """What makes the scans of `docaudit defend` comparable with this one."""
 MOST_LOSS = 0.1

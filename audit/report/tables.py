@@ -11,23 +11,12 @@ from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
 from audit.report import numbers
+from audit.report.answer import LABELS
 from audit.report.templates import ResultIndex
 
-OUTCOME_LABELS = {
-    "violated": "Violated",
-    "undecided": "Undecided",
-    "waived": "Waived",
-    "passed": "Met",
-    "not run": "Not tested",
-    "inapplicable": "Does not apply",
-}
+OUTCOME_LABELS = LABELS["outcomes"]
 """What a decision on one limit is called; the order is the one in which page one shows them."""
-NULL_LABELS = {
-    "chance": "chance",
-    "public model": "public",
-    "held-out": "unseen",
-    "blind": "no model",
-}
+NULL_LABELS = LABELS["nulls"]
 CONFIRMED = "the leak is confirmed over the limit"
 WITHIN = "the whole interval is within the limit"
 

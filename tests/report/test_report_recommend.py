@@ -15,7 +15,7 @@ from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
-from audit.report.recommend import DEFEND, Recommendation, effect_sentence, findings, recommend
+from audit.report.recommend import DEFEND, STATE_LABELS, Recommendation, effect_sentence, findings, recommend
 from audit.report.remedies import Evidence, FindingState, Remedy, remedies
 from audit.workflows.report import refuse_other_audit
 
@@ -196,6 +196,7 @@ def test_the_shipped_countermeasures_are_complete_and_every_state_has_an_answer(
     shipped = remedies()
     assert len({item.id for item in shipped}) == len(shipped)
     assert all(all((item.name, item.does, item.cost, item.check, item.source)) for item in shipped)
+    assert set(STATE_LABELS) == set(get_args(FindingState))
     # What a policy does not limit is answered by what answers a violation.
     assert {state for item in shipped for answer in item.answers for state in answer.finding} == set(
         get_args(FindingState)
