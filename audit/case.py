@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from audit.corpus.canaries.schema import LossProof
 from audit.corpus.documents import Corpus
 from audit.targets.interface import Target, TokenTarget
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,3 +83,16 @@ class Case:
     def labels(self) -> tuple[str, ...]:
         """The target's tags or classes; none of a target that names none."""
         return tuple(getattr(self.target, "labels", ()))
+
+
+def once_per_case(compute: Callable[[Case], T]) -> Callable[[Case], T]:
+    """Return a function that computes once what follows from a case's target and data set, and keeps it as long."""
+    known: WeakKeyDictionary[Target, tuple[Corpus, T]] = WeakKeyDictionary()
+
+    def computed(case: Case) -> T:
+        found = known.get(case.target)
+        if found is None or found[0] is not case.corpus:
+            found = known[case.target] = (case.corpus, compute(case))
+        return found[1]
+
+    return computed

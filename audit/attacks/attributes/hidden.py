@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -15,8 +13,8 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats, Ints
 from audit.attacks.fields import REASONS, Field, all_fields, field_of
 from audit.attacks.interface import ask
-from audit.case import Case
-from audit.corpus.documents import Corpus, Document
+from audit.case import Case, once_per_case
+from audit.corpus.documents import Document
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Request, Trial
@@ -130,33 +128,9 @@ TokenPool = Mapping[tuple[str, int], Mapping[str, Tokens]]
 LossQuery = type[CompletionLoss] | type[MaskedCompletionLoss]
 
 
-@dataclass(frozen=True, eq=False)
-class FieldFacts:
-    """What a data set holds, as one target reads it.
-
-    Attributes:
-        corpus: the data set.
-        pool: tokens of the values of public documents, by category and number of tokens, then by folded value.
-        seen: where values stand.
-    """
-
-    corpus: Corpus
-    pool: TokenPool
-    seen: Mapping[str, Occurrence]
-
-
-_KNOWN: WeakKeyDictionary[Target, FieldFacts] = WeakKeyDictionary()
-
-
-def facts_of(case: Case) -> FieldFacts:
-    """The facts of a case, gathered once for a target and a data set."""
-    known = _KNOWN.get(case.target)
-    if known is None or known.corpus is not case.corpus:
-        known = _KNOWN[case.target] = FieldFacts(case.corpus, _pool(case), occurrences(case.corpus))
-    return known
-
-
-def _pool(case: Case) -> TokenPool:
+@once_per_case
+def _pool_of(case: Case) -> TokenPool:
+    """Collect tokens of the values of public documents, by category and number of tokens, then by folded value."""
     found: dict[tuple[str, int], dict[str, Tokens]] = defaultdict(dict)
     for document in case.corpus.of("public"):
         for entity in document.entities:
@@ -167,6 +141,11 @@ def _pool(case: Case) -> TokenPool:
             if tokens and page.unknown_id not in tokens:
                 found[entity.category, len(tokens)].setdefault(fold(document.text_of(entity)), tokens)
     return found
+
+
+@once_per_case
+def _occurrences_of(case: Case) -> Mapping[str, Occurrence]:
+    return occurrences(case.corpus)
 
 
 def loss_query(model: Target) -> LossQuery | None:
@@ -183,11 +162,6 @@ class Fields:
     """
 
     case: Case
-
-    @cached_property
-    def facts(self) -> FieldFacts:
-        """See `facts_of`."""
-        return facts_of(self.case)
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -215,13 +189,13 @@ class Fields:
             field.entity.category,
             text,
             frozenset({value}),
-            self.facts.seen[value].unique,
+            _occurrences_of(self.case)[value].unique,
             field.trial,
             left_out,
         )
 
     def _others(self, field: Field) -> list[Tokens]:
-        pool = self.facts.pool.get((field.entity.category, len(field.positions)), {})
+        pool = _pool_of(self.case).get((field.entity.category, len(field.positions)), {})
         page = (word.text for word in field.document.words)
         return select_plausible(pool, {fold(field.document.text_of(field.entity))}, page)
 

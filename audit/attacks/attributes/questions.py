@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -19,7 +18,7 @@ from audit.attacks.fields import trial_of
 from audit.attacks.interface import AUDITED, Units, ask_all, missing_split
 from audit.attacks.questions import AskedQuestion, all_questions, question_of
 from audit.attacks.removal import PROVEN, STATUSES, clear
-from audit.case import Case
+from audit.case import Case, once_per_case
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.images import page_view
@@ -58,24 +57,14 @@ def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class QuestionFacts:
-    """What a data set holds; see `pool_of` and `trained_values`."""
-
-    corpus: Corpus
-    pool: AnswerPool
-    trained: Mapping[str, AbstractSet[str]]
+@once_per_case
+def _pool(case: Case) -> AnswerPool:
+    return pool_of(case.corpus)
 
 
-_KNOWN: WeakKeyDictionary[Target, QuestionFacts] = WeakKeyDictionary()
-
-
-def facts_of(case: Case) -> QuestionFacts:
-    """The facts of a case, gathered once for a target and a data set."""
-    known = _KNOWN.get(case.target)
-    if known is None or known.corpus is not case.corpus:
-        known = _KNOWN[case.target] = QuestionFacts(case.corpus, pool_of(case.corpus), trained_values(case.corpus))
-    return known
+@once_per_case
+def _trained(case: Case) -> Mapping[str, AbstractSet[str]]:
+    return trained_values(case.corpus)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +76,6 @@ class Questions:
     """
 
     case: Case
-
-    @property
-    def facts(self) -> QuestionFacts:
-        """See `facts_of`."""
-        return facts_of(self.case)
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -108,7 +92,7 @@ class Questions:
         return self._hidden(question_of(self.case.corpus, trial))
 
     def _hidden(self, asked: AskedQuestion) -> Hidden:
-        others = set().union(*(self.facts.trained.get(value, frozenset()) for value in asked.values))
+        others = set().union(*(_trained(self.case).get(value, frozenset()) for value in asked.values))
         return Hidden(
             asked.document,
             asked.question.id,
@@ -121,7 +105,7 @@ class Questions:
         )
 
     def _others(self, asked: AskedQuestion) -> list[str]:
-        pool = self.facts.pool.get(kind_of_answer(asked), {})
+        pool = _pool(self.case).get(kind_of_answer(asked), {})
         return select_plausible(pool, asked.values, (word.text for word in asked.document.words))
 
     def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[str]]:
