@@ -111,7 +111,7 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
         ({}, ("--yes",), "the task of the model is not known"),
         ({}, ("--task", "mlm", "--yes", "--members", "{}/missing.txt"), "not a readable UTF-8 text file"),
         ({}, ("--task", "mlm", "--yes", "--heldout", "{}/names.txt"), "name those that were: --members FILE"),
-        ({}, ("--task", "mlm", "--yes", "--members", "{}/names.txt"), "nobody is no page"),
+        ({}, ("--task", "mlm", "--yes", "--members", "{}/names.txt"), "no document of the source, the first is nobody"),
         ({}, ("--task", "mlm", "--yes", "--assigned", "official"), "name them: --members FILE"),
         # An audit of it would compare documents of training with others of training, and pass whatever it leaks.
         ({}, ("--model", "{}/bert", "--yes"), "name them: --members FILE"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Literal
 
 from audit.corpus import manifest as manifests
@@ -26,9 +25,9 @@ from audit.corpus.documents import (
 from audit.corpus.problems import Problems
 from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError, UsageError
-from audit.importers.named import read_names
+from audit.importers.divide import assign
+from audit.importers.named import find_named, read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document
-from audit.printable import printable
 from audit.progress import steps
 from audit.targets.checkpoint.recognising import recognise_task
 
@@ -208,12 +207,12 @@ def _labelled(task: Task, documents: Sequence[Document]) -> Task:
 
 
 def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Membership]:
-    """The split of every page: as files name them, else as folders do, else drawn."""
+    """Return the split of every page: as files name them, else as folders do, else drawn, equal images together."""
     ids, stated = [page.id for page in folder.pages], Membership(answers.assigned or "official")
     if answers.members is not None:
-        members = _named(answers.members, "--members", folder.pages)
-        held = None if answers.heldout is None else _named(answers.heldout, "--heldout", folder.pages)
-        both = sorted(members & (held or set()))
+        members = find_named(read_names(answers.members, "--members"), ids, "--members")
+        held = answers.heldout and find_named(read_names(answers.heldout, "--heldout"), ids, "--heldout")
+        both = sorted(members & (held or frozenset()))
         if both:
             raise UsageError(f"{both[0]} and {len(both) - 1} more pages are named by --members and by --heldout")
         others: Split = "heldout" if held is None else "public"
@@ -227,39 +226,7 @@ def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Mem
         raise UsageError(
             "--assigned says how the pages of training were chosen, and nothing names them", "name them: --members FILE"
         )
-    return _draw(folder.pages, answers.seed), Membership.drawn_now("random", "docaudit init")
-
-
-def _named(path: Path, option: str, pages: Sequence[FoundPage]) -> set[str]:
-    """The ids of the pages that a file names, by id, path, file name, or that without its ending."""
-    names = read_names(path, option)
-    known: dict[str, set[str]] = defaultdict(set)
-    for page in pages:
-        for form in (page.id, page.path, PurePath(page.path).name, PurePath(page.path).stem):
-            known[form].add(page.id)
-    problems = Problems()
-    found: set[str] = set()
-    for name in names:
-        own = known.get(name) or known.get(PurePath(name).name, set())
-        several = f"names {len(own)} pages, give its path"
-        problems.add(f"{option} {printable(name)}", [] if len(own) == 1 else [several if own else "is no page"])
-        found |= own
-    problems.raise_if_any()
-    return found
-
-
-def _draw(pages: Sequence[FoundPage], seed: int) -> dict[str, Split]:
-    """Splits by lot; pages of equal images stay in one."""
     alike: dict[str, list[str]] = defaultdict(list)
-    for page in pages:
+    for page in folder.pages:
         alike[page.id if page.header is None else page.header.sha256].append(page.id)
-    drawn = sorted(alike.values())
-    random.Random(seed).shuffle(drawn)
-    splits: dict[str, Split] = {}
-    counts: Counter[Split] = Counter()
-    for group in drawn:
-        # The split that is furthest behind its share; of equals the first, so that there is always a member.
-        split = min(SPLITS, key=lambda name: (counts[name] / SHARES[name], SPLITS.index(name)))
-        counts[split] += len(group)
-        splits.update(dict.fromkeys(group, split))
-    return splits
+    return assign(alike.values(), SHARES, answers.seed), Membership.drawn_now("random", "docaudit init")
