@@ -37,8 +37,7 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import FillMask
-from audit.targets.opening import device_named, open_model, target_of
-from audit.targets.unread import find_unread, without_unread
+from audit.targets.opening import device_named, find_unread, open_model, target_of, without_unread
 from benchmarks.attack_tuning import FOLDS, Score, Tuned, collect, tune
 from benchmarks.shadow_target import Halves, fit_shadow, halves, pretrained_of
 

@@ -20,8 +20,7 @@ from audit.errors import TargetError
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import BestClass
-from audit.targets.opening import check, target_of
-from audit.targets.unread import find_unread, without_unread
+from audit.targets.opening import check, find_unread, target_of, without_unread
 from audit.targets.utility import usefulness, usefulness_by_document
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")

@@ -15,7 +15,7 @@ from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError
-from audit.targets.checkpoint.recognising import recognise_task
+from audit.targets.checkpoint.content import recognise_task
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
 

@@ -22,8 +22,7 @@ from audit.extensions.papers.utterance_target import load_nlu
 from audit.references import retrain as retraining
 from audit.references.retrain import under_head
 from audit.targets.checkpoint.folder import open_checkpoint
-from audit.targets.opening import check, target_of
-from audit.targets.unread import find_unread, without_unread
+from audit.targets.opening import check, find_unread, target_of, without_unread
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 NAMES = tiny.CLASSES[1:]

@@ -23,10 +23,9 @@ from audit.errors import TargetError
 from audit.references.recipes import Recipe
 from audit.references.trainer import EpochScore, EpochWatch, MixedTrainer, store, train
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
-from audit.targets.encoders.families import Family, family_of
+from audit.targets.encoders.families import PROCESSOR_FILES, Family, family_of
 from audit.targets.encoders.heads import padded_labels
 from audit.targets.encoders.loading import KNOWN
-from audit.targets.encoders.page_images import PROCESSOR_FILES
 
 
 @dataclass(frozen=True, eq=False)

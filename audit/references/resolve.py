@@ -40,8 +40,8 @@ from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
+from audit.targets.encoders.families import OpenImage
 from audit.targets.encoders.loading import config_of, page_images_of
-from audit.targets.encoders.page_images import OpenImage
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
 

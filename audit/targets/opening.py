@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, get_args
@@ -16,7 +17,9 @@ import audit
 from audit import plugins
 from audit.cards import SCANNED_WITH, Environment
 from audit.corpus.canaries.pages import open_page
-from audit.corpus.documents import Corpus, Document, Task, TaskKind
+from audit.corpus.canaries.schema import planted_ids
+from audit.corpus.documents import SPLITS, Corpus, Document, Task, TaskKind
+from audit.corpus.folding import places_of
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.errors import TargetError, UsageError
 from audit.targets.answering.loading import is_answering, load_answering
@@ -27,7 +30,7 @@ from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import ExtractiveTarget, is_extractive, load_extractive
-from audit.targets.interface import TokenTarget
+from audit.targets.interface import Target, TokenTarget
 from audit.targets.parsing import load_parsing
 
 
@@ -268,3 +271,104 @@ def _batches(target: Checkpoint) -> dict[str, int]:
             return {}
         return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.batch.lowered}
     return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}
+
+
+MOST_NAMED = 5
+"""Names that a warning lists."""
+_TITLES = {"member": "member", "heldout": "held-out", "public": "public"}
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Documents that an audit does without.
+
+    Attributes:
+        documents: their ids.
+        questions: ids of a document and a question that the audit does without, of other documents.
+        warnings: what they name, in plain sentences; none without any.
+    """
+
+    documents: frozenset[str] = frozenset()
+    questions: frozenset[tuple[str, str]] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+
+NONE_UNREAD = Unread()
+
+
+def find_unread(target: Target, corpus: Corpus) -> Unread:
+    """Look for documents with labels, tags or an intent that the target lacks, or answers that it cannot point at.
+
+    Args:
+        target: a loaded checkpoint that `audit.targets.opening.check` has let pass.
+        corpus: the data set, whole.
+
+    Raises:
+        TargetError: canaries are among them: a model that has no tag for them was not trained on them.
+    """
+    if isinstance(target, ExtractiveTarget):
+        return _off_page(corpus)
+    found = target.unknown_names(corpus.documents) if hasattr(target, "unknown_names") else {}
+    if not found:
+        return NONE_UNREAD
+    names = sorted(set().union(*found.values()))
+    if planted_ids(corpus) & found.keys():
+        raise TargetError(
+            f"the model has no name for {', '.join(names)}, and documents with canaries need it",
+            "scan the model that was trained on this data set, or the data set as it was before canaries were put in",
+        )
+    counts = _name_counts(Counter(corpus.document(name).split for name in found))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return Unread(
+        frozenset(found),
+        warnings=(
+            f"{len(found)} documents are left out of the audit ({counts}): they name what the model does not"
+            f" know ({', '.join(names[:MOST_NAMED])}{more}).",
+        ),
+    )
+
+
+def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
+    """The data set as it is audited: without these documents and questions, its sha256 unchanged."""
+    if not unread.documents and not unread.questions:
+        return corpus
+
+    def without(document: Document) -> Document:
+        kept = tuple(question for question in document.questions if (document.id, question.id) not in unread.questions)
+        return document if len(kept) == len(document.questions) else replace(document, questions=kept)
+
+    read = (document for document in corpus.documents if document.id not in unread.documents)
+    return replace(corpus, documents=tuple(map(without, read)))
+
+
+def count_questions(corpus: Corpus, unread: Unread) -> dict[str, int]:
+    """Count the questions that are left out, by split; splits without any are omitted."""
+    return dict(Counter(corpus.document(name).split for name, _ in sorted(unread.questions)))
+
+
+def _off_page(corpus: Corpus) -> Unread:
+    """Find questions whose answer, the one that training takes, is not on the page, and documents without others."""
+    lost: dict[str, set[str]] = {}
+    whole: set[str] = set()
+    planted = planted_ids(corpus)
+    for document in corpus.documents:
+        answered = {question.id: question.answers[0] for question in document.questions if question.answers}
+        off = {name for name, answer in answered.items() if not places_of(answer, document.words)}
+        if off and len(off) == len(answered) and document.id not in planted:
+            whole.add(document.id)
+        elif off:
+            lost[document.id] = off
+    unread = Unread(frozenset(whole), frozenset((name, one) for name, own in lost.items() for one in own))
+    warnings = []
+    if whole:
+        named = _name_counts(Counter(corpus.document(name).split for name in whole))
+        why = "no answer to their questions stands on the page"
+        warnings.append(f"{len(whole)} documents are left out of the audit ({named}): {why}.")
+    if lost:
+        n, named = len(unread.questions), _name_counts(count_questions(corpus, unread))
+        warnings.append(f"{n} questions are left out of the audit ({named}): their answer does not stand on the page.")
+    return replace(unread, warnings=tuple(warnings))
+
+
+def _name_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{counts[split]} {_TITLES[split]}" for split in SPLITS if counts.get(split))

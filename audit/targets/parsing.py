@@ -29,7 +29,7 @@ from audit.targets.answering.words_reader import around
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.encoders.page_images import OpenImage
+from audit.targets.encoders.families import OpenImage
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, Reply
 
 _TOKENS_KEPT = 256

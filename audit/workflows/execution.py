@@ -35,8 +35,17 @@ from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import Target
-from audit.targets.opening import Checkpoint, device_words, instructions, packages, target_of, threads, use_threads
-from audit.targets.unread import Unread, without_unread
+from audit.targets.opening import (
+    Checkpoint,
+    Unread,
+    device_words,
+    instructions,
+    packages,
+    target_of,
+    threads,
+    use_threads,
+    without_unread,
+)
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
 M = TypeVar("M", bound=Target)

@@ -29,7 +29,7 @@ from audit.importers.divide import assign
 from audit.importers.named import find_named, read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document
 from audit.progress import steps
-from audit.targets.checkpoint.recognising import recognise_task
+from audit.targets.checkpoint.content import recognise_task
 
 GroupMeaning = Literal["provider", "label", "none"]
 """The meaning of the folders that pages lie in: who issued them, their class, or nothing."""

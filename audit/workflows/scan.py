@@ -35,8 +35,7 @@ from audit.record import AuditRecord, Reason, Result
 from audit.references.resolve import LoadedReferences, complete
 from audit.report.revealed import write_owner
 from audit.stats.paired import UnitScores
-from audit.targets.opening import environment
-from audit.targets.unread import count_questions
+from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format

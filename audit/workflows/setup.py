@@ -35,8 +35,17 @@ from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import is_extractive
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
-from audit.targets.opening import Checkpoint, check, device_named, open_model, target_of
-from audit.targets.unread import NONE_UNREAD, Unread, find_unread, without_unread
+from audit.targets.opening import (
+    NONE_UNREAD,
+    Checkpoint,
+    Unread,
+    check,
+    device_named,
+    find_unread,
+    open_model,
+    target_of,
+    without_unread,
+)
 from audit.workflows.options import ScanOptions, check_work
 
 

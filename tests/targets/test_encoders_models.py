@@ -17,10 +17,9 @@ from audit.errors import TargetError
 from audit.extensions.papers.image_branch import BINS, ImageBranch, LayoutLMImageConfig, roi_align
 from audit.references.recipes import starting_model
 from audit.targets.checkpoint.loading import load_model
-from audit.targets.encoders.families import family_named
+from audit.targets.encoders.families import VisualInputs, family_named
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.models import LayoutLMSpadeForLinking
-from audit.targets.encoders.page_images import VisualInputs
 from benchmarks.starts import start_with_images
 
 PAIRS = [

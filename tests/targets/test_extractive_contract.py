@@ -21,9 +21,8 @@ from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
 from audit.targets.extractive import ExtractiveTarget, load_extractive
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens
-from audit.targets.opening import target_of
+from audit.targets.opening import NONE_UNREAD, count_questions, find_unread, target_of, without_unread
 from audit.targets.spans import MAX_ANSWER, Scores, Window, best_span
-from audit.targets.unread import NONE_UNREAD, count_questions, find_unread, without_unread
 
 TEXT = "abc stores invoice no 77 date 01/02/2024 clerk anna berg item 3 x 4.00 total 12.00 paid"
 

@@ -20,8 +20,8 @@ from audit.corpus.documents import Document
 from audit.errors import TargetError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoded_page import WHITE, PageImage, PixelScale
+from audit.targets.encoders.families import REACH, ImageInput, PageImageReader
 from audit.targets.encoders.loading import load
-from audit.targets.encoders.page_images import REACH, ImageInput, PageImageReader
 
 DOCUMENT = replace(tiny.documents(1, 0, 0)[0], image="m0.png")
 

@@ -27,9 +27,8 @@ from transformers import (
     initialization,
 )
 
-from audit.targets.encoders.families import Family, shares, thousandths
+from audit.targets.encoders.families import Family, ImageInput, shares, thousandths
 from audit.targets.encoders.models import BrosForMaskedLM, LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
-from audit.targets.encoders.page_images import ImageInput
 
 BINS = 3
 """RoIAlign cuts a box into 3 x 3 bins."""

@@ -50,7 +50,7 @@ from audit.targets.answering.words_reader import encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, place
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.page_images import OpenImage
+from audit.targets.encoders.families import OpenImage
 from audit.targets.encoders.target import best_first
 from audit.targets.interface import BestTokens, Candidates, FillMask, PageQuery, Query, type_asked
 

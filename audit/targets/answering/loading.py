@@ -32,7 +32,7 @@ from audit.targets.answering.words_reader import decoder_reader, encoder_decoder
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
-from audit.targets.encoders.page_images import OpenImage
+from audit.targets.encoders.families import OpenImage
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 _ADVICE = "save the processor that the model was trained with beside it"

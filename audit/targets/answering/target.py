@@ -45,7 +45,7 @@ from audit.targets.answering.rows import (
 )
 from audit.targets.batching import Batch
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.encoders.page_images import OpenImage
+from audit.targets.encoders.families import OpenImage
 from audit.targets.interface import (
     Adaptation,
     Adapted,

@@ -1,16 +1,21 @@
-"""Progress of a checkpoint's training, as the Trainer of transformers writes it next to the weights."""
+"""What a checkpoint's folder says without loading it: files, their hashes, training progress, and the task."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from audit import plugins
+from audit.corpus.documents import Task, TaskKind
+from audit.corpus.validation import label_problems
 from audit.errors import TargetError
 
 TRAINER_STATE = "trainer_state.json"
@@ -92,11 +97,7 @@ def other_weights(folder: Path) -> list[str]:
 
 def code_that_runs(folder: Path) -> list[str]:
     """The files of code in a folder whose configuration names classes of them: loaders that trust it run them."""
-    try:
-        config: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    named = isinstance(config, dict) and config.get("auto_map")
+    named = _read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
     return [name for name in unscanned_files(folder) if Path(name).suffix in _CODE] if named else []
 
 
@@ -149,9 +150,99 @@ def bases_named(folder: Path, named: object) -> list[Path]:
 
 def _named_base(folder: Path) -> Path | None:
     """The local folder that an adapter names as its base; None where there is none with a model."""
-    try:
-        settings: Any = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    named = settings.get("base_model_name_or_path") if isinstance(settings, dict) else None
+    named = _read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
     return next(iter(bases_named(folder, named)), None)
+
+
+def _read_settings(path: Path, *, damaged_is_empty: bool = False) -> dict[str, Any]:
+    """Read a JSON object; a missing file, or one that holds no object, is empty.
+
+    Raises:
+        TargetError: the file is damaged, unless damaged files are taken as empty.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        if damaged_is_empty:
+            return {}
+        raise TargetError(f"{path}: not readable as JSON") from None
+    return content if isinstance(content, dict) else {}
+
+
+HEADS: Mapping[str, TaskKind] = {
+    "BrosSpadeEEForTokenClassification": "spade-extraction",
+    "SpadeForExtraction": "spade-extraction",
+    "BrosSpadeELForTokenClassification": "spade-linking",
+    "SpadeForLinking": "spade-linking",
+    "ForTokenClassification": "token-classification",
+    "ForMaskedLM": "mlm",
+    "ForQuestionAnswering": "extractive-qa",
+    "ForSequenceClassification": "document-classification",
+    "ForImageClassification": "document-classification",
+    "ForConditionalGeneration": "question-answering",
+    "ForCausalLM": "question-answering",
+    "LMHeadModel": "question-answering",
+    "ForVision2Seq": "question-answering",
+    "ForImageTextToText": "question-answering",
+    "VisionEncoderDecoderModel": "question-answering",
+}
+"""By how the name of an architecture ends; the first that fits."""
+ADAPTERS: Mapping[str, TaskKind] = {
+    "TOKEN_CLS": "token-classification",
+    "SEQ_CLS": "document-classification",
+    "QUESTION_ANS": "extractive-qa",
+    "CAUSAL_LM": "question-answering",
+    "SEQ_2_SEQ_LM": "question-answering",
+}
+"""By the task type of a PEFT adapter."""
+LABELLED: tuple[TaskKind, ...] = ("token-classification", "spade-extraction", "document-classification", "intent-slots")
+_PLACEHOLDER = re.compile(r"LABEL_\d+")
+
+
+@dataclass(frozen=True)
+class RecognisedTask:
+    """The task of a checkpoint.
+
+    Attributes:
+        task: its kind, and its labels where the checkpoint names them and a manifest can.
+        architecture: what it was told by.
+    """
+
+    task: Task
+    architecture: str
+
+
+def recognise_task(folder: Path) -> RecognisedTask:
+    """Tell a checkpoint's task from its config.json, or an adapter's from its adapter_config.json.
+
+    Raises:
+        TargetError: there is neither, or what it says is no task that docaudit knows.
+    """
+    if not folder.is_dir():
+        raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
+    config = _read_settings(folder / "config.json")
+    named = config.get("architectures")
+    for architecture in map(str, named if isinstance(named, list) else ()):
+        kind = next((kind for ending, kind in HEADS.items() if architecture.endswith(ending)), None)
+        if kind is not None:
+            return RecognisedTask(Task(kind, _labels(config, kind)), architecture)
+    model_type = str(config.get("model_type"))
+    task: TaskKind | None = getattr(plugins.find("docaudit.targets", model_type), "task", None)
+    if task is not None:
+        return RecognisedTask(Task(task, _labels(config, task)), model_type)
+    adapter = str(_read_settings(folder / SETTINGS).get("task_type"))
+    if adapter in ADAPTERS:
+        return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")
+    found = ", ".join(map(str, named)) if isinstance(named, list) and named else "no architecture"
+    raise TargetError(f"{folder}: its task cannot be told from its configuration ({found})", "give --task KIND")
+
+
+def _labels(config: Mapping[str, Any], kind: TaskKind) -> tuple[str, ...]:
+    """The labels in the order of the outputs; none where they are placeholders, or a manifest cannot name them."""
+    named = config.get("id2label")
+    if kind not in LABELLED or not isinstance(named, dict):
+        return ()
+    labels = tuple(str(named.get(str(number), "")) for number in range(len(named)))
+    if any(not label.strip() or _PLACEHOLDER.fullmatch(label) for label in labels):
+        return ()
+    return () if any(label_problems(Task(kind, labels))) else labels

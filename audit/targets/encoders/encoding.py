@@ -15,8 +15,8 @@ from audit.corpus.validation import links_to_itself, words_in_two_entities
 from audit.errors import TargetError
 from audit.targets.checkpoint.loading import unpadded
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
+from audit.targets.encoders.families import OpenImage, PageImageReader
 from audit.targets.encoders.heads import HeadName
-from audit.targets.encoders.page_images import OpenImage, PageImageReader
 
 ADVICE = "use these names in the documents (docaudit import --labels MODEL_DIR mends their case)"
 NAMING: tuple[HeadName, ...] = ("token-classification", "spade-extraction")

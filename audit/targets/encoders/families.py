@@ -5,23 +5,192 @@ transformers' own tables name most; `audit/targets/families.toml` says what they
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL.Image import Image, Resampling
+from torch.nn.functional import pad
 from transformers.models.auto import modeling_auto
 
 from audit import plugins
 from audit.arrays import Floats, Ints
+from audit.corpus.documents import Document
+from audit.errors import TargetError
 from audit.targets import TABLE
+from audit.targets.encoded_page import Encoding, PageImage, Pixels, PixelScale
 from audit.targets.encoders.heads import HeadName
-from audit.targets.encoders.page_images import ImageInput
+
+OpenImage = Callable[[Document], Image]
+"""Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
+CACHED_BYTES = 128 * 2**20
+"""What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256 pixels."""
+REACH = {
+    Resampling.NEAREST: 0.0,
+    Resampling.BOX: 0.0,
+    Resampling.BILINEAR: 0.5,
+    Resampling.HAMMING: 0.5,
+    Resampling.BICUBIC: 1.5,
+    Resampling.LANCZOS: 2.5,
+}
+"""How far each of Pillow's filters reaches beyond a pixel's own edges, in pixels: of the picture when a page is made
+smaller, of the page when it is enlarged."""
+PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+"""Where a checkpoint says how it takes pages; transformers 5 writes the second, with an `image_processor` in it."""
+
+
+@dataclass(frozen=True)
+class ImageInput:
+    """How a model sees a page.
+
+    Attributes:
+        size: height and width of the picture in pixels.
+        argument: of the encoder's forward pass. `pixel_values` takes pictures, (n_pages, 3, height, width);
+            `visual_embeds` what `visual_embeddings` of the encoder made of each, (n_pages, n_tokens, n_hidden).
+        n_appended: tokens of the picture that the model puts after the page's own.
+        scale: how it takes pixels.
+        resample: how pages are brought to `size`.
+    """
+
+    size: tuple[int, int]
+    argument: str
+    n_appended: int = 0
+    scale: PixelScale = field(default_factory=PixelScale)
+    resample: Resampling = Resampling.BILINEAR
+
+    def as_processed(self, folder: Path) -> ImageInput:
+        """Take over the scale and the resampling of the checkpoint's own image processor, where the folder has one.
+
+        As in transformers 5, settings in `processor_config.json` come before those of an older `preprocessor_config`.
+
+        Raises:
+            TargetError: the processor's settings cannot be used.
+        """
+        settings: Any = {}
+        for path in (folder / name for name in PROCESSOR_FILES):
+            try:
+                own = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+                settings = own.get("image_processor", settings) if path.name == "processor_config.json" else own
+                resample = Resampling(settings.get("resample", self.resample))
+                scale = _scale(settings, self.scale)
+            except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+                raise TargetError(f"{path}: not the settings of an image processor for RGB pages") from None
+        return replace(self, scale=scale, resample=resample)
+
+
+def _scale(settings: dict[str, Any], default: PixelScale) -> PixelScale:
+    factor = float(settings.get("rescale_factor", default.factor)) if settings.get("do_rescale", True) else 1.0
+    mean: tuple[float, ...] = (0.0,) * 3
+    std: tuple[float, ...] = (1.0,) * 3
+    if settings.get("do_normalize", True):
+        mean, std = (
+            tuple(float(value) for value in settings.get(name, own))
+            for name, own in (("image_mean", default.mean), ("image_std", default.std))
+        )
+    numbers = (factor, *mean, *std)
+    if len(mean) != 3 or len(std) != 3 or 0.0 in (factor, *std) or not np.isfinite(numbers).all():
+        raise ValueError("three numbers each, none of them infinite, no std of 0")
+    return PixelScale(factor, mean, std)
+
+
+class PageImageReader:
+    """Makes the picture of a document's page; nothing is opened before the pixels are asked for.
+
+    Args:
+        open_image: opens a page; None: there are no pictures, for whoever only lists what could be asked.
+        sight: how the model sees it.
+    """
+
+    def __init__(self, open_image: OpenImage | None, sight: ImageInput) -> None:
+        self.open_image = open_image
+        self.size = sight.size
+        self.scale = sight.scale
+        self._resample = sight.resample
+        height, width = sight.size
+        # Fields of one document are tried one after the other, each with a patch of its own over the same page.
+        self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resize)
+
+    def __call__(self, document: Document) -> PageImage | None:
+        """The picture; None for a document without an image."""
+        if document.image is None or self.open_image is None:
+            return None
+        return PageImage(partial(self._page, document), self.size, self.scale, self._reach(document))
+
+    def _reach(self, document: Document) -> float:
+        """How far a pixel of the page shows beyond its edges, in pixels: an enlarged one spreads over as many more."""
+        height, width = self.size
+        page_width, page_height = document.size or (width, height)
+        return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
+
+    def _resize(self, document: Document) -> Pixels:
+        height, width = self.size
+        assert self.open_image is not None
+        page = self.open_image(document).resize((width, height), self._resample)
+        pixels = np.ascontiguousarray(np.asarray(page, np.uint8).transpose(2, 0, 1))
+        pixels.flags.writeable = False
+        return pixels
+
+
+class VisualInputs:
+    """What the model takes from each page's picture, made once a picture and page.
+
+    An answer must not depend on the pages beside it. Visual embeddings are made of one picture alone: the convolutions
+    of an image branch may depend on the batch by rounding. Plain `pixel_values` go through the encoder as a batch; its
+    one convolution, over patches that do not overlap, gives each picture the same whatever stands beside it (tested
+    at LayoutLMv3's own size on a CPU).
+
+    Args:
+        encoder: the model's encoder.
+        sight: how it sees.
+        boxes: turns shares of the page, (1, n_tokens, 4), into the encoder's own boxes.
+        device: where the encoder is.
+    """
+
+    def __init__(self, encoder: Any, sight: ImageInput, boxes: Callable[[Floats], NDArray[Any]], device: str) -> None:
+        self._encoder = encoder
+        self._sight = sight
+        self._boxes = boxes
+        self._device = device
+        self._made: WeakKeyDictionary[PageImage, tuple[Floats, torch.Tensor]] = WeakKeyDictionary()
+
+    def batch(self, pages: Sequence[Encoding], bucket: int) -> dict[str, torch.Tensor]:
+        """The forward pass's argument for these pages, padded to `bucket` tokens where it is made of tokens."""
+        rows = [self._of(page) for page in pages]
+        # Most rows are candidates for one page: each page's own is put on the device's side of the copy once.
+        different = {id(row): row for row in rows}
+        if self._sight.argument == "visual_embeds":
+            different = {name: pad(row, (0, 0, 0, bucket - len(row))) for name, row in different.items()}
+        numbers = {name: number for number, name in enumerate(different)}
+        chosen = torch.tensor([numbers[id(row)] for row in rows], device=self._device)
+        return {self._sight.argument: torch.stack([*different.values()])[chosen]}
+
+    def _of(self, page: Encoding) -> torch.Tensor:
+        if page.page_image is None:
+            raise TargetError("this model sees page images, and a page came without one")
+        boxes, made = self._made.get(page.page_image, (None, None))
+        # Pages that differ in tokens only share their boxes; another window of the document does not.
+        if made is None or boxes is not page.boxes:
+            made = self._make(page.page_image, page.boxes)
+            self._made[page.page_image] = page.boxes, made
+        return made
+
+    def _make(self, page_image: PageImage, boxes: Floats) -> torch.Tensor:
+        pixels = torch.from_numpy(page_image.values()).to(self._device)
+        if self._sight.argument == "pixel_values":
+            return pixels
+        own_boxes = torch.from_numpy(self._boxes(boxes[None])).to(self._device)
+        visual: torch.Tensor = self._encoder.visual_embeddings(pixels[None], own_boxes)[0]
+        return visual
+
 
 LAYOUTLM_SCALE = 1000
 """LayoutLM's boxes are whole numbers from 0 to 1000 (Xu et al. 2020, section 2.2)."""

@@ -14,8 +14,7 @@ import torch
 from audit.arrays import Floats
 from audit.targets.batching import Batch, batches, bucket_of, padded_rows, unless_out_of_memory
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.families import Family
-from audit.targets.encoders.page_images import VisualInputs
+from audit.targets.encoders.families import Family, VisualInputs
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (the fastest of a few tried on two CPU cores)."""

@@ -14,9 +14,8 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.checkpoint.loading import load_tokenizer, load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet, refuse_training
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import Family, family_named, family_of
+from audit.targets.encoders.families import Family, OpenImage, PageImageReader, family_named, family_of
 from audit.targets.encoders.heads import HEADS, HeadName
-from audit.targets.encoders.page_images import OpenImage, PageImageReader
 from audit.targets.encoders.target import EncoderTarget
 
 _MIN_TOKENS = 16
