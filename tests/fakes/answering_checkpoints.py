@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import string
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,31 @@ CHAT_TEMPLATE = (
     "<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 """One turn after the other, as ChatML has them."""
+
+
+_ZOO: dict[str, Any] = tomllib.loads(Path(__file__).with_name("answering_zoo.toml").read_text(encoding="utf-8"))
+
+
+def filled(value: Any, words: Any, shared: dict[str, Any]) -> Any:
+    """Fill the settings of a table with the ids of this tokenizer, and with the shared settings that they are like."""
+    if isinstance(value, dict):
+        like = filled(shared[value["like"]], words, shared) if "like" in value else {}
+        return {**like, **{name: filled(own, words, shared) for name, own in value.items() if name != "like"}}
+    if not isinstance(value, str) or not value.startswith("@"):
+        return value
+    known = {
+        "@none": None,
+        "@vocabulary": len(words),
+        "@vocabulary-1": len(words) - 1,
+        **{f"@{name}": getattr(words, f"{name}_token_id") for name in ("bos", "pad", "eos")},
+    }
+    return known[value] if value in known else words.convert_tokens_to_ids(value[1:])
+
+
+def settings_of(name: str, words: Any) -> dict[str, Any]:
+    """The settings of a tiny configuration of answering_zoo.toml, its `model_type` among them."""
+    settings: dict[str, Any] = filled(_ZOO["models"][name], words, _ZOO["shared"])
+    return settings
 
 
 def tokenizer(marks: tuple[str, ...] = (), end: str = "</s>") -> Any:
@@ -87,123 +113,48 @@ def make_donut(
     marks: tuple[str, ...] = DONUT_MARKS,
 ) -> Path:
     """A Donut: Swin on images of `size` (height, width), and a decoder of `positions` with marks, its task's first."""
-    from transformers import DonutSwinConfig, VisionEncoderDecoderConfig, VisionEncoderDecoderModel
+    from transformers import AutoConfig, VisionEncoderDecoderModel
     from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
 
     words = tokenizer(marks)
-    encoder = DonutSwinConfig(
-        image_size=list(size), patch_size=4, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=4
-    )
-    config = VisionEncoderDecoderConfig(encoder=encoder.to_dict(), decoder=_mbart(len(words), positions))
-    config.decoder_start_token_id = words.convert_tokens_to_ids(marks[0])
-    config.pad_token_id, config.eos_token_id = words.pad_token_id, words.eos_token_id
+    own = settings_of("donut", words)
+    own["encoder"]["image_size"], own["decoder"]["max_position_embeddings"] = [*size], positions
+    config = AutoConfig.for_model(**own, decoder_start_token_id=words.convert_tokens_to_ids(marks[0]))
     images = DonutImageProcessorPil(size={"height": size[0], "width": size[1]})
     return saved(folder, seeded(VisionEncoderDecoderModel, config, seed), words, images, ends=ends)
 
 
 def make_vit_decoder(folder: Path, seed: int = 0, *, ends: str = ENDS) -> Path:
     """A vision-encoder-decoder that is no Donut: ViT, and a decoder whose tokenizer has no marks."""
-    from transformers import VisionEncoderDecoderConfig, VisionEncoderDecoderModel, ViTConfig
+    from transformers import AutoConfig, VisionEncoderDecoderModel
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
     words = tokenizer()
-    encoder = ViTConfig(
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        image_size=32,
-        patch_size=8,
-    )
-    config = VisionEncoderDecoderConfig(encoder=encoder.to_dict(), decoder=_mbart(len(words), POSITIONS))
-    config.decoder_start_token_id, config.pad_token_id = words.bos_token_id, words.pad_token_id
+    config = AutoConfig.for_model(**settings_of("vit-decoder", words))
     images = ViTImageProcessorPil(size={"height": 32, "width": 32})
     return saved(folder, seeded(VisionEncoderDecoderModel, config, seed), words, images, ends=ends)
 
 
-def _mbart(n_vocabulary: int, positions: int) -> dict[str, Any]:
-    from transformers import MBartConfig
-
-    return MBartConfig(
-        vocab_size=n_vocabulary,
-        d_model=16,
-        decoder_layers=2,
-        decoder_attention_heads=2,
-        decoder_ffn_dim=32,
-        max_position_embeddings=positions,
-        is_decoder=True,
-        add_cross_attention=True,
-        is_encoder_decoder=False,
-        forced_eos_token_id=None,
-        bos_token_id=0,
-        pad_token_id=1,
-        eos_token_id=2,
-    ).to_dict()
-
-
 def make_pix2struct(folder: Path, seed: int = 0, *, max_patches: int = 48, ends: str = ENDS) -> Path:
     """A Pix2Struct that sees at most `max_patches` patches of 8 x 8 pixels."""
-    from transformers import Pix2StructConfig, Pix2StructForConditionalGeneration
+    from transformers import AutoConfig, Pix2StructForConditionalGeneration
     from transformers.models.pix2struct.image_processing_pil_pix2struct import Pix2StructImageProcessorPil
 
     words = tokenizer()
-    text = {
-        "vocab_size": len(words),
-        "hidden_size": 16,
-        "d_kv": 8,
-        "d_ff": 32,
-        "num_layers": 2,
-        "num_heads": 2,
-        "pad_token_id": words.pad_token_id,
-        "eos_token_id": words.eos_token_id,
-        "decoder_start_token_id": words.pad_token_id,
-    }
-    vision = {
-        "hidden_size": 16,
-        "patch_embed_hidden_size": 8 * 8 * 3,
-        "d_kv": 8,
-        "d_ff": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "seq_len": max_patches,
-    }
-    config = Pix2StructConfig(text_config=text, vision_config=vision, is_vqa=True)
+    own = settings_of("pix2struct", words)
+    own["vision_config"]["seq_len"] = max_patches
     images = Pix2StructImageProcessorPil(patch_size={"height": 8, "width": 8}, max_patches=max_patches, is_vqa=True)
-    return saved(folder, seeded(Pix2StructForConditionalGeneration, config, seed), words, images, ends=ends)
+    model = seeded(Pix2StructForConditionalGeneration, AutoConfig.for_model(**own), seed)
+    return saved(folder, model, words, images, ends=ends)
 
 
 def make_chat(folder: Path, seed: int = 0, *, template: str | None = CHAT_TEMPLATE, ends: str = ENDS) -> Path:
     """A LLaVA: CLIP on images of 32 x 32 pixels, and a Llama that is asked in turns."""
-    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
+    from transformers import AutoConfig, LlavaForConditionalGeneration, LlavaProcessor
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
     words = tokenizer(CHAT_MARKS, end="<|end|>")
-    vision = CLIPVisionConfig(
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        image_size=32,
-        patch_size=8,
-        projection_dim=16,
-    )
-    text = LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=512,
-        bos_token_id=words.bos_token_id,
-        pad_token_id=words.pad_token_id,
-        eos_token_id=words.eos_token_id,
-    )
-    config = LlavaConfig(
-        vision_config=vision,
-        text_config=text,
-        image_token_index=words.convert_tokens_to_ids("<image>"),
-        vision_feature_layer=-1,
-    )
+    config = AutoConfig.for_model(**settings_of("chat", words))
     processor = LlavaProcessor(
         CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
         words,

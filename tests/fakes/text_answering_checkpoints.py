@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import tiny
-from answering_checkpoints import ENDS, saved, seeded
+from answering_checkpoints import ENDS, saved, seeded, settings_of
 
 PICTURE = 32
 """The side in pixels of the pictures that they see; 16 patches."""
@@ -31,21 +31,11 @@ def t5_tokenizer() -> Any:
 
 def vt5_config(visual: bool = True, **settings: Any) -> Any:
     """The tiny VT5's configuration; `settings` take the place of its own."""
-    from transformers import BeitConfig
+    from transformers import AutoConfig
 
     from audit.extensions.papers.vt5 import VT5Config
 
-    eye = BeitConfig(
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=32,
-        image_size=PICTURE,
-        patch_size=8,
-        use_absolute_position_embeddings=True,
-        initializer_range=0.2,
-        layer_scale_init_value=1.0,
-    )
+    eye = AutoConfig.for_model(**settings_of("eye", None))
     own: dict[str, Any] = {
         **SIZES,
         "vocab_size": len(t5_tokenizer()),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_checkpoints import ENDS, saved, seeded, tokenizer
+from answering_checkpoints import ENDS, filled, saved, seeded, tokenizer
 
 Settings = dict[str, Any]
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -68,22 +68,6 @@ class Zoo:
 ZOO: dict[str, Zoo] = {name: Zoo(**own) for name, own in _TABLE["families"].items()}
 
 
-def filled(value: Any, words: Any) -> Any:
-    """The settings of a table with the ids of this tokenizer."""
-    if isinstance(value, dict):
-        shared = filled(_TABLE["shared"][value["like"]], words) if "like" in value else {}
-        return {**shared, **{name: filled(own, words) for name, own in value.items() if name != "like"}}
-    if not isinstance(value, str) or not value.startswith("@"):
-        return value
-    known = {
-        "@none": None,
-        "@vocabulary": len(words),
-        "@vocabulary-1": len(words) - 1,
-        **{f"@{name}": getattr(words, f"{name}_token_id") for name in ("bos", "pad", "eos")},
-    }
-    return known[value] if value in known else words.convert_tokens_to_ids(value[1:])
-
-
 def lacking(family: str) -> list[str]:
     """The libraries that a family's processor needs and that are not installed, in the order in which it asks."""
     zoo = ZOO[family]
@@ -115,7 +99,7 @@ def write_vlm(
     words = tokenizer(tuple(zoo.marks), end=zoo.end)
     if zoo.named:
         words._set_model_specific_special_tokens(dict(zoo.named))
-    config = transformers.CONFIG_MAPPING[family.removesuffix("-t5")](**filled(zoo.config, words))
+    config = transformers.CONFIG_MAPPING[family.removesuffix("-t5")](**filled(zoo.config, words, _TABLE["shared"]))
     model = seeded(transformers.AutoModelForImageTextToText.from_config, config, zoo.seed if seed is None else seed)
     for name, gate in model.named_parameters():
         if "attn_gate" in name or "mlp_gate" in name:

@@ -105,10 +105,9 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(
     ],
 )
 def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(
-    name: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, setting: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(text_zoo, "SIDES_LAYERS", 2)
-    folder = text_zoo.write_text_model(tmp_path, name)
+    folder = text_zoo.write_text_model(tmp_path, name, **{setting: 2})
     load_answering(folder, prompt=text_zoo.prompt_of(name))
     settings = json.loads((folder / "config.json").read_text())
     settings.pop("layer_types", None)
