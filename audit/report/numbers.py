@@ -90,17 +90,11 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
     outwards = form == "number" and estimate.is_area
     least = AREA_DECIMALS if outwards else 0
+    decimals = (max(least, min(low, max(value, high))), max(least, min(high, max(value, low))))
+    first, last = (ROUND_FLOOR, ROUND_CEILING) if outwards else ("", "")
     return (
-        _end(
-            estimate.low, estimate.value, form, max(least, min(low, max(value, high))), ROUND_FLOOR if outwards else ""
-        ),
-        _end(
-            estimate.high,
-            estimate.value,
-            form,
-            max(least, min(high, max(value, low))),
-            ROUND_CEILING if outwards else "",
-        ),
+        _end(estimate.low, estimate.value, form, decimals[0], first),
+        _end(estimate.high, estimate.value, form, decimals[1], last),
     )
 
 

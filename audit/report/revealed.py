@@ -59,14 +59,9 @@ def write_owner(record: AuditRecord, evidence: Path) -> None:
 
 
 def _owner(record: AuditRecord) -> dict[str, str | float]:
+    scanned = {"model": record.target.sha256, "data": record.corpus.sha256, "started": record.timing.started}
     # Two short scans may begin within one second.
-    settings = {"seed": record.seed, "seconds": record.timing.seconds}
-    return {
-        "model": record.target.sha256,
-        "data": record.corpus.sha256,
-        "started": record.timing.started,
-        **settings,
-    }
+    return {**scanned, "seed": record.seed, "seconds": record.timing.seconds}
 
 
 def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:

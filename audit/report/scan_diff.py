@@ -29,7 +29,6 @@ RULE = (
 )
 
 
-HEADINGS: dict[Outcome, str] = {"worse": "Worse", "better": "Better", "cannot be told": "Cannot be told"}
 LEGEND = (
     "Change: new minus old, with its 95 % interval; of an area its distance from chance. "
     "* from both intervals, not paired unit by unit."
@@ -204,7 +203,7 @@ def _text(diff: ScanDiff, width: int) -> str:
         *_wrapped(f"{diff.summary[0].upper()}{diff.summary[1:]}.", width),
         *(line for note in diff.notes for line in _wrapped(f"Note: {note}.", width)),
     ]
-    heads = {outcome: f"{HEADINGS[outcome]} ({len(diff.of(outcome))})" for outcome in OUTCOMES}
+    heads = {outcome: f"{outcome.capitalize()} ({len(diff.of(outcome))})" for outcome in OUTCOMES}
     longest = max(map(len, [*heads.values(), *(f"  {change.metric}" for change in diff.changes)]))
     room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
     for outcome, head in heads.items():
@@ -234,15 +233,8 @@ def _table(head: str, changes: Sequence[MetricChange], room: int) -> Iterator[st
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    further = f"{indent}  "
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=further,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrapper = textwrap.TextWrapper(width, indent, f"{indent}  ", break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(text)
 
 
 def _markdown(diff: ScanDiff) -> Iterator[str]:
@@ -254,7 +246,7 @@ def _markdown(diff: ScanDiff) -> Iterator[str]:
         if not changes:
             continue
         folded = outcome == "cannot be told"
-        heading = f"{HEADINGS[outcome]} ({len(changes)})"
+        heading = f"{outcome.capitalize()} ({len(changes)})"
         yield from ("", f"<details><summary>{heading}</summary>" if folded else f"**{heading}**", "")
         yield from ("| attack | metric | old | new | change | paired |", "|---|---|--:|--:|--:|---|")
         for change in changes:

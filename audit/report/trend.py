@@ -208,11 +208,9 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
     bound = numbers.limit_text(_bound(limit), report.form(limit.metric))
     side = "over" if limit.max is not None else "under"
     places = ", ".join(numbers.axis_value(stop.x) for stop in over)
-    where = (
-        f"{len(over)} of {len(stops)} checkpoints ({AXIS_WORDS.get(axis, axis)} {places})"
-        if over
-        else (f"none of {len(stops)} checkpoints")
-    )
+    where = f"none of {len(stops)} checkpoints"
+    if over:
+        where = f"{len(over)} of {len(stops)} checkpoints ({AXIS_WORDS.get(axis, axis)} {places})"
     return f"“{report.label(limit.metric)}” is confirmed {side} its limit of {bound} at {where}."
 
 
