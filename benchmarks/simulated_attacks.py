@@ -17,13 +17,12 @@ import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes import measures as attribute_measures
-from audit.attacks.attributes.table import build_table as build_choices
+from audit.attacks.attributes.measures import build_table as build_choices
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries import attack as canary_attack
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.measures import Outcome, Ranked, table_of
-from audit.attacks.given_away import KindsCheck
-from audit.attacks.measuring import DOCUMENTS, VALUES, Streams
+from audit.attacks.measuring import DOCUMENTS, VALUES, KindsCheck, Streams
 from audit.attacks.membership import attack as membership_attack
 from audit.attacks.membership import scores as membership_scores
 from audit.attacks.membership.scores import ScoredDocuments
@@ -34,10 +33,10 @@ from audit.attacks.memorisation.scores import Results, measure_questions
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
+from audit.attacks.questions import PROVEN
 from audit.attacks.reconstruction import scores as reconstruction_scores
 from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, POWER, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
-from audit.attacks.removal import PROVEN
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Measurement

@@ -14,7 +14,7 @@ from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, ma
 
 from audit import record as records
 from audit.attacks.interface import why_inapplicable
-from audit.attacks.reconstruction.units import REWORDED
+from audit.attacks.reconstruction.attack import REWORDED
 from audit.case import Case
 from audit.corpus.documents import ReferencePaths
 from audit.corpus.manifest import write

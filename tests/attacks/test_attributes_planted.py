@@ -21,9 +21,9 @@ from audit.attacks import TEXTS
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.attributes.attack import values_of
 from audit.attacks.attributes.hidden import FEW, select_plausible
-from audit.attacks.attributes.table import calibrate, chance_of_first, rank_of_first
+from audit.attacks.attributes.measures import calibrate, chance_of_first, rank_of_first
 from audit.attacks.interface import nothing_to_try, why
-from audit.attacks.removal import PROVEN
+from audit.attacks.questions import PROVEN
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
 from audit.engine.driver import drive

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from audit.attacks.given_away import KindsCheck, TriedValues, count_documents, count_values
+from audit.attacks.measuring import KindsCheck, TriedValues, count_documents, count_values
 from audit.measurements import Unresolved
 from audit.policy import load
 from audit.stats.rates import excess_mean, excess_rate

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from audit.attacks.questions import AskedQuestion
-from audit.attacks.removal import ABSENT, PROVEN, SURVIVES, Cleared, clear
+from audit.attacks.questions import ABSENT, PROVEN, SURVIVES, AskedQuestion, Cleared, clear
 from audit.corpus.documents import Document, Entity, Question, Word
 from audit.corpus.images import PageView
 from audit.importers.locate import Location, locate

@@ -12,8 +12,8 @@ from scipy.stats import norm
 from test_membership_planted import NAMES, KnowingPages, normal, split_models, written
 
 from audit.attacks.interface import why
-from audit.attacks.masking import N_MASKS, masked_losses, masks_of
 from audit.attacks.membership import MembershipInference
+from audit.attacks.membership.documents import N_MASKS, masked_losses, masks_of
 from audit.attacks.provider_membership.attack import ProviderMembership
 from audit.attacks.provider_membership.attack import reference_of as provider_reference_of
 from audit.case import Case, References

@@ -247,7 +247,7 @@ def test_what_no_ocr_could_prove_gone_is_not_covered(tmp_path, monkeypatch):
     for document in corpus.documents:
         Image.new("RGB", document.size, "white").save(tmp_path / f"{document.id}.png")
         corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(), corpus))
     assert found.findings.coverage[0] == Coverage("all", 0, 4, "questions")
 

@@ -262,7 +262,7 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
         drawn = int(np.asarray(query.view.image).min()) == 0
         return " ".join(words) if drawn else "illegible"
 
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(read))
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(read))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert len(truths) == 8
     assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
@@ -272,7 +272,7 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
 
 
 def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert isinstance(found.by_name["net"], Unresolved)
     assert found.counts["OCR: not installed"] == 8
@@ -280,7 +280,7 @@ def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
 
 def test_what_the_ocr_still_reads_survives(pages, monkeypatch):
     truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: truths[query.view.words[0].text]))
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: truths[query.view.words[0].text]))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert found.counts["member questions: survives"] == 4
     assert found.findings.confounded is not None
@@ -336,7 +336,7 @@ def test_the_owners_paraphrases_come_before_templates():
 
 
 def test_contexts_that_only_images_know_are_tried_on_pages_with_images(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
 
     class Looking(Answering):
         """Knows a page by its words and how bright it is."""
@@ -522,7 +522,7 @@ def test_the_most_frequent_answer_counts_and_no_decoy_of_its_own_page():
 
 
 def test_decoys_are_drawn_on_images_in_place_of_the_value_or_not_at_all(pages, monkeypatch):
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", read_by(lambda query: None))
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
     target = Answering(memory_of(pages.documents))
     left_out = Found(Memorisation(contexts=("exact", "decoy"), n_drawn_decoys=0), case(target, pages))
     assert isinstance(left_out.by_name["net.decoy"], Unresolved)

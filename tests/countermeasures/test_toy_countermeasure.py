@@ -105,7 +105,7 @@ def docaudit(*arguments: object) -> tuple[str, int]:
 def test_each_is_measured_and_compared_with_the_model_as_it_was(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.attacks.removal.TESSERACT", Perfect())
+    monkeypatch.setattr("audit.attacks.questions.TESSERACT", Perfect())
     output, code = docaudit("defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path)
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()

@@ -12,8 +12,7 @@ from text_answering_checkpoints import make_t5
 from text_zoo import ENCODER_DECODERS, prompt_of, write_text_model
 
 from audit.attacks.interface import why
-from audit.attacks.reconstruction.attack import Reconstruction
-from audit.attacks.reconstruction.units import OWN_MARKS
+from audit.attacks.reconstruction.attack import OWN_MARKS, Reconstruction
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.images import PageView

@@ -17,17 +17,19 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.attributes.hidden import MIN_CANDIDATES, Fields, Hidden, HiddenValues, loss_query
 from audit.attacks.attributes.measures import (
+    AttributeTable,
     Kind,
+    build_table,
     check_kinds,
     counted_methods,
     counts,
     coverage,
     gated_methods,
     jobs,
+    paired_by_value,
     reference_controls,
 )
 from audit.attacks.attributes.questions import Questions, lacking, most_trials, most_units
-from audit.attacks.attributes.table import AttributeTable, build_table, paired_by_value
 from audit.attacks.fields import withheld
 from audit.attacks.interface import GIVE_REFERENCE, POINTS, Attack, Evidence, Units, given, given_in_vain, points
 from audit.attacks.measuring import Streams, run_jobs

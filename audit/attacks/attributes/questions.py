@@ -13,11 +13,10 @@ from numpy.random import Generator as Rng
 
 from audit.arrays import Floats
 from audit.attacks.attributes.hidden import FEW, MIN_CANDIDATES, Hidden, LaidPage, draw_others, select_plausible
-from audit.attacks.attributes.table import EXCESS, GROUPS, METHODS
+from audit.attacks.attributes.measures import EXCESS, GROUPS, METHODS
 from audit.attacks.fields import trial_of
 from audit.attacks.interface import AUDITED, Units, ask_all, missing_split
-from audit.attacks.questions import AskedQuestion, all_questions, question_of
-from audit.attacks.removal import PROVEN, STATUSES, clear
+from audit.attacks.questions import PROVEN, STATUSES, AskedQuestion, all_questions, clear, question_of
 from audit.case import Case, once_per_case
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences

@@ -14,10 +14,10 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, Attack, Evidence, Units, given, loss_kind
-from audit.attacks.masking import N_MASKS
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership.documents import (
     CALIBRATING,
+    N_MASKS,
     NO_REFERENCE,
     REASONS,
     adapt_to,
@@ -80,7 +80,7 @@ class MembershipInference(Attack):
     tokens; LiRA and RMIA where there are split models; DocMIA's white-box features. Each needs other references; those
     that are missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss
     where there is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of
-    fixed masks, the same for every model (Mireshghallah et al. 2022; see `attacks.masking`).
+    fixed masks, the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
     Attributes:
         n_public: public documents that RMIA compares with, at most.

@@ -1,4 +1,9 @@
-"""Documents that the attack scores, and what it asks of a model about each."""
+"""Documents that the attack scores, and what it asks of a model about each.
+
+A masked language model has no one loss of a page: it depends on the mask. Mireshghallah et al. 2022 ("Quantifying
+privacy risks of masked language models using membership inference attacks", EMNLP) average over fixed masks, and
+compare the target with a reference model under the same ones.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,6 @@ import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.interface import AUDITED, ask, ask_all, loss_kind
-from audit.attacks.masking import maskable, masked_losses
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Question, Split
@@ -19,11 +23,13 @@ from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.engine.interface import Json, Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
+from audit.targets.encoded_page import Encoding
 from audit.targets.interface import (
     Adaptation,
     AdaptationRule,
     Adapted,
     AnswerLoss,
+    MaskedLoss,
     PageAdaptation,
     Query,
     Target,
@@ -193,3 +199,51 @@ def adapt_to(
 def _asked(document: Document) -> list[Question]:
     """List the questions of a document that have an answer; its first accepted one is what models are trained on."""
     return [question for question in document.questions if question.answers]
+
+
+MASKED_SHARE = 0.15
+"""Of a page's tokens that one mask hides: what masked language models are trained with (Devlin et al. 2019)."""
+N_MASKS = 14
+"""Masks of a page (ours): about every token is hidden twice."""
+
+
+def maskable(model: Target, document: Document) -> Encoding | None:
+    """The document as the model reads it; None where that leaves no token to hide."""
+    page = cast("TokenTarget", model).encode(document)
+    return page if page is not None and bool((page.words >= 0).any()) else None
+
+
+def masks_of(document: str, page: Encoding, n_masks: int) -> list[tuple[int, ...]]:
+    """The positions that each mask hides, sorted; special tokens are never hidden.
+
+    The tokens of the page's words stand in one shuffled order, and each mask takes the next `MASKED_SHARE` of them,
+    going round: seven masks hide every token once (ours; the paper draws every mask anew). The order follows from the
+    document's id and the number of tokens alone, so that every model with one vocabulary sees the same masks.
+    """
+    own = np.flatnonzero(page.words >= 0)
+    width = max(1, round(MASKED_SHARE * len(own)))
+    order = np.random.default_rng([*hashlib.sha256(document.encode()).digest()]).permutation(own)
+    starts = range(0, n_masks * width, width)
+    return [tuple(sorted(int(order[at % len(own)]) for at in range(start, start + width))) for start in starts]
+
+
+def masked_losses(
+    model: Target, document: Document, page: Encoding, n_masks: int
+) -> Generator[Request, Any, Floats | None]:
+    """The loss of every hidden token, mask after mask: shape (n_masks * width,), nats. Used with `yield from`.
+
+    Args:
+        model: a masked language model.
+        document: what is asked about.
+        page: the document as the target reads it; the masks are drawn on it.
+        n_masks: see `masks_of`.
+
+    Returns:
+        None where the model reads other tokens than stand on `page`: their losses would not compare.
+    """
+    own = maskable(model, document)
+    if own is None or not np.array_equal(own.ids, page.ids):
+        return None
+    queries = [MaskedLoss(own, positions) for positions in masks_of(document.id, own, n_masks)]
+    found: list[Floats] = yield from ask_all(model, queries)
+    return np.concatenate(found)

@@ -35,8 +35,7 @@ from audit.attacks.memorisation.scores import (
     measure_questions,
     paired_by_question,
 )
-from audit.attacks.questions import AskedQuestion, all_questions, is_unique, question_of, trained_on
-from audit.attacks.removal import ATTEMPTED, clear
+from audit.attacks.questions import ATTEMPTED, AskedQuestion, all_questions, clear, is_unique, question_of, trained_on
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold

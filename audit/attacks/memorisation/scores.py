@@ -17,15 +17,17 @@ from audit.attacks.measuring import Columns, DocumentColumns, Job, Streams, esti
 from audit.attacks.memorisation.contexts import METHODS, WHOLE
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.questions import (
+    ATTEMPTED,
     CLASSES,
     IDENTIFYING,
+    PROVEN,
+    STATUSES,
     all_questions,
     distinct_answers,
     is_unique,
     question_of,
     trained_on,
 )
-from audit.attacks.removal import ATTEMPTED, PROVEN, STATUSES
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.removal.proof import Reading

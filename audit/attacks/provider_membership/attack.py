@@ -17,8 +17,7 @@ from pydantic import Field
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all, given, loss_kind
-from audit.attacks.masking import N_MASKS
-from audit.attacks.membership.documents import query_page
+from audit.attacks.membership.documents import N_MASKS, query_page
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import (

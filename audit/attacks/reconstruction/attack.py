@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -12,7 +13,7 @@ from pydantic import Field
 from audit.attacks import text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Units, points
+from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Units, missing_split, points
 from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction.cdmi import (
     Alone,
@@ -27,22 +28,10 @@ from audit.attacks.reconstruction.cdmi import (
 )
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.scores import measure_fields
-from audit.attacks.reconstruction.table import DEFAULT, LOWEST_LOSS, paired_by_field
-from audit.attacks.reconstruction.units import (
-    ANSWERING,
-    IN_A_PROMPT,
-    NO_PAGE_LOSS,
-    NO_TOKENS,
-    OWN_MARKS,
-    OWN_VOCABULARY,
-    PARSING,
-    REWORDED,
-    lacking,
-    most_units,
-    no_public_model,
-)
+from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, METHODS, paired_by_field
 from audit.case import Case
 from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.targets import OWN_VOCABULARIES
@@ -52,6 +41,14 @@ from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
 N_ATTEMPTS = 8
 """Under every budget."""
 
+NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
+ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
+NO_PAGE_LOSS = "the model points at words of the page: the loss of a place hardly depends on the word that stands there"
+IN_A_PROMPT = "the model reads a page in its prompt, and no public masked language model has its tokens"
+OWN_MARKS = "no public masked language model has the model's tokens, so that nothing proposes values for its pages"
+PARSING = "the model writes a page whole: there is no token of the page to put a candidate in place of"
+OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
+REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 UNFIT: Mapping[TaskKind, str] = {
     "question-answering": ANSWERING,
     "parsing": PARSING,
@@ -263,3 +260,42 @@ def _attempts(attack: Reconstructed, baseline: Reconstructed) -> dict[str, Json]
 def _by_method(outcome: Json) -> list[tuple[str, Json]]:
     """What came of each method, the default one first."""
     return [(DEFAULT, outcome), *outcome["methods"].items()]
+
+
+def most_units(corpus: Corpus) -> tuple[Units, ...]:
+    """Return documents with a field of each group, at most: only a model's tokenizer tells how many tokens one has."""
+    seen = occurrences(corpus)
+    documents: Counter[tuple[str, str]] = Counter()
+    for document in corpus.of(*AUDITED):
+        held: set[str] = set()
+        for entity in document.entities:
+            if entity.attack:
+                held |= {"unique" if seen[fold(document.text_of(entity))].unique else "repeated", ALL}
+        documents.update([(document.split, group) for group in held])
+    return tuple(
+        Units(
+            metric,
+            "difference",
+            "documents",
+            *(documents[split, metric.partition(".")[2]] for split in AUDITED),
+            methods=len(METHODS),
+        )
+        for metric in LIMITED
+    )
+
+
+def lacking(corpus: Corpus) -> str | None:
+    """That a split has no field to attack; None when both have."""
+    marked = [one for one in corpus.of(*AUDITED) if any(entity.attack for entity in one.entities)]
+    split = missing_split(marked)
+    return None if split is None else f"no field to attack in {split} documents"
+
+
+def no_public_model(corpus: Corpus) -> str | None:
+    """That [references] names no public model, and nothing that one could be trained from; None when it does."""
+    references = corpus.manifest.references
+    if references.auxiliary is None and not corpus.of("public"):
+        return "no auxiliary model in [references] and no public documents to train one on"
+    if references.auxiliary is None and references.pretrained is None:
+        return "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
+    return None

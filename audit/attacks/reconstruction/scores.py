@@ -14,9 +14,17 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
-from audit.attacks.given_away import NEEDED_DOCUMENTS, KindsCheck, count_values
 from audit.attacks.interface import AUDITED, LABELS
-from audit.attacks.measuring import DOCUMENTS, VALUES, Job, Streams, run_jobs
+from audit.attacks.measuring import (
+    DOCUMENTS,
+    NEEDED_DOCUMENTS,
+    VALUES,
+    Job,
+    KindsCheck,
+    Streams,
+    count_values,
+    run_jobs,
+)
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
     ALL,

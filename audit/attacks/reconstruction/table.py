@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.fields import Field, FieldPart, Length
-from audit.attacks.given_away import TriedValues
-from audit.attacks.measuring import DocumentColumns
+from audit.attacks.measuring import DocumentColumns, TriedValues
 from audit.attacks.reconstruction.methods import best, read_shots
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import Occurrence, fold, occurrences

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from audit.attacks.removal import PROVEN
+from audit.attacks.questions import PROVEN
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
