@@ -17,14 +17,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from audit.attacks.figure_text import (
-    Figures,
-    Form,
-    ReportPart,
-    StrictModel,
-    TableSpec,
-    TrendSpec,
-)
+from audit.attacks.figure_text import Figures, Form, ReportPart, StrictModel, TableSpec, TrendSpec
 from audit.measurements import Count
 
 Access = Literal["weights", "scores", "answers", "copies"]
