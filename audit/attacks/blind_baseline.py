@@ -123,9 +123,13 @@ _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
 
 
 def by_document(
-    corpus: Corpus, documents: Sequence[Document], member: npt.ArrayLike, progress: Progress = SILENT
+    corpus: Corpus,
+    documents: Sequence[Document],
+    member: npt.ArrayLike,
+    progress: Progress = SILENT,
+    providers: Sequence[str] | None = None,
 ) -> Blind:
-    """Check whether member and held-out documents differ without the model.
+    """Check whether both sides differ without the model; the last checks are not made again.
 
     Documents that the split kept together count as one: those with equal images, and pages of one source (ids that
     differ in a number at the end only), if no such group is divided. Where the data set was assigned by provider,
@@ -133,14 +137,24 @@ def by_document(
 
     Args:
         corpus: where the documents are from.
-        documents: those that are compared.
-        member: (n_documents,) bool.
+        documents: those that are compared, or by which the attacker knows providers.
+        member: (n_documents,) bool, whether the document is a member, or its provider is in.
         progress: advanced for every document described.
+        providers: (n_documents,) the provider of each, where providers are compared.
 
     Raises:
         ManifestError: an image is missing, damaged or too large.
+        ValueError: a provider is both in and out.
     """
-    return _check(corpus, documents, [document.id for document in documents], member, "document", progress)
+    unit: Unit = "document" if providers is None else "provider"
+    names, labels = providers or [document.id for document in documents], np.asarray(member, bool)
+    key = (unit, tuple(document.id for document in documents), tuple(names), labels.tobytes())
+    for known, made, blind in _LAST:
+        if known is corpus and made == key:
+            return blind
+    blind = _examine(corpus, documents, names, labels, unit, progress)
+    _LAST.append((corpus, key, blind))
+    return blind
 
 
 def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress = SILENT) -> Blind:
@@ -171,60 +185,18 @@ def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, unit: str, 
         return by_split(corpus, (document for document in corpus.documents if document.id in strata), progress)
     asked = [document for document in corpus.of("heldout") if fold(document.provider or "") in strata]
     providers = [fold(document.provider or "") for document in asked]
-    return by_provider(corpus, asked, providers, [strata[name] == "in" for name in providers], progress)
-
-
-def by_provider(
-    corpus: Corpus,
-    documents: Sequence[Document],
-    providers: Sequence[str],
-    member: npt.ArrayLike,
-    progress: Progress = SILENT,
-) -> Blind:
-    """Check whether providers in and out differ without the model, by the documents that the attacker holds.
-
-    Args:
-        corpus: where the documents are from.
-        documents: those that are asked about.
-        providers: (n_documents,) the provider of each.
-        member: (n_documents,) bool, whether its provider is in.
-        progress: advanced for every document described.
-
-    Raises:
-        ManifestError: an image is missing, damaged or too large.
-        ValueError: a provider is both in and out.
-    """
-    return _check(corpus, documents, providers, member, "provider", progress)
-
-
-def _check(
-    corpus: Corpus,
-    documents: Sequence[Document],
-    names: Sequence[str],
-    member: npt.ArrayLike,
-    unit: Unit,
-    progress: Progress,
-) -> Blind:
-    """`names` says which unit a document belongs to; the last checks are not made again."""
-    key = (unit, tuple(document.id for document in documents), tuple(names), np.asarray(member, bool).tobytes())
-    for known, made, blind in _LAST:
-        if known is corpus and made == key:
-            return blind
-    blind = _examine(corpus, documents, names, member, unit, progress)
-    _LAST.append((corpus, key, blind))
-    return blind
+    return by_document(corpus, asked, [strata[name] == "in" for name in providers], progress, providers)
 
 
 def _examine(
     corpus: Corpus,
     documents: Sequence[Document],
     names: Sequence[str],
-    member: npt.ArrayLike,
+    labels: Bools,
     unit: Unit,
     progress: Progress,
 ) -> Blind:
     rng = np.random.default_rng(SEED)
-    labels = np.asarray(member, bool)
     chosen = _drawn(documents, names, labels, rng)
     described, labels = [documents[index] for index in chosen], labels[chosen]
     units = _numbered([names[index] for index in chosen])

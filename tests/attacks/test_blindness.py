@@ -60,7 +60,7 @@ def by_document(whole):
 def by_provider(whole, member):
     """`member` by provider."""
     names = [document.provider for document in whole.documents]
-    return blind_baseline.by_provider(whole, whole.documents, names, [member[name] for name in names])
+    return blind_baseline.by_document(whole, whole.documents, [member[name] for name in names], providers=names)
 
 
 def diagnostics(blind):
@@ -232,7 +232,7 @@ def test_a_provider_on_both_sides_is_refused():
     whole = corpus(receipts(60), halves(60))
     names = [document.provider for document in whole.documents]
     with pytest.raises(ValueError, match="constant within a unit"):
-        blind_baseline.by_provider(whole, whole.documents, names, halves(60))
+        blind_baseline.by_document(whole, whole.documents, halves(60), providers=names)
 
 
 def test_no_text_or_name_of_a_document_is_told():

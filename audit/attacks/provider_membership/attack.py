@@ -152,7 +152,7 @@ class ProviderMembership(Attack):
         asked = [(one, provider) for provider in providers for one in provider.asked if one.id in looked_at]
         documents, owners = [one for one, _ in asked], [provider for _, provider in asked]
         names, sides = [provider.name for provider in owners], [provider.member for provider in owners]
-        blind = blind_baseline.by_provider(case.corpus, documents, names, sides, progress)
+        blind = blind_baseline.by_document(case.corpus, documents, sides, progress, names)
         silent = table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
         weaknesses = (lacking or (NO_NUMBER if silent else None), describe_unnamed(case.corpus), compared.starved())
         result = replace(
