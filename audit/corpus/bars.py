@@ -21,7 +21,7 @@ from audit.corpus.removal import SAME_LINE, runs
 
 
 def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
-    """The indices of the words of every line: lines from top to bottom, their words from left to right.
+    """Return the indices of the words of every line: lines from top to bottom, their words from left to right.
 
     From top to bottom a word joins the first line whose median word it shares `SAME_LINE` of the lower one's height
     with. Words without a box are in no line.
@@ -79,7 +79,7 @@ class BarredPage:
         self.number = {index: number for number, line in enumerate(self.lines) for index in line}
 
     def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
-        """The number of the entity's first line, and the lines of its context; the words of `unread` are hidden."""
+        """Return the number of the entity's first line, and its context by line; the words of `unread` are hidden."""
         numbers = self._numbers(entity)
         first = numbers[0]
         last = runs(numbers)[0][-1] if mask == "length" else first  # lines that follow each other: its first piece
@@ -95,7 +95,7 @@ class BarredPage:
         return first, [list(self.lines[line]) for line in lines]
 
     def _near(self, own: int, upper: int, lower: int, unread: Collection[int]) -> bool:
-        """Whether the gap between two lines is at most `BLOCK` heights of the entity's own line."""
+        """Test whether the gap between two lines is at most `BLOCK` heights of the entity's own line."""
         top, bottom = self._extent(own, unread)
         return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (bottom - top)
 
@@ -107,7 +107,7 @@ class BarredPage:
     def layout(
         self, entity: Entity, mask: Mask, unread: Collection[int]
     ) -> tuple[tuple[float, ...], RedactionBar | None]:
-        """The numbers of `LAYOUT`, and what the value measures."""
+        """Return the numbers of `LAYOUT`, and what the value measures."""
         numbers = self._numbers(entity)
         pieces = [self._boxes(index for index in self.lines[number] if index in entity.words) for number in numbers]
         assert self.document.size is not None  # validated: documents with boxes have one
@@ -125,20 +125,20 @@ class BarredPage:
         return (self.start(entity, unread) / width, (top + bottom) / 2 / height, 0.0, 0.0), bar
 
     def start(self, entity: Entity, unread: Collection[int]) -> float:
-        """The position at which a bar of one length begins in the entity's first line, see `LAYOUT`, in pixels."""
+        """Return where a bar of one length begins in the entity's first line (see `LAYOUT`), in pixels."""
         line = self.lines[self._numbers(entity)[0]]
         first = next(position for position, index in enumerate(line) if index in entity.words)
         return max((box[2] for box in self._boxes(index for index in line[:first] if index not in unread)), default=0.0)
 
     def _numbers(self, entity: Entity) -> list[int]:
-        """The lines of the entity, ascending."""
+        """Return the lines of the entity, ascending."""
         return sorted({self.number[index] for index in entity.words})
 
     def _boxes(self, indices: Iterable[int]) -> list[Box]:
         return [box for index in indices if (box := self.document.words[index].box) is not None]
 
     def _character(self, numbers: Sequence[int], entity: Entity) -> float:
-        """The average width of a character in these lines, pixels; never under one.
+        """Return the average width of a character in these lines, pixels; never under one.
 
         The text under the mask cannot be measured. Where nothing else is in its lines, all of the page counts;
         a page with nothing else gives one pixel.
@@ -188,7 +188,7 @@ def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) 
 
 
 def _boxes(document: Document, entity: Entity) -> Sequence[Box]:
-    """The boxes of a value that may be attacked and has text; none where a word lacks one."""
+    """Return the boxes of a value that may be attacked and has text; none where a word lacks one."""
     if not entity.attack or not document.text_of(entity).strip():
         return ()
     boxes = [document.words[index].box for index in entity.words]
@@ -196,7 +196,7 @@ def _boxes(document: Document, entity: Entity) -> Sequence[Box]:
 
 
 def _painted(page: Image, box: Box) -> bool:
-    """Whether the inner part of a box is of one colour; of a box without one, no."""
+    """Test whether the inner part of a box is of one colour; a box too small to have one is not."""
     margin = MARGIN * (box[3] - box[1])
     x0, y0, x1, y1 = ceil(box[0] + margin), ceil(box[1] + margin), floor(box[2] - margin), floor(box[3] - margin)
     x0, y0, x1, y1 = max(x0, 0), max(y0, 0), min(x1, page.width), min(y1, page.height)

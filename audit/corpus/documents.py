@@ -118,7 +118,7 @@ class Document:
         return hash((self.id, self.split, len(self.words), len(self.questions)))
 
     def text_of(self, entity: Entity) -> str:
-        """The entity's value: its words joined by single spaces."""
+        """Return the entity's value: its words joined by single spaces."""
         words = self.words
         return " ".join(words[index].text for index in entity.words)
 
@@ -159,7 +159,7 @@ class Membership:
 
     @classmethod
     def drawn_now(cls, assigned: Assignment, command: Drawer) -> Membership:
-        """The membership that a command has just drawn, dated in UTC."""
+        """Return the membership that a command has just drawn, dated in UTC."""
         return cls(assigned, str(dt.datetime.now(dt.UTC).date()), command)
 
 
@@ -264,9 +264,9 @@ class Corpus:
         self._by_id.update((document.id, document) for document in self.documents)
 
     def document(self, document_id: str) -> Document:
-        """The document with this id (KeyError when there is none)."""
+        """Return the document with this id (KeyError when there is none)."""
         return self._by_id[document_id]
 
     def of(self, *splits: Split) -> tuple[Document, ...]:
-        """The documents of these splits, in file order."""
+        """Return the documents of these splits, in file order."""
         return tuple(document for document in self.documents if document.split in splits)

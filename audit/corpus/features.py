@@ -118,13 +118,13 @@ def _terms_of_word(text: str) -> tuple[str, ...]:
 
 
 def _shape(text: str) -> str:
-    """How a word is written: each digit 0, a run of capitals A, a run of other letters a, all else as it is."""
+    """Reduce a word to its shape: each digit 0, a run of capitals A, a run of other letters a, all else as it is."""
     cased = re.sub(r"[^\W\d_]", lambda one: "A" if one.group().isupper() else "a", re.sub(r"\d", "0", text))
     return re.sub(r"A+", "A", re.sub(r"a+", "a", cased))[:20]
 
 
 def _words(documents: Sequence[Document]) -> Block | None:
-    """TF-IDF of the terms that occur in two documents or more; None when there is none."""
+    """Compute TF-IDF of the terms that occur in two documents or more; None when there is none."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     collected = [[*terms_of(document)] for document in documents]
@@ -137,7 +137,7 @@ def _words(documents: Sequence[Document]) -> Block | None:
 
 
 def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
-    """The terms of two documents or more, the commonest first, at most so many.
+    """Return the terms of two documents or more, the commonest first, at most so many.
 
     A term of one document says nothing about any other.
     """
@@ -147,7 +147,7 @@ def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
 
 
 def _layout(document: Document) -> Floats:
-    """The page's size; where its words are and how large they are; how full each cell of a grid is."""
+    """Describe a page's size, the places and sizes of its words, and how full each cell of a grid is."""
     boxes = np.array([word.box for word in document.words if word.box is not None], np.float64).reshape(-1, 4)
     if not len(boxes):
         return np.zeros(3 + 6 * 3 + GRID**2)
@@ -162,7 +162,7 @@ def _layout(document: Document) -> Floats:
 
 
 def _page(corpus: Corpus, document: Document) -> Floats:
-    """The features of a document's page image; a file that has not changed is not opened again."""
+    """Return the features of a document's page image; a file that has not changed is not opened again."""
     path = image_path(corpus, document)
     try:
         state = path.stat()
@@ -178,7 +178,7 @@ def _page(corpus: Corpus, document: Document) -> Floats:
 
 
 def _image(page: Image) -> Floats:
-    """A page image in numbers that do not depend on how its file stores colours, but on how it looks."""
+    """Describe a page image by numbers that depend on its looks, not on how its file stores colours."""
     grey = page.convert("L")
     counts = np.array(grey.histogram(), np.float64) / (page.width * page.height)
     levels = np.arange(256)
@@ -200,7 +200,7 @@ def _image(page: Image) -> Floats:
 
 
 def _sharpness(grey: Image) -> Floats:
-    """How sharp, how noisy and how blocky the middle of a page is, as far as neighbouring pixels show it."""
+    """Measure how sharp, how noisy and how blocky the middle of a page is, as far as neighbouring pixels show it."""
     left, top = max(0, (grey.width - CROP) // 2), max(0, (grey.height - CROP) // 2)
     # From a corner of JPEG's blocks, so that they are aligned as they were compressed.
     left, top = left - left % JPEG_BLOCK, top - top % JPEG_BLOCK
@@ -216,7 +216,7 @@ def _sharpness(grey: Image) -> Floats:
 
 
 def _metadata(documents: Sequence[Document]) -> Block:
-    """How much there is of everything, on a logarithmic scale, by label, category and words of the questions."""
+    """Count words, entities, labels, categories and words of the questions, on a logarithmic scale."""
     from sklearn.feature_extraction import DictVectorizer
 
     asked = [

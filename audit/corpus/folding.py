@@ -18,7 +18,7 @@ MIN_TEXT_LENGTH = 4  # folded characters; a shorter value ("9.0") occurs on othe
 
 
 def fold(text: str) -> str:
-    """`text` without differences of case, width and spacing: NFKC, casefold, NFKC again, all white space removed.
+    """Remove differences of case, width and spacing: NFKC, casefold, NFKC again, no white space.
 
     Folding words one by one and joining them gives the same as folding them joined by spaces, which `occurrences` uses.
     """
@@ -69,31 +69,31 @@ def _count(corpus: Corpus) -> dict[str, Occurrence]:
     as_value: dict[str, Counts] = {}
     for document in corpus.documents:
         for value in {fold(document.text_of(entity)) for entity in document.entities}:
-            as_value[value] = _one_more(as_value.get(value, _NONE), document.split)
+            as_value[value] = _add_document(as_value.get(value, _NONE), document.split)
     index = _index(value for value in as_value if len(value) >= MIN_TEXT_LENGTH)
     anywhere: dict[str, Counts] = dict.fromkeys(as_value, _NONE)
     for document in corpus.documents:
         own = {fold(document.text_of(entity)) for entity in document.entities}
-        for value in own.union(_standing_on(document, index, as_value)):
-            anywhere[value] = _one_more(anywhere[value], document.split)
+        for value in own.union(_values_on_page(document, index, as_value)):
+            anywhere[value] = _add_document(anywhere[value], document.split)
     return {value: _occurrence(counts, anywhere[value]) for value, counts in as_value.items()}
 
 
 @lru_cache(maxsize=4096)
-def _one_more(counts: Counts, split: Split) -> Counts:
-    """Counts by split with one document more; one object for equal counts, of which there are few."""
+def _add_document(counts: Counts, split: Split) -> Counts:
+    """Add one document to counts by split; one object for equal counts, of which there are few."""
     return tuple(count + (name == split) for count, name in zip(counts, SPLITS, strict=True))
 
 
 @lru_cache(maxsize=4096)
 def _occurrence(as_value: Counts, anywhere: Counts) -> Occurrence:
-    """One object for equal counts: most values of a data set stand in one document."""
+    """Make one object for equal counts: most values of a data set stand in one document."""
     by_split = (dict(zip(SPLITS, counts, strict=True)) for counts in (as_value, anywhere))
     return Occurrence(*by_split)
 
 
 def _index(values: Iterable[str]) -> dict[str, frozenset[int]]:
-    """Lengths of values by their first `MIN_TEXT_LENGTH` characters, to compare few positions of a page."""
+    """Index the lengths of values by their first `MIN_TEXT_LENGTH` characters."""
     index: dict[str, frozenset[int]] = {}
     for value in values:
         start = value[:MIN_TEXT_LENGTH]
@@ -101,8 +101,8 @@ def _index(values: Iterable[str]) -> dict[str, frozenset[int]]:
     return index
 
 
-def _standing_on(document: Document, index: Mapping[str, Collection[int]], values: Collection[str]) -> Iterator[str]:
-    """The indexed values that equal the concatenation of consecutive words of the page."""
+def _values_on_page(document: Document, index: Mapping[str, Collection[int]], values: Collection[str]) -> Iterator[str]:
+    """Yield the indexed values that equal the concatenation of consecutive words of the page."""
     starts = [0]
     words = [fold(word.text) for word in document.words]
     for word in words:
@@ -125,18 +125,18 @@ def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR errors are not
     found.
     """
-    page, edges = _folded(words)
+    page, edges = _fold_words(words)
     known, answers = frozenset(edges), map(fold, question.answers)
     return any({start, start + len(one)} <= known for one in answers for start in _occurrences(one, page))
 
 
 def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
-    """The first and the last word of every place where a page has this answer, after `fold`, in reading order.
+    """Return the first and the last word of every place where a page has this answer, after `fold`, in reading order.
 
     Places of whole words. Where there are none, those of the words that an answer of `MIN_INSIDE` characters or more
     begins and ends in, such as "9.00" in "$9.00,". Empty where the page does not have the answer.
     """
-    page, edges = _folded(words)
+    page, edges = _fold_words(words)
     value = fold(answer)
     found = [(start, start + len(value)) for start in _occurrences(value, page)]
     known = frozenset(edges)
@@ -147,8 +147,8 @@ def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
     return [(bisect_right(edges, start) - 1, bisect_left(edges, end) - 1) for start, end in whole or found]
 
 
-def _folded(words: Sequence[Word]) -> tuple[str, list[int]]:
-    """All words folded and joined, and where each begins, with the end of the last."""
+def _fold_words(words: Sequence[Word]) -> tuple[str, list[int]]:
+    """Return all words folded and joined, and where each begins, with the end of the last."""
     folded = [fold(word.text) for word in words]
     return "".join(folded), [*accumulate(map(len, folded), initial=0)]
 

@@ -77,7 +77,7 @@ class ImageFile:
 
 @contextmanager
 def _whole_files() -> Iterator[None]:
-    """Truncated files are damaged, though WeasyPrint makes Pillow pad them, for the whole process."""
+    """Refuse truncated files, though WeasyPrint makes Pillow pad them, for the whole process."""
     padded = PIL.ImageFile.LOAD_TRUNCATED_IMAGES
     PIL.ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
@@ -87,8 +87,8 @@ def _whole_files() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
-    """An image whose header passed; every fault of the file, also later while decoding, becomes a ManifestError."""
+def _open_stream(stream: BinaryIO) -> Iterator[Image.Image]:
+    """Open an image whose header passes; every fault of the file, while decoding too, becomes a ManifestError."""
     # Pillow warns about sizes under our own limit. Not for several threads at once, like all of catch_warnings.
     with warnings.catch_warnings(), _whole_files():
         warnings.simplefilter("ignore")
@@ -107,11 +107,11 @@ def _opened(stream: BinaryIO) -> Iterator[Image.Image]:
 
 @contextmanager
 def _open_header(path: Path) -> Iterator[Image.Image]:
-    """The image of a file whose header passed; every reason why there is none becomes a ManifestError."""
+    """Open the image of a file whose header passed; every reason why there is none becomes a ManifestError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             raise ManifestError("the image is not a regular file")
-        with path.open("rb") as stream, _opened(stream) as image:
+        with path.open("rb") as stream, _open_stream(stream) as image:
             yield image
     except FileNotFoundError:
         raise ManifestError("the image is missing") from None
@@ -120,7 +120,7 @@ def _open_header(path: Path) -> Iterator[Image.Image]:
 
 
 def read_header(path: Path) -> ImageFile:
-    """Size, orientation and sha256 of an image file; reads the bytes once and decodes no pixel.
+    """Read size, orientation and sha256 of an image file; reads the bytes once and decodes no pixel.
 
     Raises:
         ManifestError: missing, no regular file, not one of `FORMATS`, over `MAX_PIXELS`, not 8 bits a channel.
@@ -133,7 +133,7 @@ def read_header(path: Path) -> ImageFile:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation, also from XMP, of an image whose pixels were not decoded; see `ImageFile.orientation`."""
+    """Read the EXIF orientation, also from XMP, without decoding pixels; see `ImageFile.orientation`."""
     if image.format == "TIFF":
         return 1  # Pillow turns the page, and its size with it
     try:
@@ -150,7 +150,7 @@ def kind_of(content: bytes) -> str:
     Raises:
         ManifestError: as `read_header`.
     """
-    with _opened(io.BytesIO(content)) as image:
+    with _open_stream(io.BytesIO(content)) as image:
         return (image.format or "").lower()
 
 
@@ -160,7 +160,7 @@ def _sha256_of(path: Path) -> str:
 
 
 def decode(path: Path) -> Image.Image:
-    """The image at `path`, decoded, as RGB without any tag; transparency is laid over white, as on paper.
+    """Decode the image at `path`, as RGB without any tag; transparency is laid over white, as on paper.
 
     Raises:
         ManifestError: as `read_header`, or the file is damaged.
@@ -178,7 +178,7 @@ def decode(path: Path) -> Image.Image:
 
 
 def image_path(corpus: Corpus, document: Document) -> Path:
-    """The path of the document's image.
+    """Return the path of the document's image.
 
     Raises:
         ManifestError: the path leaves DATA_DIR.
@@ -190,7 +190,7 @@ def image_path(corpus: Corpus, document: Document) -> Path:
 
 
 def open_image(corpus: Corpus, document: Document) -> Image.Image:
-    """The page of `document`: RGB, stored orientation, bounded again, as files can change after `load`.
+    """Return the page of `document`: RGB, stored orientation, bounded again, as files can change after `load`.
 
     Raises:
         ManifestError: the image is missing, damaged, too large, or not of the document's `size`.
@@ -229,7 +229,7 @@ class PageView:
 
 
 def page_view(corpus: Corpus, document: Document) -> PageView:
-    """The document's page as it is; its image is opened when it is first asked for."""
+    """Return the document's page as it is; its image is opened when it is first asked for."""
     opener = None if document.image is None else partial(open_image, corpus, document)
     return PageView(document.words, document.size, opener, document.output)
 
@@ -290,7 +290,7 @@ class StoredDocument(Document):
 
     @classmethod
     def of(cls, document: Document, file: DocumentFile, place: tuple[int, int, int]) -> StoredDocument:
-        """The document without its contents; `place` is where they begin, their bytes and check sum."""
+        """Return the document without its contents; `place` is where they begin, their bytes and check sum."""
         stored: StoredDocument = object.__new__(cls)
         provider = None if document.provider is None else sys.intern(document.provider)
         counts = (len(document.words), len(document.questions))
@@ -304,7 +304,7 @@ class StoredDocument(Document):
             ("_file", file),
             ("_place", place),
             ("_counts", counts),
-            ("_has", _same(has)),
+            ("_has", _shared_set(has)),
         ):
             object.__setattr__(stored, name, value)
         return stored
@@ -326,8 +326,8 @@ class StoredDocument(Document):
         return _whole, (self._content,)
 
 
-def _stored(name: str) -> property:
-    """The property that reads one of `_CONTENTS` from the file, unless the document is known to have none of it."""
+def _content_property(name: str) -> property:
+    """Make the property that reads one of `_CONTENTS` from the file, unless the document is known to lack it."""
 
     def read(document: StoredDocument) -> object:
         return getattr(document._content, name) if name in document._has else _CONTENTS[name]
@@ -336,7 +336,7 @@ def _stored(name: str) -> property:
 
 
 for _name in _CONTENTS:
-    setattr(StoredDocument, _name, _stored(_name))
+    setattr(StoredDocument, _name, _content_property(_name))
 
 
 def _whole(document: Document) -> Document:
@@ -344,6 +344,6 @@ def _whole(document: Document) -> Document:
 
 
 @cache
-def _same(names: frozenset[str]) -> frozenset[str]:
-    """One object for equal sets, of which there are a few."""
+def _shared_set(names: frozenset[str]) -> frozenset[str]:
+    """Return one object for equal sets, of which there are a few."""
     return names

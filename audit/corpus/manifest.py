@@ -103,7 +103,7 @@ def check_references(corpus: Corpus) -> None:
 
 
 def files_of(corpus: Corpus) -> dict[str, Path]:
-    """By path within DATA_DIR, the files that `load` reads: a copy of them is the same data set, references apart."""
+    """Map the files that `load` reads by path: a copy of them is the same data set, references apart."""
     images = {document.image for document in corpus.documents if document.image is not None}
     canaries = [] if corpus.manifest.canaries is None else [corpus.manifest.canaries.file]
     return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
@@ -146,12 +146,12 @@ def write(
 
 
 def lines_of(documents: Sequence[Document]) -> bytes:
-    """The content of a documents file; fields that hold their default are left out."""
+    """Return the content of a documents file; fields that hold their default are left out."""
     return "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents).encode()
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as dicts without defaults, tuples as lists, whole floats as integers (a box reads better)."""
+    """Turn dataclasses into dicts without defaults, tuples into lists, whole floats into integers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: _plain(content)
@@ -166,7 +166,7 @@ def _plain(value: Any) -> Any:
 
 
 def _default(field: dataclasses.Field[Any]) -> object:
-    """What a field holds when it is left out; a bounded one (`ge=1`) keeps it inside pydantic's description."""
+    """Return a field's default; a bounded one (`ge=1`) keeps it inside pydantic's description."""
     return field.default.default if isinstance(field.default, FieldInfo) else field.default
 
 

@@ -69,7 +69,7 @@ class Text(NamedTuple):
 
 
 def read_texts(documents: Sequence[Document]) -> dict[str, Text]:
-    """What is compared of each document's words, where it has some."""
+    """Digest the words of each document that has some, for comparison."""
     found = {}
     for document in documents:
         words = [fold(word.text) for word in document.words]
@@ -120,7 +120,7 @@ def alike_sets(one: Sequence[Ints], two: Sequence[Ints]) -> Iterator[tuple[int, 
 
 
 def same_numbers(one: Document, two: Document) -> bool:
-    """Whether two texts hold the same numbers, but for a few that were misread."""
+    """Test whether two texts hold the same numbers, but for a few that were misread."""
     numbers = [set(re.findall(r"\d+", " ".join(word.text for word in document.words))) for document in (one, two)]
     words = [{fold(word.text) for word in document.words} for document in (one, two)]
     first, second = numbers if min(map(len, numbers)) >= MIN_NUMBERS else words
@@ -194,11 +194,11 @@ def find_copies(corpus: Corpus) -> Copies:
     hashes, texts = _hashes(corpus, corpus.documents), read_texts(corpus.documents)
     sides = ((corpus.of(one), corpus.of(two)) for one, two in AGAINST)
     found = set[Pair]().union(*(_pairs(corpus, *pair, hashes, texts) for pair in sides))
-    return _judged(corpus, tuple(sorted(found)))
+    return _decide_exclusions(corpus, tuple(sorted(found)))
 
 
 def copies_among(corpus: Corpus, documents: Sequence[Document]) -> tuple[Pair, ...]:
-    """The ids of every two of these documents of which one copies the other, sorted; decodes their page images.
+    """Return the ids of every two of these documents of which one copies the other, sorted; decodes their page images.
 
     Raises:
         ManifestError: see `find_copies`.
@@ -229,7 +229,7 @@ def group_copies(corpus: Corpus, documents: Sequence[Document]) -> dict[str, str
 
 
 def without_copies(corpus: Corpus, copies: Copies) -> Corpus:
-    """The data set as it is audited: without the copies that `Copies.left_out` names, its sha256 unchanged.
+    """Return the data set as it is audited: without the copies that `Copies.left_out` names, its sha256 unchanged.
 
     Held-out copies of members and public copies of audited documents are left out; of utterances that both members and
     held-out documents hold, both, so that common ones are no sign of training. Held-out copies stay where they are so
@@ -246,7 +246,7 @@ def counts_left_out(corpus: Corpus, left_out: Collection[str]) -> dict[str, int]
 
 
 def _hashes(corpus: Corpus, documents: Sequence[Document]) -> dict[str, Bits]:
-    """The hash of each document's page, where it has an image; one that several documents share is decoded once."""
+    """Hash each document's page image, where it has one; an image that several documents share is decoded once."""
     problems = Problems()
     hashes: dict[str, Bits] = {}
     by_image: dict[str, Bits] = {}
@@ -277,8 +277,8 @@ def _pairs(
     return found if corpus.manifest.task.kind == "intent-slots" else found | _alike_texts(copies, originals, texts)
 
 
-def _judged(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
-    """What follows from the copies that were found."""
+def _decide_exclusions(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
+    """Decide what is left out, and what cannot be decided, because of these copies."""
     split_of = {document.id: document.split for document in corpus.documents}
     by_kind = {kind: [pair for pair in pairs if (split_of[pair[0]], split_of[pair[1]]) == kind] for kind in AGAINST}
     heldout, public_member, public_heldout = (by_kind[kind] for kind in AGAINST)
@@ -300,19 +300,19 @@ def _judged(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
             f"public holds copies of {len(audited)} of {sizes['member'] + sizes['heldout']} member and held-out "
             f"documents: a model that learnt from public documents knows them too; {_REMEDY}"
         )
-    sentences = tuple(_sentence(kind, found, utterances) for kind, found in by_kind.items() if found)
+    sentences = tuple(_describe_copies(kind, found, utterances) for kind, found in by_kind.items() if found)
     left_out -= planted_ids(corpus) | carrier_ids(corpus)
     return Copies(pairs, frozenset(left_out), sentences, confounded, known)
 
 
-def _sentence(kind: tuple[Split, Split], pairs: Sequence[Pair], utterances: bool) -> str:
+def _describe_copies(kind: tuple[Split, Split], pairs: Sequence[Pair], utterances: bool) -> str:
     copies, originals = (len({pair[side] for pair in pairs}) for side in (0, 1))
     what = "are equal to" if utterances else "are copies, or nearly, of"
     return f"{copies} {_TITLES[kind[0]]} documents {what} {originals} {_TITLES[kind[1]]} ones."
 
 
 def _hash(page: Image) -> Bits:
-    """The page's difference hash, (256,)."""
+    """Return the page's difference hash, (256,)."""
     small = np.asarray(page.convert("L").resize((HASH_SIDE + 1, HASH_SIDE), Resampling.BOX), np.int16)
     return (small[:, 1:] - small[:, :-1] > HASH_STEP).ravel()
 
@@ -323,7 +323,7 @@ def _alike_pictures(
     originals: Sequence[Document],
     hashes: Mapping[str, Bits],
 ) -> set[Pair]:
-    """Pairs of pages that show the same, and whose words do not say otherwise."""
+    """List pairs of pages that show the same, and whose words do not say otherwise."""
     sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]
     if not all(sides):
         return set()
@@ -340,7 +340,7 @@ def _alike_pictures(
 
 
 def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
-    """Places of two hashes that differ in `MAX_DISTANCE` bits at most."""
+    """Yield the places of two hashes that differ in `MAX_DISTANCE` bits at most."""
     right = two.astype(np.float32)
     for start in range(0, len(one), _ROWS):
         left = one[start : start + _ROWS].astype(np.float32)
@@ -350,7 +350,7 @@ def _near(one: Bits, two: Bits) -> Iterator[tuple[int, int]]:
 
 
 def _raster(page: Image) -> Floats | None:
-    """The page's greys on a small raster, mean 0 and length 1; None where it is blank."""
+    """Return the page's greys on a small raster, mean 0 and length 1; None where it is blank."""
     greys = np.asarray(page.convert("L").resize((RASTER, RASTER), Resampling.BOX), np.float64).ravel()
     greys -= greys.mean()
     length = float(np.linalg.norm(greys))

@@ -42,7 +42,7 @@ class OutputField:
 
 
 def fields_of_output(output: str) -> tuple[Question, ...]:
-    """The fields of an output in JSON, or in Donut's marks (`<s_total>9.00</s_total>`), as questions.
+    """Return the fields of an output in JSON, or in Donut's marks (`<s_total>9.00</s_total>`), as questions.
 
     Question and id are the field's path, the answer its value; empty values, `null` and truth values are left out.
     Other outputs have no fields of this kind: their questions are the owner's.
@@ -69,7 +69,7 @@ def output_problems(document: Document) -> Iterator[str]:
 
 
 def find_field(output: str, path: str) -> OutputField | None:
-    """The field of this path in an output, whole or broken off; None when there is none.
+    """Find the field of this path in an output, whole or broken off; None when there is none.
 
     In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's cell, behind its
     name.
@@ -77,11 +77,11 @@ def find_field(output: str, path: str) -> OutputField | None:
     wanted, own = _canonical(path), _all_fields(output)
     whole = next((found for found in own if found.path == wanted), None)
     ending = next((found for found in own if found.path.endswith(f".{wanted}")), None)
-    return whole or ending or (None if _looks_like_json(output) else _beside(output, path))
+    return whole or ending or (None if _looks_like_json(output) else _find_beside_name(output, path))
 
 
 def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, int]:
-    """The output with another value in a field, and where that stands; its own value stays as it is written.
+    """Put another value into a field of an output, and return where that stands; its own value stays as it is written.
 
     Args:
         output: the text.
@@ -95,7 +95,7 @@ def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, i
 
 
 def without_copies(output: str, place: OutputField) -> str:
-    """The output with the same value emptied in all other fields before this one, whose place moves with them."""
+    """Empty the same value in all fields before this one, whose place moves with them."""
     copies = [one for one in _all_fields(output) if one.end <= place.begin and one.value == place.value]
     for one in reversed(copies):
         output = output[: one.begin] + output[one.end :]
@@ -103,12 +103,12 @@ def without_copies(output: str, place: OutputField) -> str:
 
 
 def as_marks(output: str) -> str:
-    """JSON in Donut's marks, keys in their order (Donut's `json2token`); any other text as it is."""
-    return _marked(json.loads(output)) if _is_json(output) else output
+    """Write JSON in Donut's marks, keys in their order (Donut's `json2token`); any other text as it is."""
+    return _write_marks(json.loads(output)) if _is_json(output) else output
 
 
 def keys_of(output: str) -> frozenset[str]:
-    """The names of the keys of an output in JSON; none of any other."""
+    """Return the names of the keys of an output in JSON; none of any other."""
     return frozenset(_keys(json.loads(output))) if _is_json(output) else frozenset()
 
 
@@ -119,11 +119,11 @@ def _keys(value: Any) -> Iterator[str]:
         yield from map(str, value)
 
 
-def _marked(value: Any) -> str:
+def _write_marks(value: Any) -> str:
     if isinstance(value, dict):
-        return "".join(f"<s_{key}>{_marked(inner)}</s_{key}>" for key, inner in value.items())
+        return "".join(f"<s_{key}>{_write_marks(inner)}</s_{key}>" for key, inner in value.items())
     if isinstance(value, list):
-        return "<sep/>".join(map(_marked, value))
+        return "<sep/>".join(map(_write_marks, value))
     return str(value)
 
 
@@ -147,7 +147,7 @@ def _looks_like_json(output: str) -> bool:
 
 
 def _json_fields(text: str) -> list[OutputField]:
-    """The fields of JSON that may stand in a fence of markdown, or be broken off: those that are whole."""
+    """Find the fields of JSON that may stand in a fence of markdown, or be broken off: those that are whole."""
     found: list[OutputField] = []
     begin = re.search(r"[{\[]", text)
     if begin is not None:
@@ -216,14 +216,14 @@ class _Open:
 
 
 def _marked_fields(text: str) -> list[OutputField]:
-    """The innermost elements of markup; marks that are never closed, such as places on the page, are passed over."""
+    """Find the innermost elements of markup; marks that are never closed, such as places, are passed over."""
     closed = {_name_of(tag) for tag in _TAG.finditer(text) if tag["close"]}
     found: list[OutputField] = []
     stack = [_Open("", "", bare=False)]
     for tag in _TAG.finditer(text):
         top, name = stack[-1], _name_of(tag)
         if tag["void"] and name == _SEPARATOR:
-            _note(text, top, tag.start(), found)
+            _add_field(text, top, tag.start(), found)
             top.item, top.begin, top.bare, top.names = top.item + 1, tag.end(), True, Counter()
         elif tag["void"] or (tag["field"] is None and name not in closed):
             if not text[top.begin : tag.start()].strip():
@@ -248,10 +248,10 @@ def _close(text: str, stack: list[_Open], name: str, at: int, found: list[Output
         return
     while (top := stack.pop()).name != name:
         pass
-    _note(text, top, at, found)
+    _add_field(text, top, at, found)
 
 
-def _note(text: str, element: _Open, end: int, found: list[OutputField]) -> None:
+def _add_field(text: str, element: _Open, end: int, found: list[OutputField]) -> None:
     """Note the text of an element that holds no other."""
     inside = text[element.begin : end]
     if element.bare and inside.strip():
@@ -261,8 +261,8 @@ def _note(text: str, element: _Open, end: int, found: list[OutputField]) -> None
         )
 
 
-def _beside(output: str, name: str) -> OutputField | None:
-    """The rest of the line, or of the table's cell, behind a name and a colon or a bar."""
+def _find_beside_name(output: str, name: str) -> OutputField | None:
+    """Find the rest of the line, or of the table's cell, behind a name and a colon or a bar."""
     pattern = rf"(?<!\w){re.escape(name)}[*_`\"']*[ \t]*[:|=][ \t:|=*_`\"']*(?P<value>[^\n|<]+)"
     match = re.search(pattern, output, re.IGNORECASE)
     if match is None or not match["value"].strip():

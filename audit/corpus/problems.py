@@ -51,7 +51,7 @@ LONGEST_NAME = 255
 
 
 def reason_refused(root: Path, relative: str) -> str | None:
-    """Why `relative` is no path inside `root`, or None when it is one.
+    """Explain why `relative` is no path inside `root`; None when it is one.
 
     Windows' forms count as well, so that a data set means the same on every system.
 
@@ -80,7 +80,7 @@ def reason_refused(root: Path, relative: str) -> str | None:
 
 
 def inside(root: Path, relative: str) -> Path:
-    """The file or folder `relative` of `root`.
+    """Return the path `relative` of `root`, refused where it leaves that folder.
 
     Raises:
         ManifestError: the path leaves `root`.

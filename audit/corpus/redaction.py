@@ -35,7 +35,7 @@ _NUMBERING = re.compile(r"\(?(?:\d+|[a-z]|[ivxlc]+)[.)]+$", re.IGNORECASE)
 def sentence_starts(
     words: Sequence[str], paragraphs: Collection[int] = (), whole: Collection[int] = ()
 ) -> tuple[int, ...]:
-    """The index of the first word of every sentence, ascending; the first is 0.
+    """Return the index of the first word of every sentence, ascending; the first is 0.
 
     A word ends a sentence when it closes with ".", "!" or "?" and the next word begins with a capital or a digit,
     unless it is an `ABBREVIATION`, an initial ("J.", "U.K."), or the number of a paragraph that begins with it.
@@ -119,7 +119,7 @@ class RedactedSpan:
 
 
 def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedSpan, ...]:
-    """Every value with `attack` set, hidden, in the order of documents and of their entities.
+    """Hide every value with `attack` set, in the order of documents and of their entities.
 
     Sentences are divided by `sentences`, within paragraphs and never inside a value. On pages with boxes
     the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`. Under
@@ -142,7 +142,7 @@ def is_page(document: Document) -> bool:
 
 
 def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: float = TOLERANCE) -> int:
-    """Number of names of a dictionary that are as wide as a mask (Bland et al. 2023).
+    """Count the names of a dictionary that are as wide as a mask (Bland et al. 2023).
 
     A name is taken to be as wide as its characters times the average one around the mask: for the values of FUNSD's
     scans that is off by 6.6 pixels in the median, so fewer names are kept than an attacker with the typeface keeps.
@@ -166,7 +166,7 @@ def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
         others = [frozenset(other.words) - words for other in attacked if other is not entity] if mask == "all" else []
         unread = words.union(*others)
         number, context = page.around(entity, mask, unread)
-        before, hidden, after = _hidden(document, context, words, mask, others)
+        before, hidden, after = _write_context(document, context, words, mask, others)
         layout, bar = page.layout(entity, mask, unread)
         yield RedactedSpan(
             document=document.id,
@@ -196,7 +196,7 @@ class _Text:
         self.number = {index: number for number, sentence in enumerate(self.sentences) for index in sentence}
 
     def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
-        """The number of the entity's sentence, and its words, as one line."""
+        """Return the number of the entity's sentence, and its words, as one line."""
         number = self.number[min(entity.words)]
         return number, [list(self.sentences[number])]
 
@@ -206,14 +206,14 @@ class _Text:
         return (), None
 
 
-def _hidden(
+def _write_context(
     document: Document,
     context: Sequence[Sequence[int]],
     words: Collection[int],
     mask: Mask,
     others: Iterable[Collection[int]],
 ) -> tuple[str, str, str]:
-    """The context before the value, its mask, and what comes after.
+    """Write the context before the value, its mask, and the context after it.
 
     Where a value goes on after a mask of one length with nothing readable between, no other mask follows, and no line
     that would be empty: how many lines a value fills does not show.
@@ -249,15 +249,15 @@ def _hidden(
             else:
                 pieces[hidden is not None].append(_mask(texts, mask))
     assert hidden is not None
-    return _joined(pieces[0], closed=True), hidden, _joined(pieces[1], closed=False)
+    return _join_words(pieces[0], closed=True), hidden, _join_words(pieces[1], closed=False)
 
 
 def _mask(texts: Sequence[str], mask: Mask) -> str:
     return STAR * len(" ".join(texts)) if mask == "length" else FIXED
 
 
-def _joined(texts: Sequence[str], *, closed: bool) -> str:
-    """Words joined by single spaces, lines by their ends alone, with a space on the mask's side."""
+def _join_words(texts: Sequence[str], *, closed: bool) -> str:
+    """Join words by single spaces, lines by their ends alone, with a space on the mask's side."""
     text = " ".join(texts).replace(f" {LINE_END}", LINE_END).replace(f"{LINE_END} ", LINE_END)
     if closed:
         return text if not text or text.endswith(LINE_END) else f"{text} "

@@ -41,7 +41,7 @@ class Scheme:
     single: str = "S"
 
     def tags_of(self, label: str, n_words: int) -> tuple[str, ...]:
-        """The tags of the words of one entity, in its own order, as the scheme has them.
+        """Return the tags of the words of one entity, in its own order, as the scheme has them.
 
         A model of BIOES that lacks a class for an entity's last or only word has the tag of BIO there. A tag may still
         be none of the labels.
@@ -55,16 +55,16 @@ class Scheme:
         return tuple(tags)
 
     def knows(self, label: str) -> bool:
-        """True where some entity with this label can be tagged."""
+        """Test whether some entity with this label can be tagged."""
         return not {self.tags_of(label, 1)[0], *self.tags_of(label, 2)[:1]}.isdisjoint(self.labels)
 
     def continued(self, tag: str) -> str:
-        """The tag of the tokens that continue a word: inside its entity, where there is such a tag (as run_ner.py)."""
+        """Return the tag of the tokens that continue a word: inside its entity, where there is one (run_ner.py)."""
         inside = f"I-{tag[2:]}" if self.prefixed and tag.startswith("B-") else tag
         return inside if inside in self.labels else tag
 
     def spans(self, tags: Sequence[str]) -> set[Span]:
-        """Entities of a sequence of tags as (label, first, after last).
+        """Read the entities of a sequence of tags, as (label, first, after last).
 
         A tag that goes on with no entity begins one, as in CoNLL's scorer.
         """
@@ -87,7 +87,7 @@ BIO = Scheme("BIO", frozenset(), OUTSIDE, prefixed=True)
 
 
 def scheme_of(labels: Sequence[str], outside: str | None = None) -> Scheme:
-    """The scheme that labels are in.
+    """Recognise the tagging scheme of labels.
 
     Args:
         labels: all of a model's.
@@ -118,7 +118,7 @@ def _scheme_of(labels: tuple[str, ...], outside: str | None) -> Scheme:
 
 
 def outside_of(labels: Sequence[str], named: str | None = None) -> str | None:
-    """The class of words outside of entities: `named`, "O", the only label without a prefix, or one of `OUTSIDE_NAMES`.
+    """Find the class of words outside of entities: `named`, "O", the only bare label, or one of `OUTSIDE_NAMES`.
 
     None where none is any of these.
     """
@@ -150,7 +150,7 @@ def scheme_problems(labels: Sequence[str], named: str | None = None) -> Iterator
 
 
 def canonical(labels: Sequence[str], outside: str | None = None) -> tuple[str, ...]:
-    """These labels with "O" for the class of words outside of entities, whatever its name.
+    """Rename the class of words outside of entities to "O" among these labels.
 
     Raises:
         ValueError: see `scheme_of`.
@@ -164,5 +164,5 @@ def _is_prefixed(label: str) -> bool:
 
 
 def _has_prefixes(labels: Sequence[str]) -> bool:
-    """Whether labels are tags rather than names: without a "B-" or an "I-", "E-MAIL" is a name."""
+    """Test whether labels are tags rather than names: without a "B-" or an "I-", "E-MAIL" is a name."""
     return any(label[:2] in ("B-", "I-") and len(label) > 2 for label in labels)

@@ -169,19 +169,19 @@ def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
 
 
 def untried(record: AuditRecord, number: Unresolved) -> bool:
-    """True where the data set may hold the units that a number needs, and a bound or budget left them untried."""
+    """Test whether the data set may hold the units that a number needs, and a bound or budget left them untried."""
     if number.needed is None or min(_sides(record)) < number.needed:
         return False
     return left_untried(record)
 
 
 def left_untried(record: AuditRecord) -> bool:
-    """True where a bound or the budget left untried what the data set holds."""
+    """Test whether a bound or the budget left untried what the data set holds."""
     return record.share < 1 or bounded(record)
 
 
 def bounded(record: AuditRecord) -> bool:
-    """True where a bound (--documents, --time) left untried what the data set holds."""
+    """Test whether a bound (--documents, --time) left untried what the data set holds."""
     bounds = record.bounds
     if bounds is None:
         return False

@@ -211,7 +211,7 @@ def contradiction(record: AuditRecord) -> str | None:
 
 
 def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
-    """That documents of training are told from others, which a coin chose, more surely than the guarantee allows."""
+    """Explain where membership of documents, chosen by a coin, is surer than the guarantee allows."""
     found = record.completed.get(MEMBERSHIP)
     if found is None or found.confounded is not None or record.corpus.assigned != "random" or card.epsilon is None:
         return None

@@ -117,13 +117,13 @@ POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
 
 
 def shipped_policies() -> dict[str, Path]:
-    """The shipped policies, by name."""
+    """Return the shipped policies, by name."""
     others = ("defenses", "frameworks")
     return {item.stem: item for item in shipped_folder("policies").glob("*.toml") if item.stem not in others}
 
 
 def path_of(name_or_path: str) -> Path:
-    """The file of a policy: of a shipped one by its name, else the path itself."""
+    """Return the file of a policy: of a shipped one by its name, else the path itself."""
     return shipped_policies().get(name_or_path, Path(name_or_path))
 
 

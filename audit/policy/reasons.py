@@ -73,7 +73,7 @@ def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused:
 
 
 def _does_without(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
-    """Whether the policy does without the attack where the data set does not hold what it is about.
+    """Test whether the policy does without the attack where the data set does not hold what it is about.
 
     A gap that is permitted to models of this task whatever they read is permitted to those that could be asked, and of
     whose pages the data set says nothing that can be asked.
@@ -93,7 +93,7 @@ def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str
 
 
 def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result) -> Decision | None:
-    """The decision where the question's own number could not be had; None when it could."""
+    """Return the decision where the question's own number could not be had; None when it could."""
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
         return _cannot_exceed(record, limit, measured)
@@ -116,7 +116,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
 
 
 def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Decision | None:
-    """The decision on a count of so few units that none could violate the limit; None where one could."""
+    """Return the decision on a count of so few units that none could violate the limit; None where one could."""
     if limit.holds != "lower" or limit.max is None or measured.n > limit.max:
         return None
     reason = f"{measured.n} {measured.unit} were tried, so that the count can not exceed {limit.max:g}"
@@ -165,13 +165,13 @@ def not_confirmed(limit: Limit, result: Result, p_value: float, level: float) ->
 
 
 def power_of(result: Result) -> Estimate | None:
-    """The attacker's strength, as the attack measured it; None when it has no such number."""
+    """Return the attacker's strength, as the attack measured it; None when it has no such number."""
     power = next((item for item in result.measurements if item.name == result.power), None)
     return power if isinstance(power, Estimate) else None
 
 
 def not_useful(record: AuditRecord) -> str | None:
-    """That the model does not do its task as it is asked, so that its silence says nothing; None when it does."""
+    """Explain that the model does not do its task, so that its silence says nothing; None when it does."""
     if not record.utility:
         return "what the model is good for was not measured, so that its silence may mean that it says nothing at all"
     for item in record.utility:
@@ -217,7 +217,7 @@ def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], who
 
 
 def within(limit: Limit, result: Result) -> str:
-    """That a limit is met, by what, and which part of what could leak this rests on."""
+    """Explain that a limit is met, by what, and on which part of what could leak."""
     words = "the whole interval is within the limit" if limit.holds == "interval" else LOWER_ONLY
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:

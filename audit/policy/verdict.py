@@ -92,12 +92,12 @@ SIGNIFICANCE = 0.05
 
 
 def today() -> dt.date:
-    """The day that waivers are held against (UTC)."""
+    """Return the day that waivers are held against (UTC)."""
     return dt.datetime.now(dt.UTC).date()
 
 
 def finished_on(record: AuditRecord) -> dt.date:
-    """The day on which the scan ended (UTC): no verdict on it can be of an earlier one."""
+    """Return the day on which the scan ended (UTC): no verdict on it can be of an earlier one."""
     try:
         ended = dt.datetime.fromisoformat(record.timing.finished)
     except ValueError:
@@ -156,7 +156,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
 
 
 def _verdict_on_text(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
-    """The verdict where no model was audited: that of the limits on the text, which then always counts."""
+    """Return the verdict where no model was audited: that of the limits on the text, which then always counts."""
     counts = count([decision for decision in decisions if decision.about_text])
     overall, reason = _overall(counts, "no limit of the policy could be checked on the text alone")
     code, uncovered = exit_code(policy, overall, [decision for decision in decisions if decision.about_text])
@@ -192,7 +192,7 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
 
 
 def _methods(limit: Limit, result: Result | None) -> dict[str, Estimate]:
-    """The measurements that a limit is held against, by name; those that this case could not have are left out."""
+    """Return the measurements that a limit is held against, by name, without those that this case cannot have."""
     if result is None:
         return {}
     measured = {item.name: item for item in result.measurements}
@@ -277,14 +277,14 @@ def _within(limit: Limit, measured: Estimate) -> bool:
 
 
 def _reach(limit: Limit, measured: Estimate) -> float:
-    """How far the interval reaches towards and over the limit; larger = worse."""
+    """Measure how far the interval reaches towards and over the limit; larger = worse."""
     if limit.max is None:
         return -measured.low
     return max(measured.high, 1 - measured.low) if measured.is_area else measured.high
 
 
 def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
-    """The worst of what became of limits, and why; `unchecked` where nothing is known of any."""
+    """Return the worst of what became of limits, and why; `unchecked` where nothing is known of any."""
     if counts.violated:
         return "violated", counts.sentence
     if counts.undecided:

@@ -22,20 +22,20 @@ SIGNIFICANT = 0.01
 ADVERSARY = 0.65
 """The AUC of somebody without the model that the check must be able to find (methods.md#statistics)."""
 N_FOLDS = 10
-"""Of the cross-validation (ours)."""
+"""Of the cross-validation."""
 PENALTY = 0.3
-"""Of the ridge regressions, in units of a unit's mean squared norm (ours: 0.1 to 1 found planted differences between
+"""Of the ridge regressions, in units of a unit's mean squared norm (0.1 to 1 found planted differences between
 synthetic receipts about equally well, 3 and 10 less; the same for every audited corpus)."""
 SPREAD = "spread"
 """Name of the block of squares."""
 TOGETHER = "together"
 """Name of the classifier of all blocks together."""
 MIN_UNITS = 5
-"""Units a side under which no check is made (ours): ten units have 252 arrangements, and no power."""
+"""Units a side under which no check is made: ten units have 252 arrangements, and no power."""
 ROUNDING = 1e-9
-"""A column that varies less, as a share of its largest value or of 1, is alike in all units (ours)."""
+"""A column that varies less, as a share of its largest value or of 1, is alike in all units."""
 DECIMALS = 9
-"""Predictions that agree to so many decimals are ties (ours): equal documents differ by rounding alone."""
+"""Predictions that agree to so many decimals are ties: equal documents differ by rounding alone."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def blind_check(
     """Test whether features distinguish member units from others.
 
     One ridge regression on the labels for each block and one for all together, cross-validated; the statistic is the
-    largest AUC of them, for permuted labels as for the true ones, so that the choice is paid for (ours: a difference in
+    largest AUC of them, for permuted labels as for the true ones, so that the choice is paid for (a difference in
     one block, such as the year in the words, is lost among all columns; one regression on all found an AUC of 0.60 as
     0.56). A unit has the mean of its rows' features, and so the mean of their predictions. Columns of dense blocks are
     standardised, sparse ones centred, and each block is scaled to the same mean squared norm, so that none drowns the
@@ -85,7 +85,7 @@ def blind_check(
     The classifiers are linear: they take all permutations at once; the mean over a unit's rows is expected the same
     however many there are (a bent function of it would show how many documents a provider has, which follows from the
     split); and what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and positions that
-    are commoner on one side. A difference in the spread alone has a further block (ours), `SPREAD`: the squares of the
+    are commoner on one side. A difference in the spread alone has a further block, `SPREAD`: the squares of the
     standardised columns of all dense blocks, of one row of each unit, drawn by lot, so that the number of rows does not
     show. Of simulated data sets with a column in 80 three times as spread on one side it found 9 of 12 instead of 2, at
     110 units a side, for a power of 0.78 instead of 0.81.
@@ -132,7 +132,7 @@ def blind_check(
 
 
 def auc_error(area: float, members: int, others: int) -> float:
-    """The standard error of an AUC (Hanley & McNeil 1982, exponential scores).
+    """Compute the standard error of an AUC (Hanley & McNeil 1982, exponential scores).
 
     Args:
         area: the true AUC, in (0, 1).
@@ -146,7 +146,7 @@ def auc_error(area: float, members: int, others: int) -> float:
 
 
 def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArray[Any]:
-    """The value of each unit, (n_units,)."""
+    """Compute the value of each unit, (n_units,)."""
     if values.shape != unit_of.shape:
         raise ValueError("every row needs one unit, one label and one stratum")
     if not np.array_equal(values[first][unit_of], values):
@@ -155,7 +155,7 @@ def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArr
 
 
 def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
-    """The fold of each unit: groups drawn into folds of (nearly) equal numbers of groups; one group is divided."""
+    """Draw the fold of each unit: nearly equal numbers of whole groups a fold; a single group is divided."""
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) == 1:
         names, group_of = np.arange(len(groups)), np.arange(len(groups))
@@ -164,7 +164,7 @@ def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
 
 
 def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator) -> Bools:
-    """Labels as they might have been assigned: (n_units, n_permutations)."""
+    """Permute labels as they might have been assigned: (n_units, n_permutations)."""
     groups = np.zeros(len(labels), int) if strata is None else strata
     arrangements = np.tile(labels[:, None], n_permutations)
     for group in np.unique(groups):
@@ -174,14 +174,14 @@ def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: in
 
 
 def _one_of_each(unit_of: Ints, rng: np.random.Generator) -> Ints:
-    """For each row the row that represents its unit, drawn by lot: (n_rows,)."""
+    """Draw one row of each unit, and return for each row that of its unit: (n_rows,)."""
     order = rng.permutation(len(unit_of))
     drawn: Ints = order[np.unique(unit_of[order], return_index=True)[1]]
     return drawn[unit_of]
 
 
 def _squares(features: Mapping[str, Any], drawn: Ints) -> dict[str, Floats]:
-    """Squared distances from the mean, column by column, of the row that represents each row's unit."""
+    """Compute squared distances from the mean, by column, of the row that represents each row's unit."""
     from scipy.sparse import issparse
 
     dense = [np.asarray(block, np.float64)[drawn] for block in features.values() if not issparse(block)]
@@ -195,7 +195,7 @@ def _squares(features: Mapping[str, Any], drawn: Ints) -> dict[str, Floats]:
 
 
 def _kernels(features: Mapping[str, Any], unit_of: Ints, n_units: int) -> dict[str, Floats]:
-    """Inner products of the units, by block that is not alike in all of them; their mean over several such blocks."""
+    """Compute inner products of the units, by block that differs between them, and their mean over such blocks."""
     kernels = {name: _kernel(block, unit_of, n_units) for name, block in features.items()}
     differing = {name: kernel for name, kernel in kernels.items() if kernel.any()}
     if len(differing) == 1:
@@ -204,7 +204,7 @@ def _kernels(features: Mapping[str, Any], unit_of: Ints, n_units: int) -> dict[s
 
 
 def _kernel(block: Any, unit_of: Ints, n_units: int) -> Floats:
-    """Inner products of the units' centred features, their mean squared norm 1; zeros where all units are alike."""
+    """Compute inner products of the units' centred features, mean squared norm 1; zeros where all are alike."""
     from scipy.sparse import csr_array, issparse
 
     rows = np.arange(len(unit_of))
@@ -226,7 +226,7 @@ def _kernel(block: Any, unit_of: Ints, n_units: int) -> Floats:
 
 
 def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
-    """What ridge regression on the other folds makes of each unit, for each arrangement of the labels: same shape.
+    """Predict each unit by ridge regression on the other folds, for each arrangement of the labels: same shape.
 
     Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of a fold, left out,
     are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as scikit-learn's `KernelRidge` does one by one,
@@ -245,7 +245,7 @@ def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
 
 
 def _areas(scores: Floats, arrangements: Bools) -> Floats:
-    """The AUC of each column of scores for its arrangement of labels: shape (n_arrangements,)."""
+    """Compute the AUC of each column of scores for its arrangement of labels: shape (n_arrangements,)."""
     from scipy.stats import rankdata
 
     members = arrangements.sum(axis=0)
@@ -255,10 +255,10 @@ def _areas(scores: Floats, arrangements: Bools) -> Floats:
 
 
 def _power(permuted: Floats, members: int, others: int) -> float:
-    """The chance that a classifier whose true AUC is `ADVERSARY` gets p <= `SIGNIFICANT`.
+    """Compute the chance that a classifier whose true AUC is `ADVERSARY` gets p <= `SIGNIFICANT`.
 
     It does when its AUC is above the permuted ones that p allows to be as large; around `ADVERSARY` the AUC is taken as
-    Gaussian with `auc_error` (ours). 0 where so few permutations allow no such p.
+    Gaussian with `auc_error`. 0 where so few permutations allow no such p.
     """
     from scipy.stats import norm
 

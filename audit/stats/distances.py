@@ -8,7 +8,7 @@ from rapidfuzz.distance import Hamming, Levenshtein
 
 
 def hamming(truth: Sequence[int], guess: Sequence[int]) -> float:
-    """Share of positions that differ, in [0, 1].
+    """Compute the share of positions that differ, in [0, 1].
 
     Args:
         truth: k token ids.
@@ -25,7 +25,7 @@ def hamming(truth: Sequence[int], guess: Sequence[int]) -> float:
 
 
 def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
-    """Average normalised Levenshtein similarity of one answer (Biten et al. 2019, equation 1), in [0, 1].
+    """Compute the normalised Levenshtein similarity of an answer (ANLS, Biten et al. 2019, equation 1), in [0, 1].
 
     The best of all accepted answers counts; case and white space are folded as in DocVQA's evaluation.
 
@@ -39,5 +39,5 @@ def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
 
 
 def similarity(answer: str, right: str) -> float:
-    """Normalised Levenshtein similarity (NLS) of two texts, case and white space folded; 1: the same."""
+    """Compute the normalised Levenshtein similarity of two texts, case and white space folded; 1: the same."""
     return float(Levenshtein.normalized_similarity(*(" ".join(text.lower().split()) for text in (answer, right))))

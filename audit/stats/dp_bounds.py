@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LARGEST = 600.0
-"""Epsilons beyond it are this one: e to it is a number yet, and every bound is 1 long before (ours)."""
+"""Epsilons beyond it are this one: e to it is a number yet, and every bound is 1 long before."""
 
 
 Point = tuple[float, float]
@@ -53,7 +53,7 @@ class Guarantee:
         return _odds(self.epsilon)
 
     def of_group(self, size: int) -> Guarantee:
-        """The guarantee to so many units at once, point by point.
+        """Compute the guarantee to so many units at once, point by point.
 
         Args:
             size: m, at least 1.
@@ -88,7 +88,7 @@ def _of_group(point: Point, size: int) -> Point:
 
 
 def tpr(guarantee: Guarantee, fpr: float) -> float:
-    """The largest true-positive rate at a false-positive rate a.
+    """Compute the largest true-positive rate at a false-positive rate a.
 
     It is the least over all points of min(1, delta + e^eps a, 1 - e^-eps (1 - delta - a)): piecewise linear, concave.
     With one guess at a secret that was drawn out of R equally likely ones, a = 1 / R; with three tries, 3 / R.
@@ -102,21 +102,21 @@ def tpr(guarantee: Guarantee, fpr: float) -> float:
 
 
 def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
-    """The largest true-positive rate minus false-positive rate at false-positive rates of `fpr` at most.
+    """Compute the largest true-positive rate minus false-positive rate at false-positive rates of `fpr` at most.
 
     At any rate it is the least (e^eps - 1 + 2 delta) / (e^eps + 1), the largest distance in total variation.
     """
-    rate = min(fpr, _kink(guarantee))
+    rate = min(fpr, _crossing_rate(guarantee))
     return tpr(guarantee, rate) - rate
 
 
 def balanced_accuracy(guarantee: Guarantee) -> float:
-    """The largest mean of the accuracies on both sides: the least (e^eps + delta) / (e^eps + 1)."""
-    return 1 - _kink(guarantee)
+    """Compute the largest mean of the accuracies on both sides: the least (e^eps + delta) / (e^eps + 1)."""
+    return 1 - _crossing_rate(guarantee)
 
 
 def auc(guarantee: Guarantee) -> float:
-    """The largest area under a ROC curve: that under `tpr`, a polygon.
+    """Compute the largest area under a ROC curve: that under `tpr`, a polygon.
 
     An area over pairs of units of one run is bounded by it as well, but for 1 / (2 m) with m units that are out: the
     rank of a unit among those that are out is uniform had it been out itself (proof: methods.md#dp-training).
@@ -134,7 +134,7 @@ def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]
     Each is its false-positive rates, from and to, delta and odds: delta + odds * rate.
     """
     lines = [(delta, _odds(epsilon)) for epsilon, delta in guarantee.points]
-    end, left, (delta, odds) = _kink(guarantee), 0.0, min(lines)
+    end, left, (delta, odds) = _crossing_rate(guarantee), 0.0, min(lines)
     while left < end:
         crossings = [
             ((other - delta) / (odds - flatter), (other, flatter)) for other, flatter in lines if flatter < odds
@@ -144,6 +144,6 @@ def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]
         left, (delta, odds) = right, following
 
 
-def _kink(guarantee: Guarantee) -> float:
-    """The false-positive rate at which `tpr` is 1 minus that rate: the largest (1 - delta) / (1 + e^eps)."""
+def _crossing_rate(guarantee: Guarantee) -> float:
+    """Compute the false-positive rate at which `tpr` is 1 minus that rate: the largest (1 - delta) / (1 + e^eps)."""
     return max((1 - delta) / (1 + _odds(epsilon)) for epsilon, delta in guarantee.points)

@@ -90,14 +90,14 @@ def epsilon_bound(
         raise ValueError("a score that is not a number cannot be ranked")
     _in_range(delta, confidence)
     n = values.size
-    if not _showing(n, delta, confidence):
+    if not _can_show(n, delta, confidence):
         return None
     if not perhaps_fair(n_included := int(included.sum()), n):
         raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
     order = rng.permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
-    rule = _chosen(values[first], included[first])
-    guessed, guesses = _guesses(rule, values[first], values[second], rng)
+    rule = _choose_rule(values[first], included[first])
+    guessed, guesses = _guess_coins(rule, values[first], values[second], rng)
     right = int(np.sum(guesses == included[second][guessed]))
     counts = (second.size, guessed.size, right)
     return EpsilonBound(
@@ -115,7 +115,7 @@ def epsilon_bound(
 def lower_bound(
     n_canaries: int, n_guesses: int, n_right: int, *, delta: float = 0.0, confidence: float = CONFIDENCE
 ) -> float:
-    """The largest epsilon whose `guessing_p` is at most 1 - confidence; 0 where there is none.
+    """Compute the largest epsilon whose `guessing_p` is at most 1 - confidence; 0 where there is none.
 
     At delta 0 the odds of the lower Clopper-Pearson bound on the share of right guesses, as a logarithm.
 
@@ -138,14 +138,14 @@ def lower_bound(
 
 
 def needed_canaries(delta: float = 0.0, confidence: float = CONFIDENCE) -> int:
-    """The fewest canaries, half of them for the number of guesses, with which all right guesses show an epsilon.
+    """Find the fewest canaries, half of them to choose the number of guesses, that can show an epsilon.
 
     Raises:
         ValueError: delta or confidence is out of range, or no number of canaries is enough at this delta.
     """
     _in_range(delta, confidence)
     for n in range(2, MANY):
-        if _showing(n, delta, confidence):
+        if _can_show(n, delta, confidence):
             return n
     raise ValueError(f"no number of canaries shows an epsilon at delta {delta:g}")
 
@@ -158,8 +158,8 @@ def _in_range(delta: float, confidence: float) -> None:
         raise ValueError("confidence must lie between 0.5 and 1")
 
 
-def _showing(n: int, delta: float, confidence: float) -> bool:
-    """Whether all right guesses on the second half of so many canaries would show an epsilon."""
+def _can_show(n: int, delta: float, confidence: float) -> bool:
+    """Test whether all right guesses on the second half of so many canaries would show an epsilon."""
     evaluated = n - n // 2
     return n >= 2 and guessing_p(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - confidence
 
@@ -171,8 +171,8 @@ def perhaps_fair(n_included: int, n: int) -> bool:
     return bool(binomtest(n_included, n, 0.5).pvalue >= UNFAIR)
 
 
-def _chosen(scores: Floats, coins: Bools) -> _Rule:
-    """The numbers of guesses in and out that show most on these canaries, at delta 0; of equal ones the most guesses.
+def _choose_rule(scores: Floats, coins: Bools) -> _Rule:
+    """Choose the numbers of guesses in and out that show most on these canaries; of equal ones the most guesses.
 
     Tried are pairs from a geometric grid, each number moved to the nearest one that does not part equal scores: what
     would be parted by chance here is parted by chance there.
@@ -193,7 +193,7 @@ def _chosen(scores: Floats, coins: Bools) -> _Rule:
 
 
 def _grid(ordered: Floats) -> Ints:
-    """Numbers of guesses to try from one end: 0, and about n, n / ratio, ... `FEWEST`, none between equal scores."""
+    """List numbers of guesses to try from one end: 0, and about n, n / ratio, ..., none between equal scores."""
     n = ordered.size
     steps = int(math.log(n / min(FEWEST, n)) / math.log(GRID_RATIO))
     wanted = n / GRID_RATIO ** np.arange(steps + 1)
@@ -202,8 +202,8 @@ def _grid(ordered: Floats) -> Ints:
     return np.unique(np.append(nearest, 0))
 
 
-def _guesses(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Bools]:
-    """Which canaries are guessed, and whether in; their number follows from the rule alone.
+def _guess_coins(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Bools]:
+    """Choose the canaries to guess, and guess whether each is in; their number follows from the rule alone.
 
     A canary ranks where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
     the rule's two thresholds there, or least short of them, so that scores of few values are never parted by force.

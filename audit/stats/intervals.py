@@ -36,7 +36,7 @@ def cluster_sums(columns: Sequence[npt.ArrayLike], clusters: npt.ArrayLike) -> F
 
 
 def effective_number(sizes: npt.ArrayLike) -> float:
-    """Number of clusters of one size that are worth as much as clusters of these sizes (Kish 1965).
+    """Count the clusters of one size that are worth as much as clusters of these sizes (Kish 1965).
 
     (sum m)^2 / sum m^2, for rows of a cluster that go together: the number of clusters where all hold equally many
     rows, else fewer. Hits that come by whole clusters, the likelier the more rows a cluster holds, leave no trace among

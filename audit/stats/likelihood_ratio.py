@@ -14,22 +14,22 @@ OWN_VARIANCE = 16
 """From so many models a side on, a document has a variance of its own; under it all documents share one
 (methods.md#document-membership; Carlini et al. too find a shared variance better when there are few models)."""
 LOWEST_LOSS = 1e-7
-"""Losses under this are taken for this: about what float32 resolves near a probability of 1 (ours)."""
+"""Losses under this are taken for this: about what float32 resolves near a probability of 1."""
 LOWEST_VARIANCE = 1e-12
-"""A variance is at least this, so that models that agree to the digit give large scores, not infinite ones (ours)."""
+"""A variance is at least this, so that models that agree to the digit give large scores, not infinite ones."""
 MIN_MODELS = 2
 """A side needs as many models, since a variance is estimated from it."""
 OFFLINE_A = 0.3
 """RMIA's `a`: how a model that knows a document raises its probability, as a line through (1, 1). The paper chooses it
-on models of its own and prints 0.3 for images; ours is the same."""
+on models of its own and prints 0.3 for images, as here."""
 GAMMA = 1.0
 """RMIA's gamma. All documents meet the same public ones, so it only moves the scores' scale: with 1 the fewest of them
-pile up at 0 and 1 (ours)."""
+pile up at 0 and 1."""
 LOWEST_PROBABILITY = 1e-300
 
 
 def logit_confidence(losses: npt.ArrayLike) -> Floats:
-    """The logit of the confidence p = exp(-loss), log(p / (1 - p)): close to Gaussian (Carlini et al., section V).
+    """Compute log(p / (1 - p)) of the confidence p = exp(-loss): close to Gaussian (Carlini et al., section V).
 
     Args:
         losses: nats, >= 0, any shape.
@@ -65,11 +65,11 @@ def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None,
         raise ValueError("values and trained need one shape, (n_documents, n_models)")
     if not np.isfinite(table).all():
         raise ValueError("values must be finite")
-    return _turning(table, inside), _turning(table, ~inside)
+    return _take_in_turn(table, inside), _take_in_turn(table, ~inside)
 
 
-def _turning(values: Floats, taken: Bools) -> Floats | None:
-    """From each row equally many of the values that are taken, beginning one further from row to row."""
+def _take_in_turn(values: Floats, taken: Bools) -> Floats | None:
+    """Take equally many of the marked values of each row, beginning one further from row to row."""
     width = int(taken.sum(axis=1).min())
     if width < MIN_MODELS:
         return None
@@ -81,7 +81,7 @@ def _turning(values: Floats, taken: Bools) -> Floats | None:
 
 
 def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
-    """Log of Lambda: how much likelier the target's confidence is among models trained on the document (algorithm 1).
+    """Compute log Lambda: how much likelier the confidence is among models trained on the document (algorithm 1).
 
     Both sides are Gaussians of the logit confidence, with a mean for each document. Their variances are each
     document's own from 16 models of the side on, else one for all documents, the mean of their own.
@@ -102,7 +102,7 @@ def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.Arr
 
 
 def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
-    """The distance of the target's confidence above that of models not trained on the document, in standard deviations.
+    """Compute how far the target's confidence lies above that of models not trained on the document, in deviations.
 
     Lambda = 1 - Pr[Z > observed], Z the Gaussian of these models (equation 4), rises with it and sorts alike; arguments
     and errors are those of `lira_online`.
@@ -113,7 +113,7 @@ def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
 
 
 def _gaussian(observed: Floats, side: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Mean and variance of each document, (n_documents,) each."""
+    """Estimate mean and variance of each document, (n_documents,) each."""
     values = np.asarray(side, np.float64)
     if observed.ndim != 1 or values.ndim != 2 or len(values) != observed.size or values.shape[1] < MIN_MODELS:
         raise ValueError(f"give one value a document and at least {MIN_MODELS} models a side")
@@ -129,7 +129,7 @@ def _log_density(value: Floats, mean: Floats, variance: Floats) -> Floats:
 
 
 def marginal(inside: npt.ArrayLike | None, outside: npt.ArrayLike, a: float = OFFLINE_A) -> Floats:
-    """RMIA's Pr(x): the mean probability of a document over models trained on it and models not.
+    """Compute RMIA's Pr(x): the mean probability of a document over models trained on it and models not.
 
     Args:
         inside: (n_documents, n_inside) probabilities by models trained on it; None: they are taken to give
@@ -152,11 +152,11 @@ def rmia(
     public_expected: npt.ArrayLike,
     gamma: float = GAMMA,
 ) -> Floats:
-    """The share of public documents z whose likelihood ratio the document x beats.
+    """Compute the share of public documents z whose likelihood ratio the document x beats.
 
     Score_MIA(x) = Pr_z[LR(x, z) >= gamma], with the pairwise ratio LR(x, z) of Pr(x | target) / Pr(x) to
     Pr(z | target) / Pr(z). The public documents are to be measured like the others, so that both ratios mean the same
-    (ours: with `marginal` of models not trained on them, whichever form the others have).
+    (with `marginal` of models not trained on them, whichever form the others have).
 
     Args:
         observed: (n_documents,) probabilities by the target, in [0, 1].
@@ -186,11 +186,11 @@ def _ratio(observed: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
 
 
 def min_k(log_probabilities: npt.ArrayLike, share: float = 0.2) -> float:
-    """Min-K%: the mean of the smallest token log-probabilities (Shi et al. 2024, "Detecting pretraining data").
+    """Compute Min-K%, the mean of the smallest token log-probabilities (Shi et al. 2024).
 
     Args:
         log_probabilities: (n_tokens,) nats, at least one.
-        share: k, in (0, 1]: the paper's best is 20 %. At least one token is taken (ours: answers are short).
+        share: k, in (0, 1]: the paper's best is 20 %. At least one token is taken (answers are short).
 
     Raises:
         ValueError: no tokens, or a share out of range.
@@ -259,7 +259,7 @@ def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = Fal
 
 
 def chance_exposure(n_references: int, *, enumerated: bool = False) -> float:
-    """The mean exposure of a canary the model knows nothing of: every rank equally likely; bits.
+    """Compute the mean exposure of a canary the model knows nothing of: every rank equally likely; bits.
 
     Args:
         n_references: at least one.

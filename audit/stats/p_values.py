@@ -35,7 +35,7 @@ def holm(p_values: Mapping[Key, float | None], weights: Mapping[Key, float] | No
 
 
 def guessing_p(n_canaries: int, n_guesses: int, n_right: int, *, epsilon: float, delta: float) -> float:
-    """A bound on the probability of so many right guesses under (epsilon, delta)-privacy.
+    """Compute a bound on the probability of so many right guesses under (epsilon, delta)-privacy.
 
     With W binomial of n_guesses and e^epsilon / (1 + e^epsilon): P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i, i
     from 1 to v (Steinke et al. 2023, appendix D), m canaries and v right guesses; cut at 1.
@@ -63,7 +63,7 @@ def guessing_p(n_canaries: int, n_guesses: int, n_right: int, *, epsilon: float,
 
 
 def _binomial(n: int, epsilon: float) -> Floats:
-    """The probability of each number of right guesses, shape (n + 1,), one being right in e^eps / (1 + e^eps)."""
+    """Compute the binomial probability of each number of right guesses, shape (n + 1,), share e^eps / (1 + e^eps)."""
     import numpy as np
 
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])

@@ -20,11 +20,11 @@ from audit.stats.resampling import RESAMPLED_NUMBERS, bootstrap, welch_reach
 from audit.stats.roc import auc, placements
 
 MIN_DIFFERING = 10
-"""With fewer units of a side whose placement changes, a paired AUC is taken from both intervals instead (ours)."""
+"""With fewer units of a side whose placement changes, a paired AUC is taken from both intervals instead."""
 MIN_UNITS = 2
 """Independent units of a side without which nothing is paired."""
 N_SWAPS = 2_000
-"""Random exchanges of both scans, for p (ours)."""
+"""Random exchanges of both scans, for p."""
 Kind = Literal["mean", "auc"]
 
 
@@ -50,7 +50,7 @@ class UnitScores:
     limits: tuple[float, float] = (-1.0, 1.0)
 
     def only(self, names: Sequence[str]) -> UnitScores:
-        """The units of these names, in that order."""
+        """Compute the units of these names, in that order."""
         place = {name: row for row, name in enumerate(self.units)}
         rows = np.array([place[name] for name in names], np.int64)
         clusters = [self.clusters[row] for row in rows]
@@ -88,7 +88,7 @@ class Difference:
 
 
 def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Generator) -> Difference | None:
-    """The metric after minus before, over the units of both; null 0.
+    """Compute the metric after minus before, over the units of both; null 0.
 
     Means: every unit's difference takes the place of attack minus baseline in `excess_rate` or `excess_mean` (in `net`,
     where there are members alone), and p is that of a sign flip by cluster. Areas: the paired difference of DeLong et
@@ -129,7 +129,7 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
 def ratio_difference(
     before: Ratios, after: Ratios, both: tuple[Estimate, Estimate] | None, rng: np.random.Generator
 ) -> Difference | None:
-    """The measure after minus before, over the documents of both; null 0.
+    """Compute the measure after minus before, over the documents of both; null 0.
 
     BCa over documents; where none differs, from both intervals. p: of the exchange of both scans in every document.
 
@@ -169,7 +169,7 @@ def ratio_difference(
 
 
 def joined_difference(before: Estimate, after: Estimate) -> Difference:
-    """The difference from both intervals alone, as if the scans were independent (MOVER, Zou & Donner 2008).
+    """Compute the difference from both intervals alone, as if the scans were independent (MOVER, Zou & Donner 2008).
 
     Scans of the same units go together, so that this is wider than a paired interval. p: from the normal distribution
     that has as far to 0.
@@ -228,7 +228,7 @@ def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generato
 def _exchange(
     value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator, n: int = N_SWAPS
 ) -> float:
-    """The share of random exchanges of both scans, unit by unit, whose difference is as far from 0; never 0."""
+    """Compute the share of random exchanges of both scans, unit by unit, whose difference is as far from 0; never 0."""
     far = sum(abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(n))
     return float((far + 1) / (n + 1))
 

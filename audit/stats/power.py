@@ -33,7 +33,7 @@ CHANCE: dict[MetricKind, float] = {
 }
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
-"""Share of units on which the model differs from what it is compared with though nothing leaks (ours). With it 150
+"""Share of units on which the model differs from what it is compared with though nothing leaks. With it 150
 members and 150 others pass a limit of 0.05 in 96 % of audits (methods.md#statistics)."""
 TAIL = 0.025
 """A limit is passed when the upper end of the two-sided 95 % interval is within it."""

@@ -18,7 +18,7 @@ from audit.stats.roc import check_scores
 
 
 def depth(p: float, n_fields: int) -> int:
-    """The number of fields in T(p): ceil(p M), where p M = 2.0000000000000004 still counts as 2.
+    """Compute the number of fields in T(p): ceil(p M), where p M = 2.0000000000000004 still counts as 2.
 
     Raises:
         ValueError: p is not in (0, 1], or there are no fields.
@@ -45,7 +45,7 @@ class Ranking:
     n_documents: int
 
     def curve(self) -> Floats:
-        """The expected mean outcome of the first m fields, m = 1..M, shape (M,)."""
+        """Compute the expected mean outcome of the first m fields, m = 1..M, shape (M,)."""
         sizes = np.diff(self.starts, append=self.outcomes.size)
         sums = np.add.reduceat(self.outcomes, self.starts)
         before, means = np.cumsum(sums) - sums, sums / sizes
@@ -55,7 +55,7 @@ class Ranking:
         return np.clip(running, 0.0, 1.0)  # rounding of the sums
 
     def first(self, m: int) -> list[npt.NDArray[np.intp]]:
-        """The first m fields; where equal scores leave it open, those with the lowest, then the highest outcomes."""
+        """Return the first m fields; where equal scores leave them open, those of lowest, then of highest outcomes."""
         end = int(np.append(self.starts, self.outcomes.size)[np.searchsorted(self.starts, m)])
         if end == m:
             return [np.arange(m)]
@@ -132,7 +132,7 @@ def at_interval(scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayL
 
 
 _GRID = 401
-"""Values of the unknown share that the largest p-value is sought among (ours)."""
+"""Values of the unknown share that the largest p-value is sought among."""
 _ROUNDING = 1e-9
 
 
@@ -164,7 +164,7 @@ def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: floa
 
 
 ALLOWED = 1
-"""Others that may rank higher (ours): one of them may be mislabelled, or resemble a member."""
+"""Others that may rank higher: one of them may be mislabelled, or resemble a member."""
 FEWEST_OTHERS = ALLOWED + 1
 
 
@@ -202,7 +202,7 @@ def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
 
 
 def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, int]:
-    """The numbers of members and of others, and how many members outrank all others but `ALLOWED`."""
+    """Compute the numbers of members and of others, and how many members outrank all others but `ALLOWED`."""
     inside, outside = check_scores(members, others)
     if outside.size < FEWEST_OTHERS:
         raise ValueError(f"give at least {FEWEST_OTHERS} scores of others")
@@ -211,7 +211,7 @@ def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, in
 
 
 def _chance(reached: npt.NDArray[np.int64], n: int, m: int) -> Floats:
-    """The chance that as many members or more outrank all others but `ALLOWED`, when both are exchangeable."""
+    """Compute the chance that as many members or more outrank all others but `ALLOWED`, when both are exchangeable."""
     from scipy.stats import hypergeom
 
     # As many members rank there just when at most `ALLOWED` others are among the first `reached + ALLOWED` of all.

@@ -71,16 +71,16 @@ Statistic = Callable[[Floats], Floats]
 MIN_CLUSTERS = 20
 """Under so many clusters in a stratum: cluster-t instead of BCa (methods.md#statistics)."""
 EXTREME_ALPHA = 0.01
-"""One-sided levels under this one take the outer of the BCa and the cluster-t bound. Ours: BCa's error in coverage is
+"""One-sided levels under this one take the outer of the BCa and the cluster-t bound: BCa's error in coverage is
 of order 1/n whatever the level, so far out in the tail its relative error is large."""
 MIN_REPLICATES_BEYOND = 10
-"""With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound is taken. Ours."""
+"""With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound is taken."""
 RESAMPLED_NUMBERS = 2_000_000
 """Entries of the matrix of counts held at once (16 MB)."""
 _DRAW_BLOCK = 200_000
-"""Drawn clusters held at once: few enough for a processor's cache (ours)."""
+"""Drawn clusters held at once: few enough for a processor's cache."""
 _COST_OF_COUNT = 8
-"""To draw how often one distinct row occurs takes as long as to draw so many clusters (ours, as measured)."""
+"""To draw how often one distinct row occurs takes as long as to draw so many clusters (as measured)."""
 
 
 def bootstrap(
@@ -103,7 +103,7 @@ def bootstrap(
 
     Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the largest few happen to say.
     The distance of every bound from the value is then multiplied by how much farther the cluster-t bound reaches with
-    unequal clusters in `jackknife` than without (ours; `benchmarks/unequal_documents.md`).
+    unequal clusters in `jackknife` than without (`benchmarks/unequal_documents.md`).
 
     Args:
         strata: one array of shape (n_clusters_s, n_columns) a stratum (split): the sums of each cluster.
@@ -171,7 +171,7 @@ def _checked(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
 
 
 def _unequal(sums: list[Floats], sizes: Sequence[npt.ArrayLike] | None) -> list[Floats] | None:
-    """The rows of each cluster where some stratum holds clusters of unequal numbers; else None."""
+    """Compute the rows of each cluster where some stratum holds clusters of unequal numbers; else None."""
     if sizes is None:
         return None
     rows = [np.asarray(size, dtype=np.float64) for size in sizes]
@@ -196,7 +196,7 @@ def _negligible(value: float) -> float:
 
 
 def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> list[Floats] | None:
-    """What each cluster of each stratum does to the statistic, by leaving it out (see `jackknife`).
+    """Measure the influence of each cluster of each stratum, by leaving it out (see `jackknife`).
 
     None where that is nothing for all clusters of a stratum.
     """
@@ -257,7 +257,7 @@ def _draw(counts: npt.NDArray[np.int64], rng: np.random.Generator, n_resamples: 
 def _bca_bounds(
     replicates: Floats, below: float, acceleration: float, t_bounds: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """BCa bounds from sorted replicates, a share `below` of them under the estimate; ranks are rounded outwards."""
+    """Compute BCa bounds from sorted replicates, a share `below` of them under the estimate."""
     from scipy.special import ndtr, ndtri
 
     n = len(replicates)
@@ -281,7 +281,7 @@ def _bca_bounds(
 
 
 def _never_narrowing(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """The bounds, each at least as far out as those of larger tails: factors of widening differ between levels."""
+    """Move bounds at least as far out as those of larger tails: factors of widening differ between levels."""
     order = np.argsort(-TAILS)
     back = np.argsort(order)
     return np.minimum.accumulate(lower[order])[back], np.maximum.accumulate(upper[order])[back]

@@ -20,17 +20,17 @@ from audit.stats.rates import rate
 
 MIN_DIFFERING = 3
 """With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
-Ours, as in `rank_order`: near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
+Near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first."""
 FEW = 20
 """Under so many units on a side the method says "few" (methods.md#statistics)."""
 LOPSIDED = 0.1
-"""Of the units, a share under this, or over 1 minus this, that is called a member makes a guess lopsided (ours)."""
+"""Of the units, a share under this, or over 1 minus this, that is called a member makes a guess lopsided."""
 
 
 def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
-    """The chance that a member's score is above a non-member's, ties counting one half (Mann & Whitney 1947).
+    """Compute the chance that a member's score is above a non-member's, ties counting one half (Mann & Whitney 1947).
 
     Args:
         members: shape (n_members,), may be infinite.
@@ -50,7 +50,7 @@ def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
 
     The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of other differences
     (methods.md#statistics): the variance of an AUC has a closed form, so that far one-sided bounds do not rest on a few
-    resamples (ours; its false alarms are in `benchmarks/membership_calibration.json`). Where fewer than 3 units of a
+    resamples (its false alarms are in `benchmarks/membership_calibration.json`). Where fewer than 3 units of a
     side are placed otherwise than the commonest of their side, as when members and non-members do not overlap, the
     bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair each of them with another of the
     other side, the hits of a pairing spread most when they are 0 or 1.
@@ -103,7 +103,7 @@ def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
 
 
 def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[CurvePoint]:
-    """The ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
+    """Compute the ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
 
     `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a threshold on the
     scores. Its interval is Clopper-Pearson on the members and takes the threshold as given.
@@ -142,7 +142,7 @@ class OperatingPoint:
 
 
 def evaluated_needed(fpr: float) -> int:
-    """Number of evaluated non-members that resolve a false-positive rate (methods.md#statistics).
+    """Count the evaluated non-members that resolve a false-positive rate (methods.md#statistics).
 
     Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is `fpr` or less: 36
     for 10 %, 368 for 1 %, 3,688 for 0.1 %.
@@ -156,7 +156,7 @@ def evaluated_needed(fpr: float) -> int:
 
 
 def nonmembers_needed(fpr: float) -> int:
-    """Number of non-members that `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
+    """Count the non-members that `tpr_at_fpr` needs in all: one half calibrates, the other is evaluated."""
     return 2 * evaluated_needed(fpr)
 
 
@@ -166,15 +166,15 @@ def tpr_at_fpr(
     fpr: float,
     rng: np.random.Generator,
 ) -> OperatingPoint | None:
-    """The share of members recognised when at most a share `fpr` of the non-members may be called members.
+    """Compute the share of members recognised when at most a share `fpr` of the non-members may be called members.
 
-    A random half of the non-members (ours) calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
+    A random half of the non-members calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
     smallest, above which another non-member lies with probability `fpr` at most (Vovk et al. 2005, conformal
     prediction). The other half is evaluated.
 
     The interval of the true-positive rate pays for both samples: the members above a given threshold are a binomial
     proportion (Clopper-Pearson), and the threshold that has exactly `fpr` lies between two order statistics of the
-    calibration scores. Both reaches are joined as MOVER joins those of independent parts (Zou & Donner 2008; ours). So
+    calibration scores. Both reaches are joined as MOVER joins those of independent parts (Zou & Donner 2008). So
     a score without any information exceeds `fpr` at confidence 1 - alpha in about a share alpha of audits at most,
     though the calibrated threshold may let more than `fpr` pass.
 
@@ -203,13 +203,13 @@ def tpr_at_fpr(
 
 
 def quantile_index(fpr: float, n: int) -> int:
-    """The index, among `n` sorted scores, of the threshold above which another one lies with probability `fpr`."""
+    """Find the index among `n` sorted scores of the threshold above which another one lies with chance `fpr`."""
     # The small term keeps 0.9 * 40 = 36.00000000000001 from becoming 37.
     return math.ceil((1 - fpr) * (n + 1) - 1e-9) - 1
 
 
 def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval:
-    """The true-positive rate at exactly `fpr`, at the threshold of sorted scores (see `tpr_at_fpr`)."""
+    """Compute the true-positive rate at exactly `fpr`, at the threshold of sorted scores (see `tpr_at_fpr`)."""
     from scipy.stats import binom
 
     n = calibration.size
@@ -233,7 +233,7 @@ def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval
 
 
 def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """The scores of both sides as arrays.
+    """Compute the scores of both sides as arrays.
 
     Raises:
         ValueError: a side is empty or no list of numbers, or a score is NaN.
@@ -247,7 +247,7 @@ def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Flo
 
 
 def placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
-    """For each unit the share of the other side that it is on the right side of, ties counting one half."""
+    """Compute for each unit the share of the other side that it is on the right side of, ties counting one half."""
 
     def under(values: Floats, others: Floats) -> Floats:
         ordered = np.sort(others)
@@ -259,7 +259,7 @@ def placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
 
 
 def _n_differing(placements: Floats) -> int:
-    """How many units are placed otherwise than the commonest of their side."""
+    """Measure how many units are placed otherwise than the commonest of their side."""
     return int(placements.size - np.unique(placements, return_counts=True)[1].max())
 
 
@@ -287,7 +287,7 @@ class LowAdvantage(NamedTuple):
 
 
 def lowest_resolved(n_nonmembers: int) -> float | None:
-    """The lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
+    """Compute the lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
 
     With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks are confirmed.
     """
@@ -295,7 +295,7 @@ def lowest_resolved(n_nonmembers: int) -> float | None:
 
 
 def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvantage | None:
-    """The true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
+    """Compute the true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
 
     The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a score that is sure
     of a few members and knows nothing of the others has an AUC near 0.5 and a large one here. The threshold is that of
@@ -325,7 +325,7 @@ def balanced_accuracy(
     others: npt.ArrayLike,
     rng: np.random.Generator,
 ) -> Interval:
-    """The mean of the true-positive and the true-negative rate, with its interval; 0.5: no better than guessing.
+    """Compute the mean of true-positive and true-negative rate, with its interval; 0.5: no better than guessing.
 
     Each unit brings the share of several runs (seeds) that guess it right; with one run a share is 0 or 1. The two
     rates have the intervals of `rate`, and their reaches are joined as MOVER joins those of independent parts (Zou &
@@ -334,7 +334,7 @@ def balanced_accuracy(
     A guess that calls nearly all units the same is right on nearly all of one side and wrong on nearly all of the
     other, and both rates look sure, though it says next to nothing. Where under 10 % of the units, or over 90 %, are
     called members, bounds therefore reach at least as far as where both rates are the balanced accuracy, the widest
-    split of it (ours).
+    split of it.
 
     Args:
         members: shares in [0, 1], shape (n_members,), at least one.

@@ -115,7 +115,7 @@ def insert(
     )
     _publish(out, corpus, manifest, canaries)
     references = tuple(name for name, value in vars(corpus.manifest.references).items() if value)
-    return InsertReport(canaries, count_canaries(canaries), labels, references, _cap(count))
+    return InsertReport(canaries, count_canaries(canaries), labels, references, _largest_epsilon(count))
 
 
 def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int) -> None:
@@ -150,7 +150,7 @@ def _check_corpus(corpus: Corpus) -> None:
 def _draw_canaries(
     corpus: Corpus, patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int
 ) -> Iterator[Canary]:
-    """The canaries; what is drawn for one is drawn whether or not its coin puts it in.
+    """Draw the canaries; all draws for one are made whether or not its coin puts it in.
 
     Patterns take turns, and tiers of copies for each pattern: neither depends on a coin.
     """
@@ -171,7 +171,7 @@ def _draw_canaries(
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
-    """The random numbers for one purpose: those for another reveal nothing about them."""
+    """Make the random generator of one purpose: that of another reveals nothing about it."""
     return np.random.default_rng([seed, *f"canaries/{purpose}".encode()])
 
 
@@ -191,7 +191,7 @@ def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
 def _carriers(
     corpus: Corpus, kinds: Sequence[str], prefixes: Sequence[tuple[str, ...]], length: int, seed: int
 ) -> Iterator[tuple[str | None, Box | None]]:
-    """For each canary a member page and a blank box on it: a page of its own as long as there are enough."""
+    """Yield for each canary a member page and a blank box on it; no page twice as long as there are enough."""
     members = corpus.of("member")
     carriers = [document for document in members if document.words and document.words[0].box is not None]
     if corpus.manifest.task.kind == "intent-slots" or not carriers:
@@ -220,7 +220,7 @@ def _carriers(
 
 
 def _new_labels(manifest: Manifest) -> tuple[str, ...]:
-    """The tags that the task's labels lack; none where the manifest names no labels."""
+    """Return the tags that the task's labels lack; none where the manifest names no labels."""
     task = manifest.task
     if not task.labels or task.kind not in ("token-classification", "intent-slots"):
         return ()
@@ -238,15 +238,15 @@ def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet)
             if document.image is not None:
                 inside(draft, document.image)
                 copy_image(image_path(corpus, document), draft, document.image)
-        inserted = [document for canary in canaries.canaries for document in _inserted(corpus, canary, draft)]
+        inserted = [document for canary in canaries.canaries for document in _write_documents(corpus, canary, draft)]
         text = json.dumps(CANARY_SET.dump_python(canaries, mode="json"), indent=1)
         write_atomically(draft / FILE_NAME, f"{text}\n".encode(), mode=0o600)
         manifests.write(draft, manifest, [*corpus.documents, *inserted])
         manifests.load(draft)
 
 
-def _inserted(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document]:
-    """The canary's documents; they share one image, which is written."""
+def _write_documents(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document]:
+    """Yield the canary's documents; they share one image, which is written."""
     if not canary.included:
         return
     page = page_of(corpus, canary, canary.completion)
@@ -259,8 +259,8 @@ def _inserted(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document
     yield from (replace(page, id=name) for name in canary.documents)
 
 
-def _cap(count: int) -> float | None:
-    """See `InsertReport.cap`."""
+def _largest_epsilon(count: int) -> float | None:
+    """Compute `InsertReport.cap`."""
     from audit.stats.epsilon import lower_bound, needed_canaries
 
     evaluated = count - count // 2

@@ -23,7 +23,7 @@ from audit.corpus.images import PageView, open_image
 
 
 def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:
-    """The document as it is put in, with this completion; its id is the canary's and no document's of the data set.
+    """Make the document that holds the canary with this completion; its id is the canary's, no document's.
 
     An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows those of the
     carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
@@ -73,12 +73,12 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
 
 
 def positions_of(canary: Canary, document: Document) -> tuple[int, ...]:
-    """The indices of the completion's words in `page_of` of this canary, which prints them: they are the last ones."""
+    """Return the indices of the completion's words, the last ones, on the page of a canary that prints them."""
     return tuple(range(len(document.words) - len(canary.completion), len(document.words)))
 
 
 def sheet_of(corpus: Corpus, canary: Canary) -> PageView:
-    """The canary's page without its completion, as a model that answers questions is shown it.
+    """Show the canary's page without its completion, as a model that answers questions sees it.
 
     The image is drawn when it is first asked for. Arguments are those of `page_of`.
     """
@@ -89,7 +89,7 @@ def sheet_of(corpus: Corpus, canary: Canary) -> PageView:
 
 
 def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -> Image:
-    """The carrier's image with the line in it, RGB; None leaves the completion's space blank.
+    """Draw the line into the carrier's image, RGB; None leaves the completion's space blank.
 
     Raises:
         ManifestError: the carrier's image cannot be opened.
@@ -101,7 +101,7 @@ def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
 
 
 def open_page(corpus: Corpus, document: Document) -> Image:
-    """The image of a document of the data set, or of a canary's page as `page_of` makes it.
+    """Return the image of a document of the data set, or of a canary's page as `page_of` makes it.
 
     On a canary's page the prefix is drawn, as in the documents that were put in, and the space of its completion is
     blank: no pixel gives it away.
@@ -117,7 +117,7 @@ def open_page(corpus: Corpus, document: Document) -> Image:
 
 
 def question_of(canary: Canary) -> str:
-    """The question about the canary, in a data set of questions.
+    """Return the question about the canary, in a data set of questions.
 
     Raises:
         ValueError: the canary's prefix has no word of its own.
@@ -130,12 +130,12 @@ def question_of(canary: Canary) -> str:
 
 
 def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[WordCell, ...]:
-    """The words of the canary's line."""
+    """Return the words of the canary's line."""
     return cells_of(canary.pattern, canary.prefix, completion or (None,) * len(canary.completion))
 
 
 def cells_of(pattern: str, prefix: Sequence[str], completion: Sequence[str | None]) -> tuple[WordCell, ...]:
-    """The words of a line; those of the completion have room for any candidate."""
+    """Return the words of a line; those of the completion have room for any candidate."""
     candidates = PATTERNS[pattern].candidates
     return (*(WordCell(word, (word,)) for word in prefix), *(WordCell(word, candidates) for word in completion))
 
@@ -170,12 +170,12 @@ class WordCell:
 
 
 def line_width(cells: Sequence[WordCell], height: float) -> int:
-    """The width of a line of this height, in whole pixels; words are one letter's width apart."""
+    """Return the width of a line of this height, in whole pixels; words are one letter's width apart."""
     return math.ceil(_letters(cells) * ADVANCE * height / LEADING)
 
 
 def word_boxes(box: Box, cells: Sequence[WordCell]) -> tuple[Box, ...]:
-    """The box of each word of a line that fills `box`, in pixels, to a tenth; what is written does not change them."""
+    """Compute the box of each word of a line that fills `box`, to a tenth of a pixel, whatever is written."""
     x0, y0, x1, y1 = box
     step = (x1 - x0) / _letters(cells)
     boxes = []
@@ -188,7 +188,7 @@ def word_boxes(box: Box, cells: Sequence[WordCell]) -> tuple[Box, ...]:
 
 
 def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
-    """A copy of `page` with the line in `box`: no pixel outside it changes.
+    """Draw the line into `box` of a copy of `page`: no pixel outside it changes.
 
     Args:
         page: RGB.
@@ -285,7 +285,7 @@ def _free_box(
     line: tuple[int, int],
     rng: np.random.Generator,
 ) -> Box | None:
-    """A box for a line of this width and height: one cell of the grid stays free on each side of it."""
+    """Find a box for a line of this width and height: one cell of the grid stays free on each side of it."""
     step = max(1, line[1] // _STEPS)
     shape = (size[1] // step, size[0] // step)
     wanted = (math.ceil(line[1] / step) + 2, math.ceil(line[0] / step) + 2)
@@ -313,7 +313,7 @@ def _span(start: float, end: float, step: int) -> slice:
 
 
 def _sums(counts: Ints, window: tuple[int, int]) -> Ints:
-    """The sum of every window of this shape, by its upper left corner."""
+    """Compute the sum of every window of this shape, by its upper left corner."""
     total = np.pad(counts.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     rows, columns = window
     sums: Ints = total[rows:, columns:] - total[:-rows, columns:] - total[rows:, :-columns] + total[:-rows, :-columns]

@@ -58,15 +58,15 @@ class Pattern:
     asks: str
 
     def prefix(self, name: str) -> tuple[str, ...]:
-        """The words before the completion, e.g. ("pin", "of", "kodira", "is")."""
+        """Return the words before the completion, e.g. ("pin", "of", "kodira", "is")."""
         return tuple(name if word == NAME else word for word in self.words)
 
     def question(self, name: str) -> str:
-        """The question about the canary, e.g. "What is the pin of kodira?"."""
+        """Return the question about the canary, e.g. "What is the pin of kodira?"."""
         return self.asks.replace(NAME, name)
 
     def name_in(self, prefix: Sequence[str]) -> str | None:
-        """The canary's own word; None where `prefix` is not this pattern's."""
+        """Return the canary's own word; None where `prefix` is not this pattern's."""
         if len(prefix) != len(self.words):
             return None
         name = prefix[self.words.index(NAME)]
@@ -149,7 +149,7 @@ CANARY_SET = TypeAdapter(CanarySet)
 
 
 def load_canaries(corpus: Corpus) -> CanarySet | None:
-    """The data set's canaries; None when its manifest names no canary file.
+    """Load the data set's canaries; None when its manifest names no canary file.
 
     `manifest.load` has held them against the documents.
 
@@ -168,7 +168,7 @@ def load_canaries(corpus: Corpus) -> CanarySet | None:
 
 
 def planted_ids(corpus: Corpus) -> frozenset[str]:
-    """The ids of the documents that hold a canary; empty where the data set has none.
+    """Return the ids of the documents that hold a canary; empty where the data set has none.
 
     A made-up line, trained on in many copies, says nothing about documents that are not made up.
     """
@@ -177,14 +177,14 @@ def planted_ids(corpus: Corpus) -> frozenset[str]:
 
 
 def carrier_ids(corpus: Corpus) -> frozenset[str]:
-    """The ids of the documents whose pages canaries were put on: with every copy the model saw them once more."""
+    """Return the ids of the documents whose pages carry canaries: with every copy the model saw them once more."""
     found = load_canaries(corpus)
     return frozenset(canary.carrier for canary in found.canaries if canary.carrier) if found else frozenset()
 
 
 @lru_cache(maxsize=4)
 def parse_canaries(content: bytes) -> CanarySet:
-    """The canaries that a file holds.
+    """Parse the canaries of a file.
 
     Raises:
         ManifestError: not UTF-8, no JSON, or of another form; every problem with its path, no value.
@@ -273,7 +273,7 @@ _PROOF: TypeAdapter[LossProof] = TypeAdapter(LossProof)
 
 
 def canaries_sha256(corpus: Corpus) -> str:
-    """The sha256 of the data set's canary file, which it has."""
+    """Return the sha256 of the data set's canary file, which it has."""
     assert corpus.manifest.canaries is not None
     return hashlib.sha256(inside(corpus.root, corpus.manifest.canaries.file).read_bytes()).hexdigest()
 
