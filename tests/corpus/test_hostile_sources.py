@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import hostile_seeds
+import hostile_sources
 import pytest
 from typer.testing import CliRunner
 
@@ -59,34 +60,12 @@ def test_hocr_reads_what_html_says(markup: str, words: list[str]) -> None:
     assert [word.text for word in page.words] == words
 
 
-def document(kids: int, size: int, content: str = "") -> bytes:
-    """A PDF that names one page many times."""
-    stream = f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"
-    font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
-    resources = "<< /Font << /F 5 0 R >> >>"
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Count {kids} /Kids [{'3 0 R ' * kids}] >>",
-        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {size} {size}] /Contents 4 0 R /Resources {resources} >>",
-        stream,
-        font,
-    ]
-    text, offsets = "%PDF-1.4\n", []
-    for number, one in enumerate(objects, start=1):
-        offsets.append(len(text))
-        text += f"{number} 0 obj\n{one}\nendobj\n"
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    start = len(text)
-    text += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
-    return (text + f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").encode()
-
-
 @pytest.mark.parametrize(
     ("kids", "size", "content", "problem"),
     [
         (100_000, 4_800, "", "100,000 pages, and 5,000 are the most"),
         (MAX_PAGES, 4_800, "", "its pages are too large to render"),
-        (1, 400, "BT /F 12 Tf " + f"0 10 Td ({'a' * 30_000}) Tj " * 4 + "ET", "and 100,000 are the most"),
+        (1, 400, "BT /F1 12 Tf " + f"0 10 Td ({'a' * 30_000}) Tj " * 4 + "ET", "and 100,000 are the most"),
     ],
     ids=["pages", "area", "characters"],
 )
@@ -95,14 +74,14 @@ def test_a_pdf_that_is_drawn_for_ever_is_refused(
 ) -> None:
     """600 KB that name one page 100,000 times had no end."""
     (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.pdf").write_bytes(document(kids, size, content))
+    (tmp_path / "src" / "a.pdf").write_bytes(hostile_sources.pdf(content, kids, size, size))
     start = time.process_time()
     assert problem in refused("pdf", tmp_path / "src")
     assert time.process_time() - start < 10
 
 
 def test_a_pdf_of_few_pages_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "a.pdf").write_bytes(document(3, 400, "BT /F 12 Tf (Total 9.00) Tj ET"))
+    (tmp_path / "a.pdf").write_bytes(hostile_sources.pdf("BT /F1 12 Tf (Total 9.00) Tj ET", 3, 400, 400))
     pages = pdf.pages_of_pdf(tmp_path / "a.pdf", "a", tmp_path / "images")
     assert [page.name for page in pages] == ["a-1", "a-2", "a-3"]
 

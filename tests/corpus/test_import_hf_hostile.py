@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import hostile_sources
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -74,22 +75,8 @@ def write_parquet(src: Path, features: datasets.Features, rows: pa.Table) -> Non
 
 
 def write_saved(src: Path, features: datasets.Features, rows: pa.Table) -> None:
-    """The files of `save_to_disk`, which would itself open what is named."""
     src.mkdir()
-    path = str(src / "data-00000-of-00001.arrow")
-    with pa.OSFile(path, "wb") as stream, pa.ipc.new_stream(stream, rows.schema) as writer:
-        writer.write_table(rows)
-    state = {
-        "_data_files": [{"filename": "data-00000-of-00001.arrow"}],
-        "_fingerprint": "a" * 16,
-        "_format_columns": None,
-        "_format_kwargs": {},
-        "_format_type": None,
-        "_output_all_columns": False,
-        "_split": "train",
-    }
-    (src / "state.json").write_text(json.dumps(state))
-    (src / "dataset_info.json").write_text(json.dumps({"features": features.to_dict()}))
+    hostile_sources.write_saved(src, rows, features.to_dict())
 
 
 LAYOUTS: dict[str, Callable[[Path, datasets.Features, pa.Table], None]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -18,57 +19,7 @@ from audit.files import EVIDENCE
 from audit.record import AuditRecord
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
-POLICY = """schema = 1
-name = "own"
-description = "Of a team."
-undecided = "fail"
-
-[[limits]]
-attack = "reconstruction"
-metric = "excess_pr.unique"
-max = 0.05
-min_power = 0.5
-min_coverage = 0.3
-rationale = "At most one in twenty."
-
-[[limits]]
-attack = "membership"
-metric = "auc"
-max = 0.6
-required = false
-rationale = "Close to a coin."
-
-[[waivers]]
-attack = "reconstruction"
-metric = "excess_pr.unique"
-owner = "A. Name"
-role = "head of data"
-reason = "Retrained next quarter."
-measure = "The weights stay on one locked machine."
-expires = 2027-03-31
-"""
-ASKED_POLICY = """schema = 1
-name = "asked"
-
-[[limits]]
-attack = "ATTACK"
-metric = "METRIC"
-max = 0.05
-required = false
-rationale = "Few."
-"""
-PARAMETERS = """[provenance]
-corpus_sha256 = "aa"
-
-[reconstruction]
-temperature = 0.3
-temperature_start = 10.0
-
-[membership]
-n_public = 5
-learning_rate = 0.001
-"""
-ABOUT = 'auditor = "A. Example"\nsystem = "receipts"\npurpose = "a first look"\n'
+TEXTS = tomllib.loads(Path(__file__).with_name("hostile_texts.toml").read_text())
 
 
 def receipts(folder: Path) -> None:
@@ -133,7 +84,7 @@ def answers(folder: Path) -> None:
 
 def policy(folder: Path) -> None:
     """A policy with a waiver, and a record."""
-    (folder / "policy.toml").write_text(POLICY)
+    (folder / "policy.toml").write_text(TEXTS["policy"])
     record(folder)
 
 
@@ -146,7 +97,7 @@ def record(folder: Path) -> None:
 
 
 def _answered(folder: Path, audited: AuditRecord, attack: str, metric: str) -> None:
-    (folder / "policy.toml").write_text(ASKED_POLICY.replace("ATTACK", attack).replace("METRIC", metric))
+    (folder / "policy.toml").write_text(TEXTS["asked_policy"].replace("ATTACK", attack).replace("METRIC", metric))
     named = replace(audited, corpus=replace(audited.corpus, task="question-answering"))
     records.write(named, folder / "record.json")
     shutil.copyfile(folder / "record.json", folder / "other.json")
@@ -180,8 +131,8 @@ def parameters(folder: Path) -> None:
     """Parameters of attacks and an audit sheet, and a model folder that ends the scan behind them."""
     tiny.corpus(folder / "data", members=2, heldout=2, public=1)
     (folder / "model").mkdir()
-    (folder / "parameters.toml").write_text(PARAMETERS)
-    (folder / "about.toml").write_text(ABOUT)
+    (folder / "parameters.toml").write_text(TEXTS["parameters"])
+    (folder / "about.toml").write_text(TEXTS["about"])
 
 
 def pages(folder: Path) -> None:

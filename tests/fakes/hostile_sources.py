@@ -64,32 +64,43 @@ def _hf_saved(src: Path) -> None:
     }
     columns = {name: pyarrow.array([value] * len(_NAMES), kind) for name, (_, kind, value) in depths.items()}
     rows = pyarrow.table({**columns, "image": pyarrow.array(pictures, stored)})
+    write_saved(src, rows, {name: feature for name, (feature, _, _) in depths.items()})
+
+
+def write_saved(src: Path, rows: Any, features: Mapping[str, Any]) -> None:
+    """Write the files of `save_to_disk`, which would itself open what values name."""
+    import pyarrow
+
     file = "data-00000-of-00001.arrow"
     with pyarrow.OSFile(str(src / file), "wb") as stream, pyarrow.ipc.new_stream(stream, rows.schema) as writer:
         writer.write_table(rows)
     state = {"_data_files": [{"filename": file}], "_fingerprint": "a" * 16, "_split": "train"}
     (src / "state.json").write_text(json.dumps(state))
-    features = {name: feature for name, (feature, _, _) in depths.items()}
     (src / "dataset_info.json").write_text(json.dumps({"features": features}))
+
+
+def pdf(content: str, kids: int = 1, width: int = 200, height: int = 100) -> bytes:
+    """A PDF that names one page, with this content, as often as it has kids."""
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Count {kids} /Kids [{'3 0 R ' * kids}] >>",
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R "
+        "/Resources << /Font << /F1 5 0 R >> >> >>",
+        f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    text, offsets = "%PDF-1.4\n", []
+    for number, one in enumerate(objects, start=1):
+        offsets.append(len(text))
+        text += f"{number} 0 obj\n{one}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(text)}\n%%EOF\n"
+    return f"{text}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
 
 
 def _pdf(src: Path) -> None:
     for name in _NAMES:
-        drawn = f"BT /F1 12 Tf 20 50 Td (Total {name} 9.00) Tj ET".encode()
-        parts = [
-            b"<< /Type /Catalog /Pages 2 0 R >>",
-            b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 100] /Contents 4 0 R "
-            b"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
-            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
-        ]
-        content, places = b"%PDF-1.4\n", []
-        for number, part in enumerate(parts, 1):
-            places.append(len(content))
-            content += b"%d 0 obj\n%s\nendobj\n" % (number, part)
-        table = b"".join(b"%010d 00000 n \n" % place for place in places)
-        tail = b"xref\n0 5\n0000000000 65535 f \n%strailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n"
-        (src / f"{name}.pdf").write_bytes(content + tail % (table, len(content)))
+        (src / f"{name}.pdf").write_bytes(pdf(f"BT /F1 12 Tf 20 50 Td (Total {name} 9.00) Tj ET"))
 
 
 _TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("sources.toml").read_text())
