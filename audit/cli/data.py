@@ -71,19 +71,19 @@ def init(
     if task is not None:
         answers = replace(answers, task=Task(task))
     if model is not None:
-        answers = replace(answers, task=_task_of(model, found, answers.task))
-    _refuse_invention(found, answers, model)
+        answers = replace(answers, task=_choose_task(model, found, answers.task))
+    _refuse_drawn_members(found, answers, model)
     if not yes:
-        _refuse_silence(found, answers)
+        _require_task_and_members(found, answers)
     with console.Reporter():
         made = initialise(found, answers)
-    _show_written(made, folder, model)
+    _show_initialised(made, folder, model)
     if answers.assigned is None and not made.drawn:
         say_unstated(folder / "manifest.toml")
 
 
-def _task_of(model: Path, found: PageFolder, stated: Task | None) -> Task:
-    """The stated task, else the model's; with the labels that the model names for it."""
+def _choose_task(model: Path, found: PageFolder, stated: Task | None) -> Task:
+    """Return the stated task, else the model's, with the labels that the model names for it."""
     from audit.workflows.init import task_of
 
     try:
@@ -98,7 +98,7 @@ def _task_of(model: Path, found: PageFolder, stated: Task | None) -> Task:
     return task
 
 
-def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
+def _require_task_and_members(folder: PageFolder, answers: Answers) -> None:
     """Refuse to guess a task or a division without `--yes`."""
     open_ = {
         "--model MODEL_DIR or --task KIND": answers.task is None,
@@ -112,7 +112,7 @@ def _refuse_silence(folder: PageFolder, answers: Answers) -> None:
         )
 
 
-def _refuse_invention(folder: PageFolder, answers: Answers, model: Path | None) -> None:
+def _refuse_drawn_members(folder: PageFolder, answers: Answers, model: Path | None) -> None:
     """Refuse to draw the members of a model that is trained: an audit of it would pass whatever it leaks."""
     if model is not None and answers.members is None and not folder.says_splits:
         raise UsageError(
@@ -121,8 +121,8 @@ def _refuse_invention(folder: PageFolder, answers: Answers, model: Path | None) 
         )
 
 
-def _show_written(made: Initialised, folder: Path, model: Path | None) -> None:
-    """What was written, what is missing, and the next commands."""
+def _show_initialised(made: Initialised, folder: Path, model: Path | None) -> None:
+    """Print what was written, what is missing, and the next commands."""
     from audit.workflows.init import INVENTED
 
     task = made.manifest.task
@@ -139,11 +139,11 @@ def _show_written(made: Initialised, folder: Path, model: Path | None) -> None:
     if len(made.todo) > MAX_TODO:
         console.say(f"... and {len(made.todo) - MAX_TODO} more")
     console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}")
-    console.show_commands("Next:", _next(made, folder, model)[:3])
+    console.show_commands("Next:", _next_commands(made, folder, model)[:3])
 
 
-def _next(made: Initialised, folder: Path, model: Path | None) -> list[str]:
-    """The commands that lead on, the next first."""
+def _next_commands(made: Initialised, folder: Path, model: Path | None) -> list[str]:
+    """List the commands to run next, the first one first."""
     named = str(model or "MODEL_DIR")
     scan = f"docaudit scan {named} {folder} --budget quick"
     if model is None and made.manifest.redaction is not None:
@@ -182,7 +182,7 @@ def inspect(
             from audit.workflows.references import inspect_model
 
             inspected = inspect_model(model, corpus, data_dir, named_paths(reference))
-        attacks = [*_outlook(corpus, inspected)]
+        attacks = [*_attack_applicability(corpus, inspected)]
     if as_json:
         content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
         typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
@@ -195,7 +195,7 @@ def inspect(
         console.say(*inspected.lacking)
 
 
-def _outlook(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
+def _attack_applicability(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
     """Name every attack with what keeps it from this data set and model, or that it can be fed."""
     from audit.attacks.battery import BATTERY
     from audit.attacks.interface import why
@@ -211,7 +211,7 @@ def _outlook(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str
 
 
 def _show_summary(summary: Summary) -> None:
-    """The counts of a data set; warnings last."""
+    """Print the counts of a data set; warnings last."""
     from audit.corpus.documents import SPLITS
 
     drawn = f", drawn by {summary.drawn}" if summary.drawn else ""
@@ -260,10 +260,10 @@ def ocr(
 
     with console.Reporter() as progress:
         added = add_words(data_dir, progress, reader=PageReader(language))
-    _show_words(added, data_dir)
+    _show_ocr_counts(added, data_dir)
 
 
-def _show_words(added: WordsAdded, written: Path) -> None:
+def _show_ocr_counts(added: WordsAdded, written: Path) -> None:
     rows: list[tuple[str, int]] = [
         ("documents that got words", added.read),
         ("words", added.words),
@@ -275,19 +275,19 @@ def _show_words(added: WordsAdded, written: Path) -> None:
         rows += [(f"answers located: {quality}", count) for quality, count in added.answers.items()]
         rows.append(("answers not located", added.not_located))
     console.show_table("Words", ("", "number"), rows)
-    console.warn(*_warnings(added))
+    console.warn(*_ocr_warnings(added))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")
     if added.read:
         console.say(f"Written to {written}")
 
 
-def _warnings(added: WordsAdded) -> list[str]:
+def _ocr_warnings(added: WordsAdded) -> list[str]:
     found = []
     if added.empty:
-        found.append(f"nothing was read on {_named(added.empty)}: is the language right, are the pages upright?")
+        found.append(f"nothing was read on {_name_pages(added.empty)}: is the language right, are the pages upright?")
     if added.failed:
-        found.append(f"Tesseract failed on {_named(added.failed)}: run the same command again")
+        found.append(f"Tesseract failed on {_name_pages(added.failed)}: run the same command again")
     if added.unclassified:
         found.append(
             f"{added.unclassified} answers were located, but their questions have no category: no field was made of "
@@ -296,7 +296,7 @@ def _warnings(added: WordsAdded) -> list[str]:
     return found
 
 
-def _named(documents: tuple[str, ...]) -> str:
+def _name_pages(documents: tuple[str, ...]) -> str:
     shown = ", ".join(documents[:MAX_NAMES])
     more = f" and {len(documents) - MAX_NAMES} more" if len(documents) > MAX_NAMES else ""
     return f"{len(documents)} {'page' if len(documents) == 1 else 'pages'} ({shown}{more})"

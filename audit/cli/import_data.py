@@ -117,7 +117,7 @@ def import_data(
     options = Options(() if labels is None else read_labels(labels), provider_column, boxes, assigned)
     with console.Reporter():
         report = importer.convert(src, dst, shares, seed, rule, task, options, heldout_from)
-    _show(report, dst)
+    _show_report(report, dst)
     if two_folders and not report.documents["heldout"]:
         console.warn(
             f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
@@ -168,7 +168,7 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
     return share, None
 
 
-def _show(report: ImportReport, dst: Path) -> None:
+def _show_report(report: ImportReport, dst: Path) -> None:
     """Show the documents and fields of an import, and those that it could not find."""
     rows = []
     for label, count in report.fields.items():

@@ -100,10 +100,10 @@ def limits_table(plan: Plan) -> Table:
     """Tabulate every limit with the units that the data set has for it."""
     columns = ("limit", "units", "shows", "passes", "needs", "outcome")
     title = f"What {plan.corpus} can decide, policy {plan.policy}, budget {plan.budget}"
-    return title, columns, [_row(limit) for limit in plan.limits]
+    return title, columns, [_limit_row(limit) for limit in plan.limits]
 
 
-def _row(limit: LimitPlan) -> tuple[Cell, ...]:
+def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
     asked = (limit.attack, limit.metric + (f" <= {limit.max:g}" if limit.max is not None else ""))
     resolution = limit.resolution
     if resolution is None:
@@ -143,14 +143,15 @@ def reasons(plan: Plan) -> Iterator[str]:
 def costs_table(plan: Plan) -> Table:
     """Tabulate trials and time of every attack."""
     rows: list[tuple[Cell, ...]] = [
-        (cost.attack, f"{cost.trials}" if cost.exact else f"at most {cost.trials}", _time(cost)) for cost in plan.costs
+        (cost.attack, f"{cost.trials}" if cost.exact else f"at most {cost.trials}", _cost_time(cost))
+        for cost in plan.costs
     ]
     if plan.total_seconds is not None:
         rows.append(("in all", "", f"about {console.duration(plan.total_seconds)}"))
     return "What a scan costs", ("attack", "trials", "time"), rows
 
 
-def _time(cost: Cost) -> str:
+def _cost_time(cost: Cost) -> str:
     if cost.seconds is not None:
         return f"about {console.duration(cost.seconds)}"
     return cost.inapplicable or cost.lacks or cost.untimed
@@ -158,22 +159,26 @@ def _time(cost: Cost) -> str:
 
 def conclusion(plan: Plan) -> str:
     """Sum up what this data set can decide, what it is too small for and what it lacks, a sentence each."""
-    decided = _of(plan, "decides")
+    decided = _limits_with_outcome(plan, "decides")
     parts = [f"{plan.corpus} can decide {len(decided)} of {len(plan.limits)} limits of the policy"]
-    parts[0] += f": {_listed(decided)}." if decided else "."
+    parts[0] += f": {_join_limit_names(decided)}." if decided else "."
     for outcome, opening in NOT_DECIDED.items():
-        if limits := _of(plan, outcome):
-            parts.append(f"{opening} {_listed(limits)}.")
-    later = [limit for limit in (*_of(plan, "lacks"), *_of(plan, "cannot pass")) if limit.resolution is not None]
+        if limits := _limits_with_outcome(plan, outcome):
+            parts.append(f"{opening} {_join_limit_names(limits)}.")
+    later = [
+        limit
+        for limit in (*_limits_with_outcome(plan, "lacks"), *_limits_with_outcome(plan, "cannot pass"))
+        if limit.resolution is not None
+    ]
     if later:
-        parts.append(f"With that it could decide {_listed(later)}.")
-    return " ".join([*parts, *_whole_policy(plan.joint), *_advice(plan)])
+        parts.append(f"With that it could decide {_join_limit_names(later)}.")
+    return " ".join([*parts, *_chance_to_pass_all(plan.joint), *_advice(plan)])
 
 
-def _whole_policy(chance: Joint) -> Iterator[str]:
+def _chance_to_pass_all(chance: Joint) -> Iterator[str]:
     """Say how often a model that leaks nothing passes all limits."""
     if chance.blocked:
-        yield f"As it is, no model passes the whole policy: see {_listed(chance.blocked)}."
+        yield f"As it is, no model passes the whole policy: see {_join_limit_names(chance.blocked)}."
     if chance.limits:
         n = len(chance.limits)
         which = "the limit" if n == 1 else f"all {n} limits"
@@ -191,11 +196,11 @@ def _advice(plan: Plan) -> Iterator[str]:
         yield f"A scan takes about {hours} on this {device}: {other}look first with --documents 30 or --time 30m."
 
 
-def _of(plan: Plan, outcome: str) -> list[LimitPlan]:
+def _limits_with_outcome(plan: Plan, outcome: str) -> list[LimitPlan]:
     return [limit for limit in plan.limits if limit.outcome == outcome]
 
 
-def _listed(limits: Sequence[LimitPlan]) -> str:
+def _join_limit_names(limits: Sequence[LimitPlan]) -> str:
     return ", ".join(f"{limit.attack} {limit.metric}" for limit in limits)
 
 

@@ -50,7 +50,8 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
         console.say("No attack on this model takes a reference.")
         return
     rows = [
-        (need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", _state(need)) for need in found
+        (need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", _describe_state(need))
+        for need in found
     ]
     console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
     for need in found:
@@ -58,7 +59,7 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
             console.say(f"{need.name}: {need.how}")
 
 
-def _state(need: ReferenceNeed) -> str:
+def _describe_state(need: ReferenceNeed) -> str:
     return ", ".join(part for part in (need.state, need.source, *need.folders) if part)
 
 
@@ -85,7 +86,7 @@ def train_baseline(
 
     with console.Reporter() as progress:
         n_trained = train_baselines(
-            data_dir, out, start=_start(reference), count=count, seed=seed, device=device, progress=progress
+            data_dir, out, start=_pretrained_path(reference), count=count, seed=seed, device=device, progress=progress
         )
     console.say(f"{n_trained} in {out}: docaudit scan MODEL_DIR {data_dir} --reference baselines={out}")
 
@@ -107,7 +108,7 @@ def train_splits(
         n_trained = workflow.train_splits(
             data_dir,
             out,
-            start=_start(reference),
+            start=_pretrained_path(reference),
             count=count,
             seed=seed,
             device=device,
@@ -117,8 +118,8 @@ def train_splits(
     console.say(f"{n_trained} models in {out}: docaudit scan MODEL_DIR {data_dir} --reference splits={out}")
 
 
-def _start(reference: Sequence[str] | None) -> Path | None:
-    """The checkpoint that the model was fine-tuned from, when the command line names it."""
+def _pretrained_path(reference: Sequence[str] | None) -> Path | None:
+    """Return the checkpoint that the model was fine-tuned from, where the command line names it."""
     named = named_paths(reference)
     superfluous = sorted(set(named) - {"pretrained"})
     if superfluous or len(named.get("pretrained", [])) > 1:
@@ -175,7 +176,7 @@ def insert(
             length=length,
             seed=seed,
         )
-    console.say(*_describe(report, data_dir, out))
+    console.say(*_describe_insertion(report, data_dir, out))
     if report.counts.included in (0, count):
         console.warn(
             "all coins fell the same way: with no canary on the other side nothing can be compared; "
@@ -183,8 +184,8 @@ def insert(
         )
 
 
-def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
-    """The canaries that were put in, what they can show, and what to do next, one line each."""
+def _describe_insertion(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
+    """Describe the inserted canaries, what they can show, and what to do next, a line each."""
     drawn = report.canaries
     counts, count, repeat = report.counts, len(drawn.canaries), drawn.repeat
     patterns = ", ".join(dict.fromkeys(canary.pattern for canary in drawn.canaries))
@@ -194,7 +195,7 @@ def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
         f"{counts.included} are in, {count - counts.included} are out.",
         f"{counts.documents} documents of split member were added, {copies} for each canary that is in: "
         + (f"copies of {counts.pages} member pages with one more line." if counts.pages else "its line alone."),
-        _cap_describe(report),
+        _describe_epsilon_cap(report),
     ]
     if report.labels:
         lines.append(
@@ -216,7 +217,7 @@ def _describe(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
     return lines
 
 
-def _cap_describe(report: InsertReport) -> str:
+def _describe_epsilon_cap(report: InsertReport) -> str:
     from audit.stats.epsilon import needed_canaries
 
     repeat = report.canaries.repeat

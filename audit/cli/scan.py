@@ -93,7 +93,7 @@ def scan(
     from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions, check_folders
 
-    model_dir, data_dir = _divide(folders, checkpoints, no_model)
+    model_dir, data_dir = _split_folders(folders, checkpoints, no_model)
     if checkpoints is not None and formats:
         raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
     outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
@@ -133,7 +133,7 @@ def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: O
         progress.stage("opening the model and the data set")
         from audit.workflows.scan import audit_checkpoint
 
-        opened = _open(options)
+        opened = _open_with_warnings(options)
         result = audit_checkpoint(opened, policy, progress)
     console.warn(*result.warnings)
 
@@ -145,7 +145,7 @@ def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: O
     return show(outputs, result.record, result.verdict, in_words, policy_name, options.data_dir)
 
 
-def _open(options: ScanOptions) -> ScanSetup:
+def _open_with_warnings(options: ScanOptions) -> ScanSetup:
     """Open a scan, and print what must be known of it before it runs."""
     from audit.workflows.references import missing_references
     from audit.workflows.setup import open_scan
@@ -178,7 +178,7 @@ def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool
     return sweep.exit_code(results)
 
 
-def _divide(folders: list[Path], checkpoints: str | None, no_model: bool) -> tuple[Path, Path]:
+def _split_folders(folders: list[Path], checkpoints: str | None, no_model: bool) -> tuple[Path, Path]:
     """Return the folders of the model (unused with --checkpoints and --no-model) and of the data set."""
     if no_model and checkpoints is not None:
         raise UsageError("--checkpoints names models, and --no-model audits none", "give one of them")

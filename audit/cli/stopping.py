@@ -18,7 +18,7 @@ _IMPORTING = "<frozen importlib"
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Listen, and let what a signal broke within end as that signal does, whatever became of what it raised.
+    """End what runs within with the exit code of the signal that broke it, whatever error libraries made of it.
 
     Libraries turn it into errors of their own, and Click's code for it is 1.
     """
@@ -49,7 +49,7 @@ def listen() -> Ending:
 
 
 class Ending:
-    """The signal that arrived last.
+    """Handle the signals that end a command.
 
     Attributes:
         number: its number; None until there is one.
@@ -62,7 +62,7 @@ class Ending:
         self._leaving = False
 
     def leave(self) -> None:
-        """Raise nothing again: Python takes its handlers away as it ends, and an alarm would kill it with 142."""
+        """Stop raising: Python removes its handlers as it ends, and an alarm would kill it with 142."""
         self._leaving = True
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
@@ -92,7 +92,7 @@ class Ending:
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
     def tell(self) -> None:
-        """Say once that the same command goes on."""
+        """Print once that the same command continues the work."""
         if not self._told:
             self._told = True
             done = "interrupted" if self.number == signal.SIGINT else "terminated"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "junit", "sarif")
 
 
-def _complete(incomplete: str) -> list[str]:
+def _complete_format(incomplete: str) -> list[str]:
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
@@ -34,7 +34,7 @@ Formats = Annotated[
         metavar="NAME[=FILE]",
         help="The verdict as text, json, markdown, junit or sarif, in a file; may be repeated. One may go to standard "
         "output.",
-        autocompletion=_complete,
+        autocompletion=_complete_format,
         show_default="text",
     ),
 ]

@@ -25,7 +25,7 @@ LABELS: dict[str, dict[str, str]] = _TABLES
 
 
 def decided(verdict: Verdict) -> Overall:
-    """The outcome that decides: of the limits on the model, or of those on the text where these are worse and count."""
+    """Return the outcome that decides: of limits on the model, or on the text where these are worse and count."""
     if not verdict.text_counts or verdict.text is None:
         return verdict.overall
     worst: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
@@ -33,7 +33,7 @@ def decided(verdict: Verdict) -> Overall:
 
 
 def headline(record: AuditRecord, verdict: Verdict) -> str:
-    """The answer in a sentence that names what leaks: the model, or the redacted text itself."""
+    """Return the answer in a sentence that names what leaks: the model, or the redacted text itself."""
     outcome, name = decided(verdict), f"the policy “{verdict.policy}”"
     if verdict.contradicted is not None:
         return "The guarantee that this model’s training claims is false."
@@ -44,7 +44,9 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
     if outcome == "violated":
         return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows."
     if outcome == "waived":
-        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_accepted(verdict)}."
+        return (
+            f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_name_waivers(verdict)}."
+        )
     if outcome == "undecided":
         asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
         return f"This audit cannot say {asked}."
@@ -53,8 +55,8 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
     return f"The redacted text meets the limits of {name} on text."
 
 
-def _accepted(verdict: Verdict) -> str:
-    """Who accepted the leaks, and until when."""
+def _name_waivers(verdict: Verdict) -> str:
+    """Say who accepted the leaks, and until when."""
     waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
     named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
     who = [f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named]
@@ -62,7 +64,7 @@ def _accepted(verdict: Verdict) -> str:
 
 
 def explanation(record: AuditRecord, verdict: Verdict) -> str:
-    """What follows from the answer, and what it does not say."""
+    """Say what follows from the answer, and what it does not say."""
     outcome = decided(verdict)
     if verdict.contradicted is not None:
         words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
@@ -70,7 +72,7 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     told = {
         "violated": "Under this policy the model is not fit to be deployed as it is.",
         "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
-        "undecided": _open(verdict),
+        "undecided": _explain_undecided(verdict),
         "passed": "This speaks of the attacks that were run; it is no proof that nothing leaks.",
     }
     if not record.target.is_model:
@@ -87,7 +89,7 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     return told[outcome]
 
 
-def _open(verdict: Verdict) -> str:
+def _explain_undecided(verdict: Verdict) -> str:
     reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
     told = f"{sentence_case(reason)}. " if reason else ""
     if verdict.exit_code == 0:
@@ -106,14 +108,15 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     for result in record.completed.values():
         if result.attack in undecided:
             measured = plainest(result)
-            few = "; too few to say more" if _is_wide(verdict, result.attack) else ""
+            few = "; too few to say more" if _lacks_documents(verdict, result.attack) else ""
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
             else:
-                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{_beside(result, measured)}{few}"
+                beside = _compare_with_unseen(result, measured)
+                yield f"{result.attack}: {finding_sentence(result.attack, measured)}{beside}{few}"
 
 
-def _is_wide(verdict: Verdict, attack: str) -> bool:
+def _lacks_documents(verdict: Verdict, attack: str) -> bool:
     own = [one for one in verdict.decisions if one.limit.attack == attack and one.outcome == "undecided"]
     return all(one.cause in ("wide", "unresolved") for one in own)
 
@@ -140,8 +143,8 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")
 
 
-def _beside(result: Result, measured: Estimate) -> str:
-    """What the same attacker reaches where nothing was learnt: on held-out documents, else without the model."""
+def _compare_with_unseen(result: Result, measured: Estimate) -> str:
+    """Say what the same attacker reaches on held-out documents, else without the model."""
     known, name = TEXTS.get(result.attack), measured.name.replace(".member", ".heldout")
     if known is None or known.form(measured.name) != "share":
         return ""
@@ -165,13 +168,13 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
         return ""
     left = [one for one in undecided if one.remedy == ALL]
     if left:
-        return f"{_to_decide(len(left), len(undecided))}: scan all documents{_rest(record, left)}."
+        return f"{_to_decide(len(left), len(undecided))}: scan all documents{_how_to_scan_all(record, left)}."
     remedies = Counter(one.remedy for one in undecided if one.remedy)
     (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
     if not remedy:
         return ""
     told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
-    more_there = _rest(record, undecided) if remedy.endswith(MORE) else ""
+    more_there = _how_to_scan_all(record, undecided) if remedy.endswith(MORE) else ""
     return f"{_to_decide(count, len(undecided))}: {told}{remedy}{more_there}."
 
 
@@ -179,8 +182,8 @@ def _to_decide(count: int, all_of: int) -> str:
     return f"To decide {count} of {all_of} undecided {'limit' if all_of == 1 else 'limits'}"
 
 
-def _rest(record: AuditRecord, left: Sequence[Decision]) -> str:
-    """The way to what a first look left out; empty where it left nothing."""
+def _how_to_scan_all(record: AuditRecord, left: Sequence[Decision]) -> str:
+    """Say with which options a scan tries all documents; empty where it tried all."""
     there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
     options = [
         *(["with --budget standard"] if record.share < 1 else ()),

@@ -40,7 +40,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """Both sentences."""
+        """Join both sentences."""
         return f"{self.headline} {self.details}"
 
 
@@ -54,16 +54,16 @@ class Stop:
     verdict: Verdict
 
     def measured(self, attack: str, name: str) -> Estimate | Unresolved | None:
-        """A measurement of an attack; None when the record lacks it."""
+        """Return a measurement of an attack; None when the record lacks it."""
         result = self.record.completed.get(attack)
         return None if result is None else next((item for item in result.measurements if item.name == name), None)
 
     def useful(self, name: str) -> Estimate | Unresolved | None:
-        """A measurement of the model's usefulness."""
+        """Return a measurement of the model's usefulness."""
         return next((item for item in self.record.utility if item.name == name), None)
 
     def decision(self, limit: Limit) -> Decision | None:
-        """The decision on a limit; None when the verdict has none."""
+        """Return the decision on a limit; None when the verdict has none."""
         return next((item for item in self.verdict.decisions if item.limit == limit), None)
 
 
@@ -87,7 +87,7 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
     outcome: Overall = "violated" if any(verdict.exit_code == VIOLATED for verdict in audited) else "undecided"
     if passing:
         x, name, verdict = passing[-1]
-        head = f"The last checkpoint that passes is {_named(axis, x, name)}"
+        head = f"The last checkpoint that passes is {_name_checkpoint(axis, x, name)}"
         head += ", where violated limits are waived." if verdict.overall == "waived" else "."
         outcome = verdict.overall
     elif len(verdicts) == 1:
@@ -106,8 +106,8 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
     return Answer(head, f"{listed[0].upper()}{listed[1:]}.", outcome)
 
 
-def _named(axis: str, x: float, name: str) -> str:
-    """A checkpoint by its position, and by its name where that says more."""
+def _name_checkpoint(axis: str, x: float, name: str) -> str:
+    """Name a checkpoint by its position, and by its name where that says more."""
     where = f"{AXIS_WORDS.get(axis, axis)} {numbers.axis_value(x)}"
     return f"{name} ({where})" if where != name.replace("-", " ") else name
 
@@ -151,15 +151,15 @@ def check_comparable(stops: Sequence[Stop]) -> None:
     problems = [
         f"{stop.label} and {first.label} differ in {what}"
         for stop in stops[1:]
-        for what, own in _conditions(stop).items()
-        if own != _conditions(first).get(what, own)
+        for what, own in _scan_conditions(stop).items()
+        if own != _scan_conditions(first).get(what, own)
     ]
     if problems:
         raise RecordError(problems, "scan the checkpoints of one run with the same data, seed, budget and policy")
 
 
-def _conditions(stop: Stop) -> dict[str, object]:
-    """What must not differ, by label; the parameters of attacks that ran at one checkpoint only cannot."""
+def _scan_conditions(stop: Stop) -> dict[str, object]:
+    """Collect what must not differ between checkpoints, by label."""
     record = stop.record
     return {
         "the data set": record.corpus.sha256,

@@ -104,7 +104,7 @@ class Comparison:
     side_channel: Estimate | None = None
 
     def effect(self, attack: str, metric: str) -> Effect | None:
-        """The effect on one metric."""
+        """Return the effect on one metric."""
         return next((item for item in self.effects if (item.attack, item.metric) == (attack, metric)), None)
 
 

@@ -153,7 +153,7 @@ class Examined:
 
     @property
     def sentence(self) -> str:
-        """State, note and outcome on one line."""
+        """Join state, note and outcome on one line."""
         return f"{self.state}: {'; '.join(part for part in (self.note, self.outcome) if part)}"
 
 
@@ -209,7 +209,7 @@ def legal_view(record: AuditRecord, verdict: Verdict) -> LegalView:
     return LegalView(
         quote=next((clause.quote for clause in known.clauses if clause.id == "edpb-55"), ""),
         coverage=coverage(record, verdict),
-        threats=tuple(_threat(record, attack) for attack in attacks),
+        threats=tuple(_threat_row(record, attack) for attack in attacks),
         release=release(record),
         ratio=ratio(record),
         clauses={
@@ -234,7 +234,7 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     rows = []
     for clause in (one for one in known.clauses if one.attack_class):
         tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
-        rows.append(CoverageRow(clause.attack_class, _together(tried), tried, clause.outside))
+        rows.append(CoverageRow(clause.attack_class, _combine_states(tried), tried, clause.outside))
     rows += [
         CoverageRow(clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped)
         for clause in known.clauses
@@ -243,8 +243,8 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     return tuple(rows)
 
 
-def _together(tried: Sequence[Examined]) -> State:
-    """The state of a class: what does not apply to a model is no gap in what was examined of it."""
+def _combine_states(tried: Sequence[Examined]) -> State:
+    """Combine the states of the attacks of a class; one that does not apply to a model is no gap."""
     states = {one.state for one in tried} - {"does not apply"}
     if not tried:
         return "out of scope"
@@ -259,7 +259,7 @@ def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Exami
     title = text_of(attack).title or attack
     result = record.results.get(attack)
     if result is not None and result.status == "completed":
-        return _completed(record, verdict, evidence, result, title)
+        return _describe_completed(record, verdict, evidence, result, title)
     state, note, _ = why_not_run(record, attack)
     return Examined(attack, title, state, note)
 
@@ -279,7 +279,9 @@ def why_not_run(record: AuditRecord, attack: str) -> tuple[State, str, str]:
     return "not examined", f"not asked for in this scan; {why}" if result.status == "left out" else why, fix
 
 
-def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Result, title: str) -> Examined:
+def _describe_completed(
+    record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Result, title: str
+) -> Examined:
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
         return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
@@ -290,21 +292,21 @@ def _completed(record: AuditRecord, verdict: Verdict, evidence: Evidence, result
     outcomes = {
         decision.outcome
         for decision in verdict.decisions
-        if decision.limit.attack == result.attack and _counts(evidence, decision.limit.metric)
+        if decision.limit.attack == result.attack and _metric_counts(evidence, decision.limit.metric)
     }
     outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), UNLIMITED)
     found = (*within(record, verdict), *unlimited(record, verdict))
-    if any(leak.attack == result.attack and _counts(evidence, leak.metric) for leak in found):
+    if any(leak.attack == result.attack and _metric_counts(evidence, leak.metric) for leak in found):
         outcome = LEAKING.get(outcome, outcome)
     return Examined(result.attack, title, "examined", "; ".join(filter(None, notes)), outcome)
 
 
-def _counts(evidence: Evidence, metric: str) -> bool:
+def _metric_counts(evidence: Evidence, metric: str) -> bool:
     return not evidence.metrics or metric in evidence.metrics
 
 
 def amount(record: AuditRecord, result: Result) -> str:
-    """How much an attack tried, in words; empty where the record does not say."""
+    """Say how much an attack tried; empty where the record does not say."""
     for one in result.coverage:
         if one.category == "all":
             return f"{one.attacked:,} of {one.total:,} {one.unit} of training"
@@ -312,19 +314,19 @@ def amount(record: AuditRecord, result: Result) -> str:
     return "" if measured is None else f"{measured.n:,} {measured.unit}"
 
 
-def _threat(record: AuditRecord, attack: str) -> ThreatRow:
+def _threat_row(record: AuditRecord, attack: str) -> ThreatRow:
     report = text_of(attack)
     threat, title = report.threat, report.title or attack
     result = record.completed.get(attack)
-    cost = _cost(record, threat, result) if result is not None else "not run"
+    cost = _describe_cost(record, threat, result) if result is not None else "not run"
     if threat is None:
         return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
     least = f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}" if threat.least is not None else ""
     return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
 
 
-def _cost(record: AuditRecord, threat: Threat | None, result: Result) -> str:
-    """What the record holds of an attack's cost: how much was tried, and the parameters of one trial."""
+def _describe_cost(record: AuditRecord, threat: Threat | None, result: Result) -> str:
+    """Describe the cost of an attack: how much was tried, and the parameters of one trial."""
     parts = [amount(record, result)]
     for name, label in (threat.effort if threat is not None else {}).items():
         number = result.parameters.get(name)
@@ -334,7 +336,7 @@ def _cost(record: AuditRecord, threat: Threat | None, result: Result) -> str:
 
 
 def ratio(record: AuditRecord) -> str:
-    """The ratio of training data, as the owner declares it, to parameters; empty where there is no model."""
+    """Return the ratio of declared training data to parameters; empty where there is no model."""
     corpus = record.corpus
     members = sum(counts.get("member", 0) for counts in (corpus.documents, corpus.near_copies, corpus.unread))
     parameters = record.target.parameters

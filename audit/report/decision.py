@@ -75,7 +75,7 @@ def decision_view(
     record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackMacros]
 ) -> DecisionView:
     """Answer the question of page one from the verdict; `texts` are of every attack that the record names."""
-    outcome, leaks, name = decided(verdict), _leaks(record, verdict, texts), printable(record.subject)
+    outcome, leaks, name = decided(verdict), _list_leaks(record, verdict, texts), printable(record.subject)
     subject = "this model be deployed" if record.target.is_model else "redacted copies of these documents be shared"
     # What passes names what was not examined; elsewhere the open limits say it.
     counted = verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence
@@ -99,12 +99,12 @@ def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
     return next((outcome for outcome in WORST_FIRST if outcome in own), "")
 
 
-def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[Leak]:
+def _list_leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[Leak]:
     found = []
     for result in record.completed.values():
         text, outcome = texts[result.attack], outcome_of(result.attack, verdict.decisions)
         told = text.leak(ResultIndex(result, text.report.all_labels, verdict))
-        decisive = _decisive(result, verdict, told)
+        decisive = _deciding_number(result, verdict, told)
         sentence = decisive or told
         if result.confounded is not None and outcome not in ("violated", "waived"):
             refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
@@ -116,7 +116,7 @@ def _leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacr
     return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
 
 
-def _decisive(result: Result, verdict: Verdict, told: Markup) -> Markup:
+def _deciding_number(result: Result, verdict: Verdict, told: Markup) -> Markup:
     """Return the number that decides an attack's worst limit, with the limit; empty where `told` holds it already."""
     own = [one for one in verdict.decisions if one.limit.attack == result.attack and one.measured is not None]
     worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)

@@ -64,36 +64,36 @@ def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
         raise RenderError(PANGO if isinstance(error, OSError) else f"PDF: {error}") from None
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
-        html = _numbered(html, {letter for letter in set(html) if category(letter) == "Co"})
-        document = _layout(weasyprint, html)
-        content = _write(weasyprint, document, attachments)
+        html = _spell_letters(html, {letter for letter in set(html) if category(letter) == "Co"})
+        document = _lay_out(weasyprint, html)
+        content = _pdf_bytes(weasyprint, document, attachments)
         missing = {chr(code) for font in document.fonts.values() for code in font.missing}
         if missing:
-            content = _write(weasyprint, _layout(weasyprint, _numbered(html, missing)), attachments)
+            content = _pdf_bytes(weasyprint, _lay_out(weasyprint, _spell_letters(html, missing)), attachments)
     except (OSError, ValueError) as error:
         raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
     return content
 
 
-def _numbered(html: str, letters: Collection[str]) -> str:
+def _spell_letters(html: str, letters: Collection[str]) -> str:
     return html.translate({ord(letter): f"[U+{ord(letter):04X}]" for letter in letters})
 
 
-def _layout(weasyprint: Any, html: str) -> Any:
+def _lay_out(weasyprint: Any, html: str) -> Any:
     """Lay a page out; weasyprint takes the alternative text of a drawing from its title alone."""
-    page = weasyprint.HTML(string=html, url_fetcher=_refuse)
+    page = weasyprint.HTML(string=html, url_fetcher=_refuse_download)
     for svg in page.etree_element.iter(f"{SVG}svg"):
         text = svg.get("aria-label") or ("symbol" if svg.get("aria-hidden") == "true" else "")
         if text and svg.find(f"{SVG}title") is None:
             title = svg.makeelement(f"{SVG}title", {})
             title.text = " ".join(text.split())
             svg.insert(0, title)
-    faces, fonts = _typeface()
+    faces, fonts = _load_typeface()
     return page.render(stylesheets=[faces], font_config=fonts)
 
 
 @cache
-def _typeface() -> tuple[Any, Any]:
+def _load_typeface() -> tuple[Any, Any]:
     """Load the stylesheet with the shipped typeface, and the fonts it names; the only files that are read to draw."""
     from weasyprint import CSS
     from weasyprint.text.fonts import FontConfiguration
@@ -104,10 +104,10 @@ def _typeface() -> tuple[Any, Any]:
     return CSS(filename=str(shipped_folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
 
 
-def _write(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:
+def _pdf_bytes(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:
     metadata = document.metadata
     metadata.modified = metadata.created
-    moment = _moment(metadata.created)
+    moment = _creation_time(metadata.created)
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     metadata.attachments = [
         weasyprint.Attachment(
@@ -126,16 +126,16 @@ def _write(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) ->
     return content
 
 
-def _moment(created: str | None) -> datetime:
-    """The time that an HTML page states, in UTC; a fixed one where it states none."""
+def _creation_time(created: str | None) -> datetime:
+    """Return the time that an HTML page states, in UTC; a fixed one where it states none."""
     try:
         return datetime.fromisoformat(created or "").astimezone(UTC)
     except ValueError:
         return EPOCH
 
 
-def _refuse(url: str, *_: Any, **__: Any) -> dict[str, Any]:
-    """Stand in for a download: a report holds all it needs."""
+def _refuse_download(url: str, *_: Any, **__: Any) -> dict[str, Any]:
+    """Refuse any download: a report holds all it needs."""
     raise ValueError(f"a report fetches nothing: {url}")
 
 
@@ -167,7 +167,7 @@ def measurements_csv(record: AuditRecord) -> str:
     completed = (one for one in record.completed.values())
     done = [(one.attack, text_of(one.attack), one.measurements) for one in completed]
     rows = [
-        {"attack": name, "label": text.label(item.name), **_numbers(item)}
+        {"attack": name, "label": text.label(item.name), **_estimate_columns(item)}
         for name, text, items in (*done, ("usefulness", UTILITY, record.utility))
         for item in items
     ]
@@ -183,15 +183,15 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
     writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()
     for row in rows:
-        writer.writerow({column: _plain(value) for column, value in row.items()})
+        writer.writerow({column: _escape_formula(value) for column, value in row.items()})
     return text.getvalue()
 
 
-def _plain(value: object) -> object:
+def _escape_formula(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 
-def _numbers(item: Measurement) -> dict[str, object]:
+def _estimate_columns(item: Measurement) -> dict[str, object]:
     if not isinstance(item, Estimate):
         return {"metric": item.name, "n": item.n, "unresolved": item.reason, "needed": item.needed}
     return {"metric": item.name, **{name: getattr(item, name) for name in COLUMNS[3:13]}}

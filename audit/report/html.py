@@ -89,7 +89,7 @@ def report_context(
         texts = {name: AttackMacros(environment(), name) for name in dict.fromkeys([*named, *record.battery])}
         rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
-        views = _views(record, verdict, texts)
+        views = _completed_views(record, verdict, texts)
         in_part = [*tried_in_part(record)]
         decision, undecided = decision_view(record, verdict, policy, texts), verdict.overall == "undecided"
         return {
@@ -111,7 +111,7 @@ def report_context(
             "found": [*findings(record, verdict)] if undecided else [],
             "decides_most": decides_most(record, verdict) if undecided else "",
             "views": views,
-            "brief": _brief(views, {leak.attack for leak in decision.leaks if leak.in_full}, verdict),
+            "brief": _findings_in_brief(views, {leak.attack for leak in decision.leaks if leak.in_full}, verdict),
             "recommendations": recommend(record, verdict, comparisons),
             "most_planned": MOST_PLANNED,
             "guarantee": guarantee_view(record),
@@ -164,10 +164,10 @@ def html(
     return render("report.html", report_context(record, verdict, policy, comparisons), revealed)
 
 
-def _brief(
+def _findings_in_brief(
     views: Sequence[CompletedView], in_full: AbstractSet[str], verdict: Verdict
 ) -> list[tuple[CompletedView, Markup, DrawnFigure | None]]:
-    """The findings in the order of page one, without the sentences of the attacks that page one tells in full."""
+    """List the findings in the order of page one, without the sentences that page one prints in full."""
     told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
     brief: list[tuple[CompletedView, Markup, DrawnFigure | None]] = []
     drawn = 0
@@ -182,16 +182,16 @@ def _brief(
     return brief
 
 
-def _views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[CompletedView]:
+def _completed_views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
     for result in record.completed.values():
-        views.append(_view(result, verdict, texts[result.attack], drawn))
+        views.append(_completed_view(result, verdict, texts[result.attack], drawn))
         drawn += len(views[-1].figures) + sum(len(part["figures"]) for part in views[-1].parts)
     return views
 
 
-def _view(result: Result, verdict: Verdict, text: AttackMacros, drawn: int) -> CompletedView:
+def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn: int) -> CompletedView:
     report = text.report
     specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
     figures = draw([*report.figures, *unspecified(result, specified)], result, drawn)
@@ -224,7 +224,7 @@ def _view(result: Result, verdict: Verdict, text: AttackMacros, drawn: int) -> C
 
 
 def _glossary(texts: Sequence[AttackMacros]) -> list[tuple[str, str]]:
-    """The terms of attacks, each once; the template sorts them with the general ones."""
+    """Collect the terms of attacks, each once; the template sorts them with the general ones."""
     meanings: dict[str, str] = {}
     for text in texts:
         meanings = {**text.report.glossary, **meanings}

@@ -56,9 +56,9 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         level: for all measurements of the record together, by Holm's rule; None: `LEVEL` for each.
     """
     asked = [
-        (result, metric, shown, [*_methods(result, metric)])
+        (result, metric, shown, [*_estimates_of_metric(result, metric)])
         for result in record.completed.values()
-        for metric, shown in _tells(result).items()
+        for metric, shown in _leak_metrics(result).items()
     ]
     p_values = {(result.attack, item.name): _p_value(item) for result, *_, methods in asked for item in methods}
     adjusted = p_values if level is None else holm(p_values)
@@ -71,12 +71,12 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         reach, worst = max(((_reach(result.attack, item, own), item) for item in shows), key=lambda pair: pair[0])
         about_text = metric in result.about_text
         sentence = _sentence(result, metric, worst, shown)
-        why = result.confounded if _explained(record, result, worst, own) else None
+        why = result.confounded if _has_other_explanation(record, result, worst, own) else None
         found.append(MeasuredLeak(result.attack, metric, worst, reach, sentence, about_text, why))
     return sorted(found, key=lambda leak: -leak.reach)
 
 
-def _explained(record: AuditRecord, result: Result, measured: Estimate, level: float) -> bool:
+def _has_other_explanation(record: AuditRecord, result: Result, measured: Estimate, level: float) -> bool:
     """Return whether something else than memory may explain that a number lies beyond its null."""
     null = measured.null or 0.0
     return p_explained(record, result, measured, null, mirrored=measured.value < null) > level
@@ -108,12 +108,12 @@ def untested(verdict: Verdict) -> str:
 
 
 def headline(record: AuditRecord, verdict: Verdict) -> str:
-    """The verdict's reason, with the number of findings that the policy says nothing about."""
+    """Return the verdict's reason, with the number of findings that no limit of the policy is about."""
     return f"{verdict.reason}{findings_outside(record, verdict)}"
 
 
 def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
-    """The number of findings that limits accept, or the policy says nothing about, behind a sentence; or empty."""
+    """Count the findings that limits accept or that no limit is about, to append to a sentence; or empty."""
     accepted, outside = len(within(record, verdict)), len(unlimited(record, verdict))
     told = f"; {accepted} met {'limit leaves' if accepted == 1 else 'limits leave'} a measured leak" if accepted else ""
     if not outside:
@@ -121,31 +121,31 @@ def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
     return f"{told}; {outside} measured {'finding lies' if outside == 1 else 'findings lie'} outside this policy"
 
 
-def _tells(result: Result) -> dict[str, str]:
-    """The measurements that speak for a leak by themselves; of an unknown attack those that policies limit."""
+def _leak_metrics(result: Result) -> dict[str, str]:
+    """Return the metrics that show a leak by themselves; of an unknown attack those that policies limit."""
     text = TEXTS.get(result.attack)
     if text is None:
         return {metric: metric for metric in result.methods}
     return text.tells or {metric: metric for metric in text.trend.summary.values()}
 
 
-def _methods(result: Result, metric: str) -> Iterator[Estimate]:
-    """The estimates with a null that answer for a metric."""
+def _estimates_of_metric(result: Result, metric: str) -> Iterator[Estimate]:
+    """Yield the estimates with a null that belong to a metric."""
     names = result.methods.get(metric, (metric,))
     for item in result.measurements:
         if isinstance(item, Estimate) and item.name in names and item.null is not None:
             yield item
 
 
-def _null(measured: Estimate) -> float:
-    """The value without a leak; one measured on held-out documents is as uncertain as the number: under 0 it is 0."""
+def _null_value(measured: Estimate) -> float:
+    """Return the value without a leak; one measured on held-out documents is at least 0."""
     null = measured.null or 0.0
     return max(null, 0.0) if measured.null_kind == "held-out" else null
 
 
 def _p_value(measured: Estimate) -> float:
     """Return a p-value against no leak: one-sided, two-sided of an area; without bounds by the interval."""
-    null = _null(measured)
+    null = _null_value(measured)
     if not measured.bounds:
         beyond = measured.low > null or (measured.is_area and measured.high < null)
         return LEVEL if beyond else 1.0
@@ -154,11 +154,11 @@ def _p_value(measured: Estimate) -> float:
 
 
 def _reach(attack: str, measured: Estimate, level: float) -> float:
-    """The share of the way from the null to the most there is that a one-sided bound shows; 0 or less: no leak."""
-    null = _null(measured)
-    beyond = _lower(measured, level) - null
+    """Return how much of the way from the null to the maximum a one-sided bound shows; 0 or less: no leak."""
+    null = _null_value(measured)
+    beyond = _lower_bound(measured, level) - null
     if measured.is_area:
-        beyond = max(beyond, null - _upper(measured, level))
+        beyond = max(beyond, null - _upper_bound(measured, level))
     text = TEXTS.get(attack)
     most = None if text is None or measured.name not in text.names else text.metric(measured.name).upper
     if most is None:
@@ -166,16 +166,16 @@ def _reach(attack: str, measured: Estimate, level: float) -> float:
     return beyond / (most - null) if most > null else 0.0
 
 
-def _lower(measured: Estimate, level: float) -> float:
+def _lower_bound(measured: Estimate, level: float) -> float:
     return max((bound.lower for bound in measured.bounds if bound.alpha <= level), default=measured.low)
 
 
-def _upper(measured: Estimate, level: float) -> float:
+def _upper_bound(measured: Estimate, level: float) -> float:
     return min((bound.upper for bound in measured.bounds if bound.alpha <= level), default=measured.high)
 
 
 def _sentence(result: Result, metric: str, strongest: Estimate, shown: str) -> str:
-    """A finding in a reader's words: by the number that says it plainly, or that of the strongest method."""
+    """Describe a finding by its plainest number, or by that of the strongest method."""
     plain = next((item for item in result.measurements if item.name == shown and isinstance(item, Estimate)), None)
     told = strongest if plain is None or shown == metric else plain
     text = TEXTS.get(result.attack)

@@ -47,7 +47,7 @@ class Finding:
 
     @property
     def words(self) -> str:
-        """The metric and its state."""
+        """Name the metric and its state."""
         state = STATE_LABELS[self.state]
         return f"{text_of(self.attack).label(self.metric)} ({state})" if self.attack else state
 
@@ -121,7 +121,9 @@ def recommend(
     listed = findings(record, verdict)
     chosen = []
     for remedy in remedies():
-        answered = tuple(finding for finding in listed if any(_answers(item, finding) for item in remedy.answers))
+        answered = tuple(
+            finding for finding in listed if any(_answers_finding(item, finding) for item in remedy.answers)
+        )
         if answered:
             own = [one for one in comparisons if one.name in remedy.measured_by]
             chosen.append(_recommendation(remedy, answered, own, record, verdict))
@@ -141,15 +143,22 @@ def _recommendation(
     ]
     evidence = [one for one in dict.fromkeys(_evidence_for(remedy, decision) for decision in violated) if one]
     state = min(STATES.index(finding.state) for finding in found)
-    words, prospect = _prospect(remedy, violated, comparisons, evidence) if violated else (_beside(STATES[state]), 0)
-    costly = max([_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence] or [0.0]) > MOST_LOSS
+    words, prospect = (
+        _prospect(remedy, violated, comparisons, evidence)
+        if violated
+        else (_prospect_without_violation(STATES[state]), 0)
+    )
+    costly = (
+        max([_largest_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence] or [0.0])
+        > MOST_LOSS
+    )
     policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
     command = remedy.command or (f"docaudit defend {remedy.measured_by[0]} {DEFEND}" if remedy.measured_by else "")
     return Recommendation(
         remedy=remedy,
         findings=found,
         measured=tuple(effect_sentence(one, found) for one in comparisons),
-        expected=() if comparisons else tuple(_published(one) for one in evidence),
+        expected=() if comparisons else tuple(_describe_evidence(one) for one in evidence),
         verdict=words,
         command=command.format(policy=policy, budget=record.budget, seed=record.seed),
         rank=(state, costly, remedy.beside_only, prospect, -len(violated), EFFORTS.index(remedy.effort)),
@@ -161,7 +170,7 @@ def _prospect(
 ) -> tuple[str, int]:
     """Say whether a remedy can change the verdict on violated limits; the more surely, the smaller the number."""
     if comparisons:
-        met, best = max(((_met(violated, one), one) for one in comparisons), key=lambda pair: pair[0])
+        met, best = max(((_count_met_limits(violated, one), one) for one in comparisons), key=lambda pair: pair[0])
         text = (
             f"{'Yes' if best.verdict_after == 'passed' else 'No'}. Measured on this model: {met} of the "
             f"{len(violated)} violated limits that it answers {'is' if met == 1 else 'are'} met, the verdict goes from "
@@ -173,13 +182,13 @@ def _prospect(
     return (ELSEWHERE, 1) if evidence else (UNKNOWN, 2)
 
 
-def _met(violated: Sequence[Decision], comparison: Comparison) -> int:
+def _count_met_limits(violated: Sequence[Decision], comparison: Comparison) -> int:
     after = {(item.attack, item.metric): item.after.outcome for item in comparison.limits}
     return sum(after.get((one.limit.attack, one.limit.metric)) == "passed" for one in violated)
 
 
-def _loss(comparison: Comparison) -> float:
-    """The largest relative loss of usefulness that was measured on this model, at least 0."""
+def _largest_loss(comparison: Comparison) -> float:
+    """Return the largest relative loss of usefulness that was measured on this model, at least 0."""
     losses = (
         1 - one.after.value / one.before.value
         for one in comparison.usefulness
@@ -192,8 +201,8 @@ def _published_loss(evidence: Evidence) -> float:
     return max((1 - one.after / one.before for one in evidence.useful), default=0.0)
 
 
-def _beside(state: FindingState) -> str:
-    """Whether a remedy that answers no violated limit can change the verdict."""
+def _prospect_without_violation(state: FindingState) -> str:
+    """Say whether a remedy that answers no violated limit can change the verdict."""
     match state:
         case "waived":
             return "No: the limit stays violated and waived; this is what can be done meanwhile"
@@ -206,13 +215,13 @@ def _beside(state: FindingState) -> str:
 
 
 def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
-    """The evidence on this limit: docaudit's own before published, of one metric before that on any."""
+    """Choose the evidence on a limit: docaudit's own before published, of one metric before that on any."""
     attack, metric = decision.limit.attack, decision.limit.metric
     fitting = [one for one in remedy.evidence if fnmatchcase(attack, one.attack) and fnmatchcase(metric, one.metric)]
     return min(fitting, key=lambda one: (one.by != "docaudit", one.metric == "*"), default=None)
 
 
-def _published(evidence: Evidence) -> str:
+def _describe_evidence(evidence: Evidence) -> str:
     author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
     change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
     lost = [f"{one.measure} {numbers.plain(one.before)} → {numbers.plain(one.after)}" for one in evidence.useful]
@@ -225,13 +234,13 @@ def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
     """Return what a countermeasure was measured to do: the metrics of these findings, usefulness, verdict."""
     metrics = dict.fromkeys((finding.attack, finding.metric) for finding in answered)
     effects = [effect for pair in metrics if (effect := comparison.effect(*pair)) is not None]
-    shown = [_change(effect) for effect in (*effects, *comparison.usefulness)]
+    shown = [_describe_effect(effect) for effect in (*effects, *comparison.usefulness)]
     useful = [] if comparison.usefulness else ["usefulness was not measured"]
     verdict = f"the verdict {comparison.verdict_before} → {comparison.verdict_after}"
     return f"Measured on this model with docaudit defend {comparison.name}: {', '.join([*shown, *useful, verdict])}"
 
 
-def _change(effect: Effect) -> str:
+def _describe_effect(effect: Effect) -> str:
     report = text_of(effect.attack) if effect.attack else UTILITY
     label, form = report.label(effect.metric), report.form(effect.metric)
     label = label if label.isupper() else label[:1].lower() + label[1:]
@@ -246,7 +255,7 @@ def _change(effect: Effect) -> str:
     return f"{label} {sides} (change {numbers.between(difference, form)}{unsure})"
 
 
-def _answers(answer: AnsweredFinding, finding: Finding) -> bool:
+def _answers_finding(answer: AnsweredFinding, finding: Finding) -> bool:
     # What the policy does not limit is a leak all the same: it is answered by what answers a violation.
     state = "violated" if finding.state == "outside" else finding.state
     return (

@@ -151,12 +151,12 @@ class Defense(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Its name on the command line and in the record."""
+        """Return its name on the command line and in the record."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Its name in a comparison."""
+        """Return its name in a comparison."""
 
 
 class QueryDefense(Defense):

@@ -135,7 +135,7 @@ def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
 
 
 def _measured(decision: Decision) -> str:
-    """The number that a limit was held against, with its interval."""
+    """Return the number that a limit was held against, with its interval."""
     item = decision.measured
     if item is None:
         return "no number"
@@ -144,7 +144,7 @@ def _measured(decision: Decision) -> str:
 
 
 def _accepted(decision: Decision) -> str:
-    """The number over a limit, and who accepts it."""
+    """Return the number over a limit, and who accepts it."""
     by = decision.waiver
     assert by is not None
     return (
@@ -154,7 +154,7 @@ def _accepted(decision: Decision) -> str:
 
 
 def _reach(decision: Decision) -> str:
-    """The end of the interval that lies nearer to the limit, or beyond it."""
+    """Return the end of the interval that lies nearer to the limit, or beyond it."""
     item = decision.measured
     if item is None:
         return "no number"
@@ -164,12 +164,12 @@ def _reach(decision: Decision) -> str:
     return f"{reach} {numbers.UNIT_LABELS[form]}".strip()
 
 
-def _listed(items: Iterable[str]) -> str:
+def _join_unique(items: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(items))
 
 
 def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
-    gaps = _listed(
+    gaps = _join_unique(
         f"{tried.title} ({tried.note})" for row in rows for tried in row.tried if tried.state == "not examined"
     )
     return f"Not examined, so that nothing is known of it: {gaps}." if gaps else ""
@@ -188,5 +188,5 @@ def _declared(record: AuditRecord) -> str:
 
 def _outside(rows: tuple[CoverageRow, ...]) -> str:
     better = "A better attack, and one that becomes known later, can recover more"
-    outside = _listed(row.outside for row in rows if row.state != "out of scope" and row.outside)
+    outside = _join_unique(row.outside for row in rows if row.state != "out of scope" and row.outside)
     return f"Out of scope of docaudit, and so not excluded: {outside}. {better}."

@@ -54,23 +54,23 @@ def write_revealed(
 
 
 def write_owner(record: AuditRecord, evidence: Path) -> None:
-    """Write down which scan the evidence is of."""
-    write_atomically(evidence / OWNER, json.dumps(_owner(record)).encode(), mode=0o600)
+    """Write the identity of the scan that the evidence belongs to."""
+    write_atomically(evidence / OWNER, json.dumps(_scan_identity(record)).encode(), mode=0o600)
 
 
-def _owner(record: AuditRecord) -> dict[str, str | float]:
+def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
     scanned = {"model": record.target.sha256, "data": record.corpus.sha256, "started": record.timing.started}
     # Two short scans may begin within one second.
     return {**scanned, "seed": record.seed, "seconds": record.timing.seconds}
 
 
 def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
-    """Refuse evidence that says that it is another scan's; a folder that says nothing is taken at its word."""
+    """Refuse evidence that names another scan; a folder that names none is accepted."""
     try:
         found = json.loads((evidence / OWNER).read_bytes())
     except (OSError, ValueError):
         return
-    if found != _owner(record):
+    if found != _scan_identity(record):
         raise RenderError(f"{evidence}: the evidence of another scan than this record's", "name the folder of its own")
 
 
@@ -95,11 +95,11 @@ def read_recovered(path: Path) -> dict[str, Table]:
             problems.append(f"{path.name}:{number} is no JSON object of an attack")
     if problems:
         raise RenderError(problems, hint)
-    return {attack: _table(sorted(own, key=_order)) for attack, own in rows.items()}
+    return {attack: _make_table(sorted(own, key=_evidence_sort_key)) for attack, own in rows.items()}
 
 
-def _order(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
-    """What came out first, then members, then the surest by the attack's first score."""
+def _evidence_sort_key(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
+    """Return a sort key: recovered values first, then members, then the surest by the attack's first score."""
     replies = [value for value in row.values() if isinstance(value, dict)]
     recovered = row.get("exact") is True or row.get("exact_in_any_attempt") is True
     ranks = row.get("ranks") or {}
@@ -110,18 +110,18 @@ def _order(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
     )
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _make_table(rows: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return names, [[_written(row.get(name, "")) for name in names] for row in rows]
+    return names, [[_format_value(row.get(name, "")) for name in names] for row in rows]
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     """Write a value as text; what is nested as names and values, several values with a line between."""
     match value:
         case dict():
-            return "; ".join(f"{name} {_written(inner)}" for name, inner in value.items())
+            return "; ".join(f"{name} {_format_value(inner)}" for name, inner in value.items())
         case list():
-            return " | ".join(map(_written, value))
+            return " | ".join(map(_format_value, value))
         case bool():
             return "yes" if value else "no"
         case float():

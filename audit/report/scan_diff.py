@@ -90,38 +90,40 @@ class MetricChange:
 
     @property
     def lost(self) -> bool:
-        """Whether the old scan measured it and the new one did not."""
+        """Test whether the old scan measured it and the new one did not."""
         return isinstance(self.before, Estimate) and not isinstance(self.after, Estimate)
 
     @property
     def compared(self) -> bool:
-        """Whether there is a difference at all."""
+        """Test whether there is a difference at all."""
         return self.difference is not None
 
     @property
     def values(self) -> tuple[str, str]:
-        """The numbers before and after; a dash where there is none."""
-        old, new = (_number(one.value) if isinstance(one, Estimate) else "-" for one in (self.before, self.after))
+        """Return the numbers before and after; a dash where there is none."""
+        old, new = (
+            _format_number(one.value) if isinstance(one, Estimate) else "-" for one in (self.before, self.after)
+        )
         return old, new
 
     @property
     def interval(self) -> str:
-        """The change with its 95 % interval; a dash where there is none."""
+        """Return the change with its 95 % interval; a dash where there is none."""
         item = self.difference
         if item is None:
             return "-"
         sign = "+" if item.value > 0 else ""
-        return f"{sign}{_number(item.value)} [{_number(item.low)}, {_number(item.high)}]"
+        return f"{sign}{_format_number(item.value)} [{_format_number(item.low)}, {_format_number(item.high)}]"
 
     @property
     def words(self) -> str:
-        """The change in one line: the number, before and after, and the interval."""
+        """Describe the change in one line: the number, before and after, and the interval."""
         (old, new), paired = self.values, "" if self.paired else ", not paired"
         return f"{self.metric} {old} before, {new} now, change {self.interval}{paired}"
 
     @property
     def place(self) -> str:
-        """The attack, or usefulness."""
+        """Return the attack, or "usefulness"."""
         return self.attack or "usefulness"
 
 
@@ -150,13 +152,13 @@ class ScanDiff:
 
     @property
     def summary(self) -> str:
-        """The numbers by outcome, in words."""
+        """Count the numbers by outcome, in words."""
         counted = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in OUTCOMES)
         compared = sum(change.compared for change in self.changes)
         return f"{counted}; {compared} of {len(self.changes)} numbers could be compared"
 
     def reasons(self) -> dict[str, str]:
-        """By reason, what cannot be told; the commonest reason last, for all that no other is given for."""
+        """Group by reason what cannot be told; the commonest reason last."""
         found: dict[str, dict[str, list[str]]] = {}
         for change in self.of("cannot be told"):
             found.setdefault(change.reason, {}).setdefault(change.place, []).append(change.metric)
@@ -171,7 +173,7 @@ class ScanDiff:
 _DIFF: TypeAdapter[ScanDiff] = TypeAdapter(ScanDiff)
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """Write a number in four digits or three decimals, whichever is shorter."""
     size = abs(value)
     return f"{value:.{3 if size < 9.9995 else 2 if size < 99.995 else 1}f}"
@@ -187,14 +189,14 @@ def render(diff: ScanDiff, chosen: Format, width: int) -> str:
     """Draw a comparison; `width` is that of a terminal."""
     match chosen:
         case "text":
-            return _text(diff, width)
+            return _draw_text(diff, width)
         case "json":
             return json.dumps(_DIFF.dump_python(diff, mode="json"), indent=1, allow_nan=False) + "\n"
         case "markdown":
-            return "\n".join(_markdown(diff)) + "\n"
+            return "\n".join(_draw_markdown(diff)) + "\n"
 
 
-def _text(diff: ScanDiff, width: int) -> str:
+def _draw_text(diff: ScanDiff, width: int) -> str:
     """Draw lines for a terminal, none longer than `width` where its names allow it."""
     lines = [
         *_wrapped(diff.old.sentence("OLD"), width),
@@ -207,7 +209,7 @@ def _text(diff: ScanDiff, width: int) -> str:
     longest = max(map(len, [*heads.values(), *(f"  {change.metric}" for change in diff.changes)]))
     room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
     for outcome, head in heads.items():
-        lines += _table(head, diff.of(outcome), room)
+        lines += _draw_table(head, diff.of(outcome), room)
     if diff.of("cannot be told"):
         lines += ["", "Why it cannot be told"]
         lines += [line for why, names in diff.reasons().items() for line in _wrapped(f"{why}: {names}", width, "  ")]
@@ -216,7 +218,7 @@ def _text(diff: ScanDiff, width: int) -> str:
     return "\n".join([*lines, "", *_wrapped(LEGEND, width), *_wrapped(diff.rule, width)]) + "\n"
 
 
-def _table(head: str, changes: Sequence[MetricChange], room: int) -> Iterator[str]:
+def _draw_table(head: str, changes: Sequence[MetricChange], room: int) -> Iterator[str]:
     if not changes:
         return
     yield ""
@@ -237,10 +239,12 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return wrapper.wrap(text)
 
 
-def _markdown(diff: ScanDiff) -> Iterator[str]:
+def _draw_markdown(diff: ScanDiff) -> Iterator[str]:
     """Draw the summary, then a table for each outcome; what cannot be told is folded away."""
     yield from (f"### docaudit: {diff.summary}", "")
-    yield from (f"- {_escape(line)}" for line in (diff.old.sentence("OLD"), diff.new.sentence("NEW"), *diff.notes))
+    yield from (
+        f"- {_escape_markdown(line)}" for line in (diff.old.sentence("OLD"), diff.new.sentence("NEW"), *diff.notes)
+    )
     for outcome in OUTCOMES:
         changes = diff.of(outcome)
         if not changes:
@@ -252,16 +256,18 @@ def _markdown(diff: ScanDiff) -> Iterator[str]:
         for change in changes:
             paired = "" if not change.compared else "yes" if change.paired else "no"
             row = (change.place, change.metric, *change.values, change.interval, paired)
-            yield f"| {' | '.join(map(_escape, row))} |"
+            yield f"| {' | '.join(map(_escape_markdown, row))} |"
         if folded:
-            reasons = (f"- {_escape(reason)}: {_escape(names)}" for reason, names in diff.reasons().items())
+            reasons = (
+                f"- {_escape_markdown(reason)}: {_escape_markdown(names)}" for reason, names in diff.reasons().items()
+            )
             yield from ("", *reasons, "", "</details>")
     if diff.missing:
-        yield from ("", f"In neither scan: {_escape('; '.join(diff.missing))}.")
-    yield from ("", f"<sub>{_escape(LEGEND)} {_escape(diff.rule)}</sub>")
+        yield from ("", f"In neither scan: {_escape_markdown('; '.join(diff.missing))}.")
+    yield from ("", f"<sub>{_escape_markdown(LEGEND)} {_escape_markdown(diff.rule)}</sub>")
 
 
-def _escape(text: str) -> str:
-    """Return text of a record as it stands: it can neither style, link, nor mention anybody."""
+def _escape_markdown(text: str) -> str:
+    """Escape text of a record so that it can neither style, link, nor mention anybody."""
     escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
     return escaped.replace(r"\<", "&lt;").replace(r"\&", "&amp;").replace(r"\@", "&#64;")

@@ -73,7 +73,7 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
 
 
 def _power(decision: Decision, report: AttackText) -> str:
-    """The attacker's strength against what the limit asks for; empty where neither is known."""
+    """Compare the attacker's strength with what the limit asks for; empty where neither is known."""
     power, wanted = decision.power, decision.limit.min_power
     if power is None or wanted is None:
         return ""
@@ -114,7 +114,7 @@ class LimitTables:
 
 
 def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) -> LimitTables:
-    """Sort limits by what is to be said of them.
+    """Sort limits into measured ones, unmeasured ones, attacks that did not run, and those that do not apply.
 
     Args:
         rows: each limit with the title of its attack, in the order of the policy.
@@ -127,7 +127,7 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
     for title, row in sorted(rows, key=lambda pair: order.index(pair[1].decision.outcome)):
         decision = row.decision
         if decision.measured is not None:
-            measured.setdefault(title, []).append((row, _note(decision)))
+            measured.setdefault(title, []).append((row, _decision_note(decision)))
         elif decision.outcome != "inapplicable" and decision.limit.attack in ran:
             unmeasured[title, decision.outcome, decision.reason, decision.remedy] += 1
         else:
@@ -137,17 +137,19 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
         for outcome, titles in without.items()
     }
     absent = counted.pop("inapplicable", "")
-    return LimitTables({title: _once(limits) for title, limits in measured.items()}, unmeasured, counted, absent)
+    return LimitTables(
+        {title: _merge_repeated_notes(limits) for title, limits in measured.items()}, unmeasured, counted, absent
+    )
 
 
-def _once(limits: Sequence[tuple[DecisionRow, str]]) -> list[tuple[DecisionRow, str]]:
-    """The limits, with a note that several in a row share under the last of them alone."""
+def _merge_repeated_notes(limits: Sequence[tuple[DecisionRow, str]]) -> list[tuple[DecisionRow, str]]:
+    """Keep a note that several limits in a row share under the last of them alone."""
     following = [*(note for _, note in limits[1:]), ""]
     return [(row, "" if note == after else note) for (row, note), after in zip(limits, following, strict=True)]
 
 
-def _note(decision: Decision) -> str:
-    """The reason of a decision without what its outcome says already, and what would decide it."""
+def _decision_note(decision: Decision) -> str:
+    """Return the reason of a decision without what its outcome says already, and what would decide it."""
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
     reason = decision.reason
@@ -190,10 +192,10 @@ def measurement_table(measurements: Sequence[Measurement], report: AttackText) -
             groups.setdefault(report.family(item.name), []).append(item)
         else:
             gaps.setdefault(gap(item), []).append((report.label(item.name), item.name))
-    return MeasurementTable(tuple(_group(items, report) for items in groups.values()), gaps)
+    return MeasurementTable(tuple(_measurement_group(items, report) for items in groups.values()), gaps)
 
 
-def _group(items: Sequence[Estimate], report: AttackText) -> MeasurementGroup:
+def _measurement_group(items: Sequence[Estimate], report: AttackText) -> MeasurementGroup:
     units = {item.unit for item in items}
     unit = units.pop() if len(units) == 1 else ""
     rows = tuple(_measurement_row(item, report, unit) for item in items)
@@ -283,8 +285,8 @@ def _compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> C
         present = [item for item in items if item is not None]
         if present:
             pairs = zip(items, spec.columns, strict=True)
-            cells = tuple(_cell(item, report, column, row) for item, column in pairs)
-            rows.append(CompactRow(row.label, "" if units_in_cells else _units(present), cells))
+            cells = tuple(_fill_cell(item, report, column, row) for item, column in pairs)
+            rows.append(CompactRow(row.label, "" if units_in_cells else _count_units(present), cells))
             measured += present
     units = {row.units for row in rows if row.units}
     common = units.pop() if len(units) == 1 and len(rows) > 1 else ""
@@ -302,8 +304,8 @@ def _find(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
     return None if name is None else index.find(name)
 
 
-def _cell(item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow) -> TableCell:
-    """The number that a column asks for, or what it is compared with, and what is printed under it."""
+def _fill_cell(item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow) -> TableCell:
+    """Fill a cell with the number that its column asks for, or with its null, and the note under it."""
     if item is None and row.instead:
         filled = TableCell("–")
     elif column.null:
@@ -321,8 +323,8 @@ def gap(item: Unresolved) -> str:
     return f"{item.reason} (n = {item.n:,}{needed})"
 
 
-def _units(items: Sequence[Estimate | Unresolved]) -> str:
-    """The units of the number that averages most of them: the others are parts of these."""
+def _count_units(items: Sequence[Estimate | Unresolved]) -> str:
+    """Count the units of the number that averages most of them: the others are parts of these."""
     largest = max((item for item in items if isinstance(item, Estimate)), key=lambda item: item.n, default=None)
     if largest is None:
         return ""

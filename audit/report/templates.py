@@ -49,7 +49,7 @@ def environment() -> jinja2.Environment:
 
 
 def linked(text: str) -> Markup:
-    """A source as HTML: addresses, and the papers that it names by their arXiv id, are links."""
+    """Turn a source into HTML with links for addresses and for papers named by their arXiv id."""
     return Markup(re.sub(LINK, _link, str(escape(text))))
 
 
@@ -131,7 +131,7 @@ class ResultIndex:
         return item.high - max(item.null or 0.0, 0.0) > LARGE
 
     def all(self) -> tuple[Estimate | Unresolved, ...]:
-        """Every measurement, in the record's order."""
+        """Return every measurement, in the record's order."""
         return tuple(self._by_name.values())
 
 
@@ -152,13 +152,13 @@ class AttackMacros:
 
     def more(self, index: ResultIndex) -> Markup:
         """Return what this is compared with, and what else came out; empty where the template has nothing."""
-        return self._optional("more", index)
+        return self._render_optional("more", index)
 
     def check(self, index: ResultIndex) -> Markup:
         """Return what was done to rule out other causes than the training; empty where the template has nothing."""
-        return self._optional("check", index)
+        return self._render_optional("check", index)
 
-    def _optional(self, name: str, index: ResultIndex) -> Markup:
+    def _render_optional(self, name: str, index: ResultIndex) -> Markup:
         own = getattr(self._own, name, None)
         return in_one_line(own(index)) if own else Markup()
 
@@ -168,13 +168,13 @@ class AttackMacros:
 
     def text(self, of: ReportPart, index: ResultIndex) -> Markup:
         """Return the sentences of a part."""
-        return Markup(getattr(self._holder(of), of.text)(index))
+        return Markup(getattr(self._template_of(of), of.text)(index))
 
     def _macro(self, name: str) -> Any:
         return getattr(self._own, name, None) or getattr(self._generic, name)
 
-    def _holder(self, of: ReportPart) -> Any:
-        """The template whose macros hold a text."""
+    def _template_of(self, of: ReportPart) -> Any:
+        """Return the template whose macros hold a text."""
         return self._templates.get_template(of.template).module if of.template else self._own
 
 

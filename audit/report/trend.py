@@ -44,7 +44,7 @@ class Quantity:
     limit: Limit | None = None
 
     def find(self, stop: Stop) -> Estimate | Unresolved | None:
-        """Return what one checkpoint has of it."""
+        """Return its measurement at a checkpoint."""
         return stop.measured(self.attack, self.name) if self.attack else stop.useful(self.name)
 
 
@@ -103,7 +103,7 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         RenderError: a template is missing or broken.
     """
     with template_errors():
-        limits = _applicable(stops)
+        limits = _applicable_limits(stops)
         ran = [item.attack for stop in stops for item in stop.record.completed.values()]
         texts = {name: text_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
@@ -118,9 +118,9 @@ def html(stops: Sequence[Stop], axis: str) -> str:
                 answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
                 finished=max(stop.record.timing.finished for stop in stops),
                 sentences=[limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits],
-                figures=_draw(panels_of(stops, axis, texts, limits, useful)),
-                blocks=_blocks(stops, quantities, texts),
-                gaps=list(dict.fromkeys(_gaps(stops, quantities))),
+                figures=_draw_panels(panels_of(stops, axis, texts, limits, useful)),
+                blocks=_table_blocks(stops, quantities, texts),
+                gaps=list(dict.fromkeys(_missing_numbers(stops, quantities))),
                 weaknesses=weaknesses(stops),
             )
         )
@@ -136,7 +136,9 @@ def _quantities(texts: Mapping[str, AttackText], limits: Sequence[Limit], useful
     return found
 
 
-def _blocks(stops: Sequence[Stop], quantities: Sequence[Quantity], texts: Mapping[str, AttackText]) -> list[TrendBlock]:
+def _table_blocks(
+    stops: Sequence[Stop], quantities: Sequence[Quantity], texts: Mapping[str, AttackText]
+) -> list[TrendBlock]:
     """Make the table, divided where there are more checkpoints than fit beside each other."""
     measured = [one for one in quantities if any(isinstance(one.find(stop), Estimate) for stop in stops)]
     count = -(-len(stops) // MOST_COLUMNS)
@@ -148,7 +150,7 @@ def _blocks(stops: Sequence[Stop], quantities: Sequence[Quantity], texts: Mappin
         groups = [
             (
                 (texts[attack].title or attack) if attack else USEFULNESS,
-                [_row(one, own) for one in measured if one.attack == attack],
+                [_trend_row(one, own) for one in measured if one.attack == attack],
             )
             for attack in dict.fromkeys(one.attack for one in measured)
         ]
@@ -156,7 +158,7 @@ def _blocks(stops: Sequence[Stop], quantities: Sequence[Quantity], texts: Mappin
     return blocks
 
 
-def _row(one: Quantity, stops: Sequence[Stop]) -> TrendRow:
+def _trend_row(one: Quantity, stops: Sequence[Stop]) -> TrendRow:
     bound, cells = "", []
     if one.limit is not None:
         side = "most" if one.limit.max is not None else "least"
@@ -168,7 +170,7 @@ def _row(one: Quantity, stops: Sequence[Stop]) -> TrendRow:
     return TrendRow(one.text.label(one.name), bound, tuple(cells))
 
 
-def _gaps(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> Iterator[str]:
+def _missing_numbers(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> Iterator[str]:
     """Say why numbers are missing, each with its label."""
     for one in quantities:
         for item in map(one.find, stops):
@@ -180,7 +182,7 @@ def _bound(limit: Limit) -> float:
     return limit.max if limit.max is not None else (limit.min or 0.0)
 
 
-def _draw(panels: Sequence[figures.LinePanel]) -> list[Markup]:
+def _draw_panels(panels: Sequence[figures.LinePanel]) -> list[Markup]:
     """Draw the panels, as few to a figure as fit on a page."""
     if not panels:
         return []
@@ -195,8 +197,8 @@ def _draw(panels: Sequence[figures.LinePanel]) -> list[Markup]:
     return drawn
 
 
-def _applicable(stops: Sequence[Stop]) -> list[Limit]:
-    """The limits that were held against something at one checkpoint at least."""
+def _applicable_limits(stops: Sequence[Stop]) -> list[Limit]:
+    """List the limits that apply at one checkpoint at least."""
     decisions = [decision for stop in stops for decision in stop.verdict.decisions]
     held = {decision.limit for decision in decisions if decision.outcome not in ("inapplicable", "not run")}
     return [decision.limit for decision in stops[0].verdict.decisions if decision.limit in held]
@@ -253,7 +255,7 @@ def _panel(
     find: Callable[..., Estimate | Unresolved | None],
     limit: float | None = None,
 ) -> figures.LinePanel:
-    """One line for each label and measurement in `names`."""
+    """Make a panel with a line for each label and measurement in `names`."""
     form = report.form(next(iter(names.values())))
     quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
     positions = tuple(stop.x for stop in stops)

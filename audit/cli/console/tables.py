@@ -43,7 +43,7 @@ def show_table(
     if title:
         console.print(Text(folded(printable(title), console.width), style="bold"), soft_wrap=True)
     indent = "  " if any(isinstance(row, str) for row in rows) else ""
-    texts = [row if isinstance(row, str) else [*map(_text, row)] for row in rows]
+    texts = [row if isinstance(row, str) else [*map(_cell_text, row)] for row in rows]
     cells = [[indent + row[0].replace("\n", f"\n{indent}"), *row[1:]] for row in texts if not isinstance(row, str)]
     lines = [[head, *(line for row in cells for line in row[n].splitlines())] for n, head in enumerate(columns)]
     widths = [max(map(len, column)) for column in lines]
@@ -78,7 +78,7 @@ def show_table(
     return fits
 
 
-def _text(cell: object) -> str:
+def _cell_text(cell: object) -> str:
     return "\n".join(printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,)))
 
 
@@ -132,7 +132,7 @@ def show_verdict(
     make_console().print()
     rows: list[Row] = []
     for attack, own in _by_attack(verdict).items():
-        rows += [attack, *map(_row, own)]
+        rows += [attack, *map(_limit_row, own)]
     if rows:
         show_table("", COLUMNS, rows, STYLES)
     if left_out := inapplicable_limits(verdict):
@@ -218,7 +218,7 @@ def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
 
 
 def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
-    """By attack, reason and remedy, the metrics whose limits are not decided although they apply."""
+    """Group the metrics of undecided limits by attack, reason and remedy."""
     metrics: dict[tuple[str, str, str], list[str]] = {}
     for decision in verdict.decisions:
         if decision.outcome not in ("passed", "violated", "inapplicable"):
@@ -227,7 +227,7 @@ def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
     return metrics
 
 
-def _row(decision: Decision) -> tuple[object, ...]:
+def _limit_row(decision: Decision) -> tuple[object, ...]:
     limit, measured = decision.limit, decision.measured
     bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
     other = "" if measured is None or measured.name == limit.metric else measured.name
@@ -238,7 +238,7 @@ def _row(decision: Decision) -> tuple[object, ...]:
 
 
 def format_estimate(estimate: Estimate) -> str:
-    """A value with its interval."""
+    """Write a value with its interval."""
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
@@ -261,7 +261,7 @@ def show_sweep(
         answer: the checkpoint to take, in sentences.
         files: what there is to read.
     """
-    found = [_estimates(record) for _, _, record, _ in rows]
+    found = [_estimates_by_name(record) for _, _, record, _ in rows]
     columns = {heading: key for heading, key in columns.items() if any(key in estimates for estimates in found)}
     make_console().print()
     print_line(answer, "bold")
@@ -280,7 +280,7 @@ def show_sweep(
         print_line(f"Read {', '.join(files)}")
 
 
-def _estimates(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
+def _estimates_by_name(record: AuditRecord | None) -> dict[tuple[str, str], Estimate]:
     """Collect all estimates of a record, by attack and name."""
     from audit.measurements import Estimate
 

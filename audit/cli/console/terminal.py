@@ -174,7 +174,7 @@ class _Stream(io.FileIO):
         try:
             return super().write(data) or 0
         except OSError as error:
-            _point_to_nobody(self.fileno(), os.O_WRONLY)
+            _redirect_to_null(self.fileno(), os.O_WRONLY)
             if self.fileno() == _STDOUT and not isinstance(error, BrokenPipeError):
                 told = "closed" if error.errno == errno.EBADF else error.strerror
                 raise EngineError(f"standard output: {told}", "send it to where it can be written") from None
@@ -183,14 +183,14 @@ class _Stream(io.FileIO):
 
 def guard_streams() -> None:
     """Let standard output that cannot be written be an `EngineError`, and what standard error cannot hold be lost."""
-    sys.stdout = _guarded(sys.stdout, _STDOUT)
-    sys.stderr = _guarded(sys.stderr, _STDERR)
+    sys.stdout = _guard_stream(sys.stdout, _STDOUT)
+    sys.stderr = _guard_stream(sys.stderr, _STDERR)
 
 
-def _guarded(stream: TextIO | None, descriptor: int) -> TextIO:
+def _guard_stream(stream: TextIO | None, descriptor: int) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         # The descriptor is taken, so that no file that is opened later is written in the stream's place.
-        _point_to_nobody(descriptor, os.O_RDONLY)
+        _redirect_to_null(descriptor, os.O_RDONLY)
         return io.TextIOWrapper(io.BufferedWriter(_Stream(descriptor, "w", closefd=False)), "utf-8")
     return io.TextIOWrapper(
         io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
@@ -201,7 +201,7 @@ def _guarded(stream: TextIO | None, descriptor: int) -> TextIO:
     )
 
 
-def _point_to_nobody(descriptor: int, mode: int) -> None:
+def _redirect_to_null(descriptor: int, mode: int) -> None:
     nobody = os.open(os.devnull, mode)
     if nobody != descriptor:
         os.dup2(nobody, descriptor)
@@ -231,14 +231,14 @@ class Reporter:
 
     def __enter__(self) -> Self:
         self._held.enter_context(observed_by(self))
-        before_printing.append(self._rest)
-        self._held.callback(before_printing.remove, self._rest)
+        before_printing.append(self._remove_bar)
+        self._held.callback(before_printing.remove, self._remove_bar)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if error is None:
-            self._end()
-        self._rest()
+            self._finish_stage()
+        self._remove_bar()
         self._held.close()
 
     def follow(self, steps: Iterable[str | T]) -> Iterator[T]:
@@ -251,11 +251,11 @@ class Reporter:
 
     def stage(self, name: str, total: int = 0) -> None:
         """See `Progress.stage`."""
-        self._end()
+        self._finish_stage()
         self._name, self._total, self._done = printable(name), total, 0
         self._began = self._printed = self._clock()
         if not (self._quiet or self._log):
-            self._draw()
+            self._draw_bar()
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
@@ -263,9 +263,9 @@ class Reporter:
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)
         elif self._log and self._done != self._total and self._clock() - self._printed >= LOG_SECONDS:
-            self._print(self._line())
+            self._print_log_line(self._progress_line())
 
-    def _line(self) -> str:
+    def _progress_line(self) -> str:
         seconds = self._clock() - self._began
         counted = f"{self._done:,} of {self._total:,}, " if self._total else ""
         left = ""
@@ -273,19 +273,19 @@ class Reporter:
             left = f", about {duration(seconds * (self._total - self._done) / self._done)} left"
         return f"{self._name}: {counted}{duration(seconds)}{left}"
 
-    def _end(self) -> None:
+    def _finish_stage(self) -> None:
         """Leave a line of a stage that took its time."""
-        self._rest()
+        self._remove_bar()
         if self._name and self._clock() - self._began >= SHOWN_SECONDS:
-            self._print(self._line())
+            self._print_log_line(self._progress_line())
         self._name = ""
 
-    def _print(self, text: str) -> None:
+    def _print_log_line(self, text: str) -> None:
         self._printed = self._clock()
         if not self._quiet:
             make_console(stderr=True).print(Text(text), soft_wrap=True)
 
-    def _draw(self) -> None:
+    def _draw_bar(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
@@ -302,8 +302,8 @@ class Reporter:
         self._bars.add_task(self._name, total=self._total or None)
         self._bars.start()
 
-    def _rest(self) -> None:
-        """Take the bar away, so that something else can be printed; the next stage draws another."""
+    def _remove_bar(self) -> None:
+        """Remove the bar, so that something else can be printed; the next stage draws another."""
         bars, self._bars = self._bars, None
         if bars is not None:
             bars.stop()

@@ -59,12 +59,12 @@ class Judged:
 
     @property
     def limits(self) -> tuple[Check, ...]:
-        """One for each limit, in the policy's order."""
-        return tuple(self._check(decision) for decision in self.verdict.decisions)
+        """Return a check for each limit, in the policy's order."""
+        return tuple(self._check_of(decision) for decision in self.verdict.decisions)
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """Those of the limits, then verdicts that no single limit explains: none could be checked, or one is false."""
+        """Return the checks of limits, then one for each verdict that no single limit explains."""
         verdict, found = self.verdict, [*self.limits]
         for name, outcome, reason in (
             ("overall", verdict.overall, verdict.reason),
@@ -72,19 +72,19 @@ class Judged:
         ):
             own = {one.outcome for one in verdict.decisions if name == "overall" or one.about_text}
             if outcome is not None and outcome in OPEN and outcome not in own:
-                found.append(Check("verdict", name, outcome, printable(reason), self._counts(outcome)))
+                found.append(Check("verdict", name, outcome, printable(reason), self._counts_for_exit(outcome)))
         return tuple(found)
 
-    def _check(self, decision: Decision) -> Check:
-        by, counts = decision.waiver, self._counts(decision.outcome)
+    def _check_of(self, decision: Decision) -> Check:
+        by, counts = decision.waiver, self._counts_for_exit(decision.outcome)
         helps = f"; to decide it: {decision.remedy}" if decision.remedy else ""
         waived = f"; waived by {by.owner} ({by.role}) until {by.expires}" if by is not None else ""
         unseen = "; it does not count for the exit code" if decision.outcome in OPEN and not counts else ""
         sentence = printable(f"{decision.reason}{helps}{waived}{unseen}")
         return Check(decision.limit.attack, decision.limit.metric, decision.outcome, sentence, counts, decision)
 
-    def _counts(self, outcome: Outcome) -> bool:
-        """Whether an open outcome is in the exit code: one that is better than it cannot be."""
+    def _counts_for_exit(self, outcome: Outcome) -> bool:
+        """Test whether an open outcome has its part in the exit code."""
         return outcome in OPEN and self.verdict.exit_code in (
             EXIT_CODES["violated"],
             EXIT_CODES["violated" if outcome == "violated" else "undecided"],
@@ -133,9 +133,9 @@ def compared(decision: Decision) -> str:
     if item is None:
         return f"nothing measured, limit {bound(decision.limit)}"
     by = "" if item.name == decision.limit.metric else f" by {item.name}"
-    return f"measured {_number(item)}{by}, limit {bound(decision.limit)}"
+    return f"measured {_format_measurement(item)}{by}, limit {bound(decision.limit)}"
 
 
-def _number(item: Estimate) -> str:
+def _format_measurement(item: Estimate) -> str:
     level = f"{100 * item.level:g} % interval {item.low:.3f} to {item.high:.3f}"
     return f"{item.value:.3f} ({level}, n = {item.n} {item.unit})"

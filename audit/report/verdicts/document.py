@@ -161,7 +161,7 @@ _DOCUMENT: TypeAdapter[VerdictDocument] = TypeAdapter(VerdictDocument)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the verdict."""
+    """Return the JSON Schema of the verdict."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **_DOCUMENT.json_schema(mode="serialization"),
@@ -179,7 +179,7 @@ def document(judged: Judged) -> VerdictDocument:
     record, verdict = judged.record, judged.verdict
     target, corpus = record.target, record.corpus
     name, digest = (target.name, target.sha256) if target.is_model else (None, None)
-    return _pick(
+    return _fill_entry(
         VerdictDocument,
         verdict,
         schema_version=1,
@@ -188,39 +188,39 @@ def document(judged: Judged) -> VerdictDocument:
         text_verdict=verdict.text,
         subject=Subject(name, digest, corpus.name, corpus.sha256, record.timing.started),
         policy=verdict.identity,
-        counts=_pick(LimitCounts, verdict.counts),
-        limits=tuple(_limit(check) for check in judged.limits),
-        attacks=tuple(AttackState(one.attack, one.status, _reason(one)) for one in record.attacks),
-        waivers=tuple(_pick(WaiverEntry, one.waiver, one) for one in verdict.waivers),
+        counts=_fill_entry(LimitCounts, verdict.counts),
+        limits=tuple(_limit_entry(check) for check in judged.limits),
+        attacks=tuple(AttackState(one.attack, one.status, _attack_reason(one)) for one in record.attacks),
+        waivers=tuple(_fill_entry(WaiverEntry, one.waiver, one) for one in verdict.waivers),
         outside_policy=tuple(
-            Outside(leak.attack, leak.metric, _pick(Number, leak.measured)) for leak in unlimited(record, verdict)
+            Outside(leak.attack, leak.metric, _fill_entry(Number, leak.measured)) for leak in unlimited(record, verdict)
         ),
     )
 
 
-def _pick(kind: type[T], *sources: object, **given: object) -> T:
+def _fill_entry(kind: type[T], *sources: object, **given: object) -> T:
     """Make an entry of what is given, and of the fields that the first source with such an attribute has."""
     names = [field.name for field in fields(kind) if field.name not in given]  # type: ignore[arg-type]
     found = {name: next(getattr(one, name) for one in sources if hasattr(one, name)) for name in names}
     return kind(**found, **given)
 
 
-def _limit(check: Check) -> LimitOutcome:
+def _limit_entry(check: Check) -> LimitOutcome:
     decision = check.decision
     assert decision is not None
-    return _pick(
+    return _fill_entry(
         LimitOutcome,
         decision.limit,
         decision,
         check,
-        measured=None if decision.measured is None else _pick(Number, decision.measured),
-        power=None if decision.power is None else _pick(Number, decision.power),
+        measured=None if decision.measured is None else _fill_entry(Number, decision.measured),
+        power=None if decision.power is None else _fill_entry(Number, decision.power),
         waived_by=None if decision.waiver is None else decision.waiver.owner,
     )
 
 
-def _reason(result: Result) -> str:
-    """Why an attack did not run to its end; empty where it did."""
+def _attack_reason(result: Result) -> str:
+    """Say why an attack did not run to its end; empty where it did."""
     if result.reason is None:
         return ""
     why, fix = result.reason.why, result.reason.fix

@@ -40,16 +40,16 @@ def as_junit(judged: Judged) -> str:
     broken = {one.attack: one.reason.why for one in record.attacks if one.status == "failed" and one.reason}
     root = ET.Element("testsuites", name="docaudit", time=f"{record.timing.seconds:.3f}")
     for name in dict.fromkeys([*(check.attack for check in checks), *broken]):
-        suite = ET.SubElement(root, "testsuite", name=_legal(name), timestamp=record.timing.started[:19])
+        suite = ET.SubElement(root, "testsuite", name=_replace_illegal(name), timestamp=record.timing.started[:19])
         if judged.place is not None:
-            suite.set("file", _legal(judged.place))
+            suite.set("file", _replace_illegal(judged.place))
         own = [check for check in checks if check.attack == name]
         for check in own:
             number = "" if check.decision is None else f"\n{compared(check.decision)}"
-            _add_case(suite, check.metric, _became(check, broken), f"{check.outcome}: {check.sentence}{number}")
+            _add_case(suite, check.metric, _case_result(check, broken), f"{check.outcome}: {check.sentence}{number}")
         if not own:
             said = f"the attack broke down ({broken[name]}); no limit of the policy is about it"
-            _add_case(suite, "attack", ("skipped", _type(broken[name]), said), said)
+            _add_case(suite, "attack", ("skipped", _error_type(broken[name]), said), said)
         suite.set("tests", str(len(suite)))
         for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(kind, str(len(suite.findall(f"testcase/{tag}"))))
@@ -59,30 +59,32 @@ def as_junit(judged: Judged) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _became(check: Check, broken: dict[str, str]) -> tuple[str, str, str] | None:
-    """Tag, type and message of a test case that did not pass."""
+def _case_result(check: Check, broken: dict[str, str]) -> tuple[str, str, str] | None:
+    """Return tag, type and message of a test case that did not pass."""
     if check.outcome == "passed":
         return None
     if check.outcome == "undecided" and check.attack in broken:
-        return "error", _type(broken[check.attack]), check.sentence
+        return "error", _error_type(broken[check.attack]), check.sentence
     tag, lead = ("failure", "") if check.counts else ("skipped", f"{check.outcome}: ")
     return tag, check.outcome, f"{lead}{check.sentence}"
 
 
-def _type(broken: str) -> str:
+def _error_type(broken: str) -> str:
     """Return the type of an error that is written as "type at place"."""
     return broken.partition(" at ")[0]
 
 
 def _add_case(suite: ET.Element, title: str, became: tuple[str, str, str] | None, said: str) -> None:
-    case = ET.SubElement(suite, "testcase", classname=f"docaudit.{suite.get('name')}", name=_legal(title), time="0")
+    case = ET.SubElement(
+        suite, "testcase", classname=f"docaudit.{suite.get('name')}", name=_replace_illegal(title), time="0"
+    )
     if became is not None:
         tag, kind, message = became
-        ET.SubElement(case, tag, type=_legal(kind), message=_legal(message))
-    ET.SubElement(case, "system-out").text = _legal(said)
+        ET.SubElement(case, tag, type=_replace_illegal(kind), message=_replace_illegal(message))
+    ET.SubElement(case, "system-out").text = _replace_illegal(said)
 
 
-def _legal(text: str) -> str:
+def _replace_illegal(text: str) -> str:
     return _ILLEGAL.sub("\ufffd", text)
 
 
@@ -91,28 +93,28 @@ def as_markdown(judged: Judged) -> str:
     record, verdict = judged.record, judged.verdict
     worst = verdict.text if verdict.text is not None and verdict.exit_code == 10 else verdict.overall
     mark = _MARKS[verdict.overall if verdict.overall == "violated" else worst]
-    subject = f"Model {_text(record.target.name)}" if record.target.is_model else "No model"
+    subject = f"Model {_escape_markdown(record.target.name)}" if record.target.is_model else "No model"
     lines = [
         f"## {mark} docaudit: {verdict.stamp}",
         "",
-        f"{_sentence(headline(record, verdict))}  ",
-        f"{subject}, data set {_text(record.corpus.name)}, policy {_text(verdict.policy)}, "
+        f"{_as_sentence(headline(record, verdict))}  ",
+        f"{subject}, data set {_escape_markdown(record.corpus.name)}, policy {_escape_markdown(verdict.policy)}, "
         f"exit code {verdict.exit_code}",
     ]
     if verdict.text is not None:
         said = f"What the text itself gives away, whatever the model: {verdict.text_reason}"
-        lines += ["", f"**{verdict.text.upper()}** {_sentence(said)}"]
+        lines += ["", f"**{verdict.text.upper()}** {_as_sentence(said)}"]
     if verdict.baseline is not None:
-        lines += ["", f"Held against an earlier scan: {_sentence(verdict.baseline.sentence)}"]
-    lines += [*_table(judged.limits), "", "<details><summary>What qualifies this verdict</summary>", ""]
+        lines += ["", f"Held against an earlier scan: {_as_sentence(verdict.baseline.sentence)}"]
+    lines += [*_limits_table(judged.limits), "", "<details><summary>What qualifies this verdict</summary>", ""]
     for note in notes(record, verdict):
         own = note.text.lstrip()
-        lines.append(f"{note.text[: len(note.text) - len(own)]}- {_text(own)}")
+        lines.append(f"{note.text[: len(note.text) - len(own)]}- {_escape_markdown(own)}")
     return "\n".join([*lines, "", "</details>", ""])
 
 
-def _table(checks: Sequence[Check]) -> Iterator[str]:
-    """The limits that were examined, the worst first, then the others by reason."""
+def _limits_table(checks: Sequence[Check]) -> Iterator[str]:
+    """Yield a table of examined limits, the worst first, then the others by reason."""
     examined = [check for outcome in _MARKS for check in checks if check.outcome == outcome]
     if examined:
         yield from (
@@ -126,7 +128,7 @@ def _table(checks: Sequence[Check]) -> Iterator[str]:
         if item is not None:
             number, n = f"{item.value:.3f}, {item.low:.3f} to {item.high:.3f}", f"{item.n} {item.unit}"
         cells = (f"{check.attack} {check.metric}", bound(check.decision.limit), number, n, check.sentence)
-        yield f"| {_MARKS[check.outcome]} {check.outcome} | {' | '.join(map(_text, cells))} |"
+        yield f"| {_MARKS[check.outcome]} {check.outcome} | {' | '.join(map(_escape_markdown, cells))} |"
     unexamined: dict[tuple[str, str], list[str]] = {}
     for check in checks:
         if check.outcome not in _MARKS:
@@ -134,15 +136,15 @@ def _table(checks: Sequence[Check]) -> Iterator[str]:
     if unexamined:
         yield from ("", "Not examined:", "")
     for (attack, why), metrics in unexamined.items():
-        yield f"- {_text(attack)} ({_text(', '.join(metrics))}): {_text(why)}"
+        yield f"- {_escape_markdown(attack)} ({_escape_markdown(', '.join(metrics))}): {_escape_markdown(why)}"
 
 
-def _sentence(text: str) -> str:
-    return f"{_text(text[:1].upper() + text[1:])}."
+def _as_sentence(text: str) -> str:
+    return f"{_escape_markdown(text[:1].upper() + text[1:])}."
 
 
-def _text(text: str) -> str:
-    """Text that neither styles, links, nor calls anybody."""
+def _escape_markdown(text: str) -> str:
+    """Escape text so that Markdown neither styles, links, nor mentions anybody."""
     return _SPECIAL.sub(r"\\\1", printable(text)).replace("@", "@&#8203;")
 
 
@@ -174,7 +176,7 @@ def as_sarif(judged: Judged) -> str:
     Raises:
         RenderError: there is something to report, and no file of the repository to report it at.
     """
-    findings = [_finding(check, judged.verdict.policy) for check in judged.checks if check.outcome in OPEN]
+    findings = [_sarif_finding(check, judged.verdict.policy) for check in judged.checks if check.outcome in OPEN]
     if findings and judged.place is None:
         raise RenderError(
             "no SARIF was written: neither the policy nor --data nor a README lies in this repository, and code "
@@ -182,37 +184,37 @@ def as_sarif(judged: Judged) -> str:
             "commit the policy, or give --data DATA_DIR",
         )
     data = printable(judged.record.corpus.name)
-    rules = [_rule(one) for one in {one.rule: one for one in findings}.values()]
+    rules = [_sarif_rule(one) for one in {one.rule: one for one in findings}.values()]
     run = {
         "tool": {"driver": {"name": "docaudit", "version": __version__, "rules": rules}},
         "automationDetails": {"id": f"docaudit/{re.sub(r'[^A-Za-z0-9._-]+', '-', data)}/"},
         "invocations": [{"executionSuccessful": True}],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, data, judged.place or "") for one in findings],
+        "results": [_sarif_result(one, data, judged.place or "") for one in findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _finding(check: Check, policy: str) -> _Finding:
+def _sarif_finding(check: Check, policy: str) -> _Finding:
     level = "error" if check.outcome == "violated" and check.counts else "warning"
     message = f"{check.outcome.capitalize()}: {check.sentence}."
     if check.decision is not None:
         # The reason of a violation may name the owner of a waiver that has ended; a finding names nobody.
         why = "confirmed over the limit" if check.outcome == "violated" else check.sentence
-        label = _label(check.attack, check.metric)
+        label = _metric_label(check.attack, check.metric)
         message = f"{check.outcome.capitalize()}: {label}: {compared(check.decision)} of policy {policy}; {why}."
     return _Finding(check.attack, check.metric, level, message)
 
 
-def _label(attack: str, metric: str) -> str:
+def _metric_label(attack: str, metric: str) -> str:
     report = TEXTS.get(attack)
     return metric if report is None else report.label(metric)
 
 
-def _rule(finding: _Finding) -> dict[str, Any]:
+def _sarif_rule(finding: _Finding) -> dict[str, Any]:
     question, page, label = text_of(finding.attack).question, "policies.md", "The verdict"
     if finding.attack in TEXTS:
-        page, label = f"reference/metrics.md#{finding.attack}", _label(finding.attack, finding.metric)
+        page, label = f"reference/metrics.md#{finding.attack}", _metric_label(finding.attack, finding.metric)
     return {
         "id": finding.rule,
         "shortDescription": {"text": label},
@@ -223,19 +225,19 @@ def _rule(finding: _Finding) -> dict[str, Any]:
     }
 
 
-def _result(finding: _Finding, data: str, place: str) -> dict[str, Any]:
+def _sarif_result(finding: _Finding, data: str, place: str) -> dict[str, Any]:
     # Without a number: the finding stays the same one while its value, its limit and its line change.
     same = hashlib.sha256("\0".join((finding.attack, finding.metric, data)).encode()).hexdigest()
     where = {"artifactLocation": {"uri": quote(place), "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 1}}
     return {
         "ruleId": finding.rule,
         "level": finding.level,
-        "message": {"text": _plain(finding.message)},
+        "message": {"text": _escape_sarif(finding.message)},
         "locations": [{"physicalLocation": where}],
         "partialFingerprints": dict.fromkeys(FINGERPRINTS, same),
     }
 
 
-def _plain(text: str) -> str:
-    """Text without links and placeholders, which SARIF reads in brackets and braces."""
+def _escape_sarif(text: str) -> str:
+    """Escape brackets and braces, which SARIF reads as links and placeholders."""
     return re.sub(r"([\\\[\]])", r"\\\1", printable(text)).replace("{", "{{").replace("}", "}}")
