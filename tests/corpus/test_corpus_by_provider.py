@@ -166,12 +166,6 @@ def test_every_provider_is_in_and_every_document_kept_aside_equally_often() -> N
         assert abs(aside[document] / n - rate) < error
 
 
-def test_names_that_differ_in_case_and_spacing_are_one_provider() -> None:
-    providers = {"1": "Red Shop", "2": "RED SHOP", "3": " red  shop", "4": "Blue", "5": "Blue"}
-    notes = divided((tuple((name,) for name in providers), dict(providers))).notes
-    assert (notes["providers in"], notes["providers out"]) == (1, 1)
-
-
 def test_a_page_of_two_providers_is_nobodys() -> None:
     """Two providers hand in the same image; a third hands in one that nobody signed, too."""
     groups, providers = singles({"a": 3, "b": 3, "c": 3})

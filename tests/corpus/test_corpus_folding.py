@@ -1,4 +1,4 @@
-"""`audit.corpus.folding`: when values are the same, and in how many documents they stand."""
+"""`audit.corpus.folding`: when values are the same, how many documents have them, and which answers a page has."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.corpus.documents import Category, Corpus, Document, Entity, Manifest, Membership, Split, Task, Word
-from audit.corpus.folding import fold, occurrences
+from audit.corpus.documents import Category, Corpus, Document, Entity, Manifest, Membership, Question, Split, Task, Word
+from audit.corpus.folding import fold, is_on_page, occurrences
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,36 @@ def test_pages_are_searched_like_a_plain_search_would(pages: list[list[str]]) ->
     for value, occurrence in occurrences(corpus_of(*documents)).items():
         expected = [w for w in pages if "".join(w) == value or (len(value) >= 4 and stands_on(value, w))]
         assert occurrence.anywhere["member"] == len(expected)
+
+
+def on(page: list[str], *answers: str) -> bool:
+    return is_on_page(Question("q", "What?", answers), [Word(text) for text in page])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("9.00", True),
+        ("total rm", True),
+        ("TOTALRM", True),
+        ("Ｒed Shop", True),  # a full-width letter
+        ("00", False),
+        ("RM 9", False),
+        ("RM 19.00", False),
+        ("shop total", False),  # not in this order
+    ],
+)
+def test_whole_words_in_order(answer: str, expected: bool) -> None:
+    assert on(["Total", "RM", "9.00", "Red", "SHOP"], answer) is expected
+
+
+def test_any_accepted_answer_will_do_and_an_empty_page_has_none() -> None:
+    assert on(["9.00"], "nine", "9.00")
+    assert not on([], "9.00")
+    assert not on(["9.00"])
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=3), max_size=7), st.text("ab", min_size=1, max_size=5))
+def test_it_is_some_window_of_words(page: list[str], answer: str) -> None:
+    windows = {"".join(page[i:j]) for i in range(len(page)) for j in range(i + 1, len(page) + 1)}
+    assert on(page, answer) == (fold(answer) in windows)

@@ -2,14 +2,14 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
 from audit.measurements import ALPHAS
 from audit.stats.intervals import proportion
 from audit.stats.ranking import ALLOWED, at, at_interval, count_outranking, depth, excess_p, outranking_p, rank_fields
-from benchmarks.excess_area import RankedFields, excess_area
+from benchmarks.excess_area import excess_area
 
 deterministic = settings(max_examples=60, deadline=None, derandomize=True)
 SIXTHS = st.integers(0, 6).map(lambda value: value / 6)
@@ -98,18 +98,6 @@ def test_all_fields_together_give_the_mean_and_the_order_of_rows_does_not_matter
     shuffled = generator(scores.size).permutation(scores.size)
     assert at(scores[shuffled], outcomes[shuffled], p) == at(scores, outcomes, p)
     assert area(scores[shuffled], outcomes[shuffled]) == area(scores, outcomes)
-
-
-@deterministic
-@given(fields(SIXTHS, max_size=25), st.lists(st.integers(0, 4), min_size=4, max_size=4))
-def test_the_area_of_weighted_documents_is_that_of_repeated_rows(rows, times):
-    scores, outcomes, documents = rows
-    ranking = RankedFields.of(scores, outcomes, documents)
-    weights = np.array(times[: ranking.n_documents], dtype=float)
-    assume(weights.any())
-    repeats = weights[np.unique(documents, return_inverse=True)[1]].astype(int)
-    expanded = area(np.repeat(scores, repeats), np.repeat(outcomes, repeats))
-    assert ranking.areas(weights[None]) == pytest.approx(expanded)
 
 
 def test_within_the_first_fields_hits_are_a_proportion_clustered_by_document():

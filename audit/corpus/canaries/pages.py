@@ -314,7 +314,5 @@ def _span(start: float, end: float, step: int) -> slice:
 
 def _sums(counts: Ints, window: tuple[int, int]) -> Ints:
     """Compute the sum of every window of this shape, by its upper left corner."""
-    total = np.pad(counts.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    rows, columns = window
-    sums: Ints = total[rows:, columns:] - total[:-rows, columns:] - total[rows:, :-columns] + total[:-rows, :-columns]
+    sums: Ints = np.lib.stride_tricks.sliding_window_view(counts, window).sum(axis=(2, 3))
     return sums
