@@ -11,7 +11,8 @@ import pytest
 import tiny
 import torch
 from answering_checkpoints import CHAT_TEMPLATE, make_chat, make_donut, make_pix2struct, make_vit_decoder
-from test_targets_loading import WEIGHTS, Break, changed, weights
+from checkpoint_faults import Case, cases, change
+from test_targets_loading import WEIGHTS, weights
 
 from audit.errors import TargetError
 from audit.targets.answering.loading import is_answering, load_answering
@@ -38,7 +39,7 @@ def test_the_configuration_tells_models_that_answer_questions(
     assert not any(is_answering(checkpoints(family, "mlm")) for family in tiny.MASKED_FAMILIES)
     assert not is_answering(checkpoints("layoutlm", "token-classification"))
     folder = copied("pix2struct")
-    changed("config.json", architectures=["Pix2StructVisionModel"])(folder)
+    change(folder / "config.json", architectures=["Pix2StructVisionModel"])
     assert not is_answering(folder)
     with pytest.raises(TargetError, match="no model that answers questions"):
         load_answering(folder)
@@ -71,8 +72,8 @@ def unknown_tokens(folder: Path) -> None:
 
 
 FIRST = "decoder.model.decoder.layers.0.fc1.weight"
-PROCESSOR = "preprocessor_config.json"
-SPOILT: dict[str, tuple[Break, str]] = {
+SPOILT: dict[str, Case] = {
+    **cases("answering"),
     "pickles only": (
         lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
         "no model.safetensors, only pytorch_model.bin",
@@ -82,17 +83,7 @@ SPOILT: dict[str, tuple[Break, str]] = {
         weights(lambda tensors: {**tensors, FIRST: torch.full_like(tensors[FIRST], torch.nan)}),
         "not finite",
     ),
-    "own code": (changed("config.json", auto_map={"AutoModel": "modeling.Evil"}), "own code"),
-    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
-    "no processor": (lambda folder: (folder / PROCESSOR).unlink(), "no preprocessor_config.json"),
-    "wrong processor": (changed(PROCESSOR, size="large"), "image processor cannot be loaded|cannot read a page"),
-    "no end token": (changed("tokenizer_config.json", eos_token=None), "lacks the eos token"),
     "unknown tokens": (unknown_tokens, "the tokenizer has 101 tokens, the model 91"),
-    "other sizes": (changed(PROCESSOR, size={"height": "x", "width": []}), "."),
-    **{
-        f"pictures of {size}": (changed(PROCESSOR, size=size), r"asks for pictures of [0-9,]+ pixels")
-        for size in ({"height": 10**6, "width": 48}, [30_000, 30_000], 30_000)
-    },
 }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import encoder_zoo
 import pytest
 import tiny
+from checkpoint_faults import change
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError
@@ -19,8 +19,7 @@ from audit.targets.encoders.loading import load
 def renamed(folder: Path, **settings: object) -> Path:
     """A tiny BERT whose configuration says something else."""
     encoder_zoo.write_encoder(folder, "bert", str(settings.pop("head", "mlm")))
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    change(folder / "config.json", **settings)
     return folder
 
 
@@ -86,11 +85,8 @@ def test_classes_without_names_are_named_by_the_manifest(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", ["distilbert", "deberta-v2", "modernbert"])
 def test_a_configuration_of_fewer_layers_than_there_are_is_refused(kind: str, tmp_path: Path) -> None:
     encoder_zoo.write_encoder(tmp_path, kind, "mlm")
-    path = tmp_path / "config.json"
-    settings = json.loads(path.read_text())
-    settings.pop("layer_types", None)
-    name = "n_layers" if "n_layers" in settings else "num_hidden_layers"
-    path.write_text(json.dumps({**settings, name: 1}))
+    name = "n_layers" if kind == "distilbert" else "num_hidden_layers"
+    change(tmp_path / "config.json", layer_types=None, **{name: 1})
     with pytest.raises(TargetError, match="fewer layers than the weights have"):
         load(tmp_path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from checkpoint_faults import change
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
@@ -206,8 +206,7 @@ def test_labels_are_the_models_or_where_it_names_none_the_manifests(
 
 def test_heads_of_several_relations_are_refused(tmp_path: Path) -> None:
     tiny.checkpoint(tmp_path, "bros", "spade-linking")
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "n_relations": 2}))
+    change(tmp_path / "config.json", n_relations=2)
     with pytest.raises(TargetError, match="SPADE head of 2 relations"):
         load(tmp_path)
 

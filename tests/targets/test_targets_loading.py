@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import re
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from checkpoint_faults import Case, cases, change
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError, UsageError
@@ -40,25 +40,10 @@ def tagger(checkpoints: Any, tmp_path: Path) -> Path:
     return Path(shutil.copytree(checkpoints("bert", "token-classification"), tmp_path / "tagger"))
 
 
-def changed(name: str, **settings: Any) -> Break:
-    """Sets keys of a JSON file in the folder; None removes one."""
-
-    def break_it(folder: Path) -> None:
-        path = folder / name
-        content = {**json.loads(path.read_text()), **settings}
-        path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
-
-    return break_it
-
-
-def text(name: str, content: str) -> Break:
-    return lambda folder: (folder / name).write_text(content)
-
-
-def weights(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Break:
+def weights(replaced: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Break:
     def break_it(folder: Path) -> None:
         path = folder / WEIGHTS
-        save_file(change(load_file(path)), path, metadata={"format": "pt"})
+        save_file(replaced(load_file(path)), path, metadata={"format": "pt"})
 
     return break_it
 
@@ -112,11 +97,9 @@ def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {**tensors, name: torch.full_like(tensors[name], float("nan"))}
 
 
-INDEX = "model.safetensors.index.json"
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
-REFUSED: dict[str, tuple[Break, str] | tuple[Break, str, str]] = {
+REFUSED: dict[str, Case] = {
+    **cases("encoders"),
     "no folder": (shutil.rmtree, "no such folder"),
-    "no config": (lambda folder: (folder / CONFIG).unlink(), "no config.json", "Hugging Face checkpoint"),
     "a data set": (a_data_set, "a data set", "before DATA_DIR"),
     "GGUF alone": (gguf_alone, "no config.json, only model.gguf", "safetensors alone"),
     **{
@@ -124,82 +107,26 @@ REFUSED: dict[str, tuple[Break, str] | tuple[Break, str, str]] = {
         for name in ("model-Q4_K_M.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack")
     },
     "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "Hugging Face checkpoint"),
-    "a pointer in place of settings": (text(TOKENIZER, POINTER), "not readable as JSON", "git lfs pull"),
-    "broken JSON": (text(CONFIG, '{"model_type": '), "not readable as JSON"),
-    "deeply nested JSON": (text(CONFIG, "[" * 200_000), "not readable as JSON"),
-    "JSON, but no object": (text(CONFIG, "[1]"), "not a JSON object"),
-    "broken tokenizer settings": (text(TOKENIZER, "{"), "not readable as JSON"),
-    "a setting of a wrong type": (changed(CONFIG, hidden_size="big"), "'hidden_size' expected int"),
-    "an impossible setting": (changed(CONFIG, num_attention_heads=0), "cannot be loaded"),
+    "deeply nested JSON": (lambda folder: (folder / CONFIG).write_text("[" * 200_000), "not readable as JSON"),
     "only a pickle": (only_pickle, "no model.safetensors, only pytorch_model.bin", "save_pretrained"),
     "a pickle beside weights of another name": (
         lambda folder: (torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin"), other_name(folder)),
         "cannot be loaded: .*no file named model.safetensors",
     ),
-    "code for the model": (changed(CONFIG, auto_map={"AutoModel": "modeling_x.X"}), "its own code"),
-    "code for the tokenizer": (changed(TOKENIZER, auto_map={"AutoTokenizer": ["x.X", None]}), "its own code"),
-    "unknown family": (changed(CONFIG, model_type="gpt2"), "unknown architecture 'gpt2'"),
-    "no family": (changed(CONFIG, model_type=None), "unknown architecture None"),
-    "unknown head": (changed(CONFIG, architectures=["BertForQuestionAnswering"]), "BertForQuestionAnswering"),
-    "no head named": (
-        changed(CONFIG, architectures=None),
-        "unknown architecture none",
-        '"architectures": .* to config.json',
-    ),
-    "heads that are no list": (changed(CONFIG, architectures="BertForMaskedLM"), "unknown architecture none"),
-    "encoder only": (changed(CONFIG, architectures=["BertModel"]), "unknown architecture BertModel"),
     "encoder under a head's name": (
         weights(lambda tensors: {name: value for name, value in tensors.items() if not name.startswith("cls.")}),
         "the weights of [0-9]+ parameters are missing, the first is cls.predictions",
     ),
-    "another head's weights": (
-        changed(CONFIG, architectures=["BertForTokenClassification"]),
-        "the weights of 2 parameters are missing, the first is classifier.bias",
-    ),
-    "a layer too few": (changed(CONFIG, num_hidden_layers=1), "fewer layers"),
-    "a layer too many": (changed(CONFIG, num_hidden_layers=3), "are missing"),
-    "other shapes": (changed(CONFIG, vocab_size=10**12), "shapes are not those of config.json"),
     "not a number": (weights(not_a_number), "not finite, the first is bert.encoder.layer.1.output.dense.bias"),
     "truncated at the end": (truncated(-100), "cannot be loaded"),
     "truncated in the header": (truncated(100), "cannot be loaded"),
     "empty weights": (truncated(0), "cannot be loaded"),
     "weights linked from outside": (linked_outside, "model.safetensors links out"),
     "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
-    "an adapter": (text("adapter_config.json", "{}"), "an adapter and a whole model in one folder"),
-    "quantised": (
-        changed(CONFIG, quantization_config={"quant_method": "gptq"}),
-        r"quantised weights \(gptq\) cannot be trained",
-        "full precision",
-    ),
-    "a shard missing": (
-        text(INDEX, json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": WEIGHTS}})),
-        "the shard model-00001-of-00002.safetensors is missing",
-    ),
-    "a shard elsewhere": (text(INDEX, '{"weight_map": {"a": "../x.safetensors"}}'), "missing or lies elsewhere"),
-    "an index that is none": (text(INDEX, '{"weight_map": [1]}'), "not an index"),
-    "no tokenizer": (
-        lambda folder: (folder / "tokenizer.json").unlink(),
-        "no tokenizer.json or vocab.txt",
-        r"tokenizer.save_pretrained\(DIR\)",
-    ),
-    "a broken tokenizer": (text("tokenizer.json", "{"), "the tokenizer cannot be loaded"),
-    "a tokenizer of no known kind": (
-        text("tokenizer.json", '{"version": "1.0", "added_tokens": [], "model": {"type": "Nope"}}'),
-        "the tokenizer cannot be loaded",
-    ),
-    "a tokenizer without [MASK]": (text(TOKENIZER, '{"mask_token": null}'), "lacks the mask token"),
-    "more tokens than the model": (changed(TOKENIZER, mask_token="<none>"), "93 tokens, the model 92"),
-    "a million layers": (changed(CONFIG, num_hidden_layers=10**6), "num_hidden_layers is 1,000,000, and no model has"),
-    "a million blocks of a part": (
-        changed(CONFIG, vision_config={"depths": [2, 2 * 10**6]}),
-        "depths is 2,000,000, and no model has more than 1,000",
-    ),
-    "a billion outputs": (changed(CONFIG, num_labels=10**9), "num_labels is 1,000,000,000"),
     "names of a million outputs": (
-        changed(CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
+        lambda folder: change(folder / CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
         "config.json: larger than 8 MiB",
     ),
-    "pages of two tokens": (changed(TOKENIZER, model_max_length=2), "at most 2 tokens"),
 }
 
 
@@ -267,11 +194,12 @@ def test_no_pickle_is_opened_and_no_module_run(
     load(folder)
     load(tagger, labels=tiny.LABELS)
     for place in (folder, tagger):
-        changed(CONFIG, auto_map={"AutoConfig": "configuration_x.X", "AutoModelForMaskedLM": "modeling_x.X"})(place)
+        code = {"AutoConfig": "configuration_x.X", "AutoModelForMaskedLM": "modeling_x.X"}
+        change(place / CONFIG, auto_map=code)
         for attempt in (load, load_tokenizer):
             with pytest.raises(TargetError, match="its own code"):
                 attempt(place)
-        changed(CONFIG, auto_map=None)(place)
+        change(place / CONFIG, auto_map=None)
         (place / WEIGHTS).unlink()
         with pytest.raises(TargetError, match=r"no model\.safetensors, only "):
             load(place)
@@ -282,7 +210,7 @@ def test_no_pickle_is_opened_and_no_module_run(
 def test_a_kernel_named_in_the_configuration_is_not_fetched(
     key: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed(CONFIG, **{key: "somebody/kernel"})(folder)
+    change(folder / CONFIG, **{key: "somebody/kernel"})
     monkeypatch.setattr("transformers.modeling_utils.lazy_import_flash_attention", fail)
     assert load(folder).model.config._attn_implementation in ("eager", "sdpa")
 
@@ -336,7 +264,7 @@ def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path
 def test_the_same_weights_are_known_under_any_name(folder: Path, tagger: Path, tmp_path: Path) -> None:
     renamed = Path(shutil.copytree(folder, tmp_path / "renamed"))
     other_name(renamed)
-    changed(CONFIG, note="edited")(renamed)
+    change(renamed / CONFIG, note="edited")
     assert open_checkpoint(renamed).weights == open_checkpoint(folder).weights
     assert not open_checkpoint(tagger).weights & open_checkpoint(folder).weights
 

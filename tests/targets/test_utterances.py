@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,14 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from checkpoint_faults import Case, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from audit.corpus.documents import Document, Word
 from audit.errors import TargetError
-from audit.extensions.papers.utterance_model import UNKNOWN, LinearChainCrf
+from audit.extensions.papers.utterance_model import LinearChainCrf
 from audit.extensions.papers.utterance_target import NluTarget, load_nlu
 from audit.measurements import Estimate
 from audit.targets.encoded_page import Encoding
@@ -291,42 +291,14 @@ def test_it_is_opened_for_a_data_set_of_utterances(tmp_path: Path) -> None:
         load_nlu(folder, labels=("O", "B-canary"))
 
 
-def words(content: str | None) -> Callable[[Path], object]:
-    """Other words beside the weights."""
-
-    def spoil(folder: Path) -> None:
-        (folder / "vocabulary.json").unlink()
-        if content is not None:
-            (folder / "vocabulary.json").write_text(content, encoding="utf-8")
-
-    return spoil
-
-
-def config(**settings: Any) -> Callable[[Path], object]:
-    def spoil(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
-
-    return spoil
-
-
 def strange_characters(folder: Path) -> None:
     made, _ = nlu_models.model(characters=True)
     made.spellings[3, 0] = made.config.n_characters
     made.save_pretrained(folder)
 
 
-SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no words": (words(None), "no vocabulary.json"),
-    "no JSON": (words("{"), "not readable as JSON"),
-    "no list": (words('{"a": 1}'), "not a list of words"),
-    "a number": (words(json.dumps([UNKNOWN, 1])), "not a list of words"),
-    "another beginning": (words(json.dumps(["play", UNKNOWN])), "begin with"),
-    "a word twice": (words(json.dumps([UNKNOWN, "play", "play"])), "different"),
-    "too few words": (words(json.dumps([UNKNOWN, "play"])), "the vocabulary has 2 words"),
-    "a layer too many": (config(n_layers=3), "parameters are missing"),
-    "a layer too few": (config(n_layers=1), "less than the weights have, no lstm"),
-    "code": (config(auto_map={"AutoModel": "code.Model"}), "own code"),
+SPOILT: dict[str, Case] = {
+    **cases("utterances"),
     "unknown characters": (strange_characters, "characters that the model lacks"),
     "another model": (lambda folder: tiny.checkpoint(folder, "bert", "mlm"), "no NLU model"),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from answering_checkpoints import ENDS
+from checkpoint_faults import change
 from PIL import Image
 from vlm_zoo import TEMPLATES, ZOO, write_vlm
 
@@ -132,8 +132,7 @@ def test_a_prompt_without_a_place_for_the_image_is_refused(tmp_path: Path) -> No
 
 def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms: Folders, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(vlms("llava"), tmp_path / "llava"))
-    settings = json.loads((folder / "processor_config.json").read_text())
-    (folder / "processor_config.json").write_text(json.dumps({**settings, "patch_size": 4}))
+    change(folder / "processor_config.json", patch_size=4)
     with pytest.raises(TargetError, match="cannot read what its processor makes of a page") as caught:
         load_answering(folder)
     assert "processor" in caught.value.hint
@@ -141,7 +140,6 @@ def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms: Folders
 
 def test_a_page_that_becomes_too_many_tokens_is_refused_with_both_sizes(tmp_path: Path) -> None:
     folder = write_vlm(tmp_path / "idefics3", "idefics3", ends=ENDS)
-    settings = json.loads((folder / "preprocessor_config.json").read_text())
-    (folder / "preprocessor_config.json").write_text(json.dumps({**settings, "size": {"longest_edge": 320}}))
+    change(folder / "preprocessor_config.json", size={"longest_edge": 320})
     with pytest.raises(TargetError, match=r"a page of 850 x 1100 pixels .* become \d+ tokens, the model takes 1024"):
         load_answering(folder)
