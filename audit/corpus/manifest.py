@@ -110,11 +110,7 @@ def files_of(corpus: Corpus) -> dict[str, Path]:
 
 
 def write(
-    data_dir: Path,
-    manifest: Manifest,
-    documents: Sequence[Document],
-    comments: Sequence[str] = (),
-    ending: str = "",
+    data_dir: Path, manifest: Manifest, documents: Sequence[Document], comments: Sequence[str] = (), ending: str = ""
 ) -> None:
     """Write `manifest.toml` and the documents file; fields that hold their default are left out.
 

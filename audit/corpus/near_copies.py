@@ -318,10 +318,7 @@ def _hash(page: Image) -> Bits:
 
 
 def _alike_pictures(
-    corpus: Corpus,
-    copies: Sequence[Document],
-    originals: Sequence[Document],
-    hashes: Mapping[str, Bits],
+    corpus: Corpus, copies: Sequence[Document], originals: Sequence[Document], hashes: Mapping[str, Bits]
 ) -> set[Pair]:
     """List pairs of pages that show the same, and whose words do not say otherwise."""
     sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]

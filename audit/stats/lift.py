@@ -8,13 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Bools, Floats, Ints
-from audit.stats.intervals import (
-    TAILS,
-    Interval,
-    cluster_sums,
-    make_interval,
-    proportion_bounds,
-)
+from audit.stats.intervals import TAILS, Interval, cluster_sums, make_interval, proportion_bounds
 from audit.stats.rates import MIN_DIFFERING_CLUSTERS, RATES, Bounds, squared_reach
 
 

@@ -12,7 +12,7 @@ both sides of 0.5: under its mirror image a score shows members as well, with th
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -24,13 +24,7 @@ MetricKind = Literal["difference", "paired difference", "auc", "balanced accurac
 """What a metric is: a difference between the shares of hits of members and of others; between what two models do on
 the same members (`others` is not looked at); the chance to rank a member above another unit; the mean of the shares of
 members and of others that are called right; the advantage at the lowest false-positive rate that the others resolve."""
-CHANCE: dict[MetricKind, float] = {
-    "difference": 0.0,
-    "paired difference": 0.0,
-    "auc": 0.5,
-    "balanced accuracy": 0.5,
-    "low advantage": 0.0,
-}
+CHANCE: dict[MetricKind, float] = dict.fromkeys(get_args(MetricKind), 0.0) | {"auc": 0.5, "balanced accuracy": 0.5}
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
 """Share of units on which the model differs from what it is compared with though nothing leaks. With it 150

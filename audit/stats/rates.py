@@ -171,10 +171,7 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     widening = 2 * min(0.0, correlation)
     down, down_other = one - one_lower, other_upper - other
     up, up_other = one_upper - one, other - other_lower
-    return (
-        down**2 + down_other**2 - widening * down * down_other,
-        up**2 + up_other**2 - widening * up * up_other,
-    )
+    return (down**2 + down_other**2 - widening * down * down_other, up**2 + up_other**2 - widening * up * up_other)
 
 
 @dataclass(frozen=True, eq=False)

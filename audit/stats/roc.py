@@ -161,10 +161,7 @@ def nonmembers_needed(fpr: float) -> int:
 
 
 def tpr_at_fpr(
-    members: npt.ArrayLike,
-    nonmembers: npt.ArrayLike,
-    fpr: float,
-    rng: np.random.Generator,
+    members: npt.ArrayLike, nonmembers: npt.ArrayLike, fpr: float, rng: np.random.Generator
 ) -> OperatingPoint | None:
     """Compute the share of members recognised when at most a share `fpr` of the non-members may be called members.
 
@@ -320,11 +317,7 @@ def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvan
     return LowAdvantage(fpr, tpr.transform(lambda share: share - fpr))
 
 
-def balanced_accuracy(
-    members: npt.ArrayLike,
-    others: npt.ArrayLike,
-    rng: np.random.Generator,
-) -> Interval:
+def balanced_accuracy(members: npt.ArrayLike, others: npt.ArrayLike, rng: np.random.Generator) -> Interval:
     """Compute the mean of true-positive and true-negative rate, with its interval; 0.5: no better than guessing.
 
     Each unit brings the share of several runs (seeds) that guess it right; with one run a share is 0 or 1. The two

@@ -70,10 +70,7 @@ def test_values_are_counted_by_document_and_split() -> None:
 
 def test_a_value_on_another_page_is_not_unique_even_without_annotation() -> None:
     found = occurrences(
-        corpus_of(
-            page("a", "member", "Gardenia Bakery", (0, 1)),
-            page("b", "public", "thanks GARDENIA bakery again"),
-        )
+        corpus_of(page("a", "member", "Gardenia Bakery", (0, 1)), page("b", "public", "thanks GARDENIA bakery again"))
     )
     assert dict(found["gardeniabakery"].as_value) == {"member": 1, "heldout": 0, "public": 0}
     assert dict(found["gardeniabakery"].anywhere) == {"member": 1, "heldout": 0, "public": 1}

@@ -27,10 +27,7 @@ def receipts(tmp_path: Path) -> Path:
     src = tmp_path / "sroie"
     for folder in ("img", "box", "key"):
         (src / folder).mkdir(parents=True)
-    lines = (
-        ("RED SHOP LTD", "NO. 1, JALAN A.", "DATE:25/12/2018", "7,838.80"),
-        ("BLUE SHOP LTD", "26/12/18"),
-    )
+    lines = (("RED SHOP LTD", "NO. 1, JALAN A.", "DATE:25/12/2018", "7,838.80"), ("BLUE SHOP LTD", "26/12/18"))
     keys: tuple[dict[str, str], ...] = (
         {"company": "Red Shop Ltd", "date": "25/12/2018", "address": "NO 1 JALAN A", "total": "7838.80"},
         {"company": "BLUE SHOP LTD", "date": "26/12/2018", "address": "LOST STREET 5", "total": ""},

@@ -94,14 +94,7 @@ def test_every_character_is_kept_and_every_span_is_itself(data: st.DataObject) -
 
 def test_the_longest_of_overlapping_mentions_is_kept(tmp_path: Path) -> None:
     text = "Serco Limited (“Serco”) of London"
-    spans: Spans = [
-        [16, 21, "ORG"],
-        [0, 23, "ORG"],
-        [0, 23, "ORG"],
-        [27, 33, "LOC"],
-        [27, 33, "MISC"],
-        [24, 30, "DEM"],
-    ]
+    spans: Spans = [[16, 21, "ORG"], [0, 23, "ORG"], [0, 23, "ORG"], [27, 33, "LOC"], [27, 33, "MISC"], [24, 30, "DEM"]]
     report, document = imported(tmp_path, text, spans)
     assert [(entity.id, entity.label, document.text_of(entity)) for entity in document.entities] == [
         ("m1", "ORG", "Serco Limited (“Serco”)"),

@@ -32,11 +32,7 @@ def test_shares_are_met_exactly_with_documents_on_their_own() -> None:
     assert Counter(assign(singles(10), {"member": 0.5, "heldout": 0.2}, 1).values()) == {"member": 5, "heldout": 2}
 
 
-@given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=20),
-    st.permutations([0.1, 0.3, 0.45]),
-    st.integers(0, 5),
-)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=20), st.permutations([0.1, 0.3, 0.45]), st.integers(0, 5))
 def test_groups_stay_together_and_sizes_are_close(sizes: list[int], shares: list[float], seed: int) -> None:
     groups = [tuple(f"{i}.{j}" for j in range(size)) for i, size in enumerate(sizes)]
     drawn = assign(groups, dict(zip(SPLITS, shares, strict=True)), seed)
@@ -104,8 +100,7 @@ def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), min_size=4, max_size=25),
-    st.integers(0, 3),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), min_size=4, max_size=25), st.integers(0, 3)
 )
 def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, bool]], seed: int) -> None:
     """Pages by image, document and part: the official division keeps parts, documents and images apart."""

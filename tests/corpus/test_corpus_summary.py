@@ -37,10 +37,7 @@ def receipt(name: str, split: str, shop: str, total: str, gray: int | None = Non
 
 
 def summary_of(
-    folder: Path,
-    documents: list[Document],
-    references: ReferencePaths | None = None,
-    assigned: Assignment = "random",
+    folder: Path, documents: list[Document], references: ReferencePaths | None = None, assigned: Assignment = "random"
 ) -> Summary:
     manifest = Manifest(
         1,

@@ -34,10 +34,7 @@ def corpus(root: Path, entities: tuple[Entity, ...] = VALUES, image: str | None 
     return Corpus(root, Manifest(1, "pages", Task("mlm"), Membership("random")), (document,), "0" * 64)
 
 
-@pytest.mark.parametrize(
-    ("painted", "expected"),
-    [((), 0), (BOXES[:1], 1), (BOXES[:2], 1), (BOXES[1:], 1), (BOXES, 2)],
-)
+@pytest.mark.parametrize(("painted", "expected"), [((), 0), (BOXES[:1], 1), (BOXES[:2], 1), (BOXES[1:], 1), (BOXES, 2)])
 @pytest.mark.parametrize("colour", ["black", "white", "grey"])
 def test_a_value_is_covered_when_all_of_its_words_are(
     tmp_path: Path, painted: tuple[Box, ...], expected: int, colour: str

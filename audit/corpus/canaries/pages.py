@@ -279,11 +279,7 @@ def find_blank_box(
 
 
 def _free_box(
-    size: tuple[int, int],
-    boxes: Sequence[Box],
-    ink: Bools | None,
-    line: tuple[int, int],
-    rng: np.random.Generator,
+    size: tuple[int, int], boxes: Sequence[Box], ink: Bools | None, line: tuple[int, int], rng: np.random.Generator
 ) -> Box | None:
     """Find a box for a line of this width and height: one cell of the grid stays free on each side of it."""
     step = max(1, line[1] // _STEPS)
