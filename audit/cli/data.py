@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP, Assigned, DataDir, References, Seed, named_paths, say_unstated
+from audit.cli.options import HELP, Assigned, DataDir, References, Seed, named_paths, note_unstated_assignment
 from audit.corpus.documents import Task, TaskKind
 from audit.errors import TargetError, UsageError, listed
 
@@ -79,7 +79,7 @@ def init(
         made = initialise(found, answers)
     _show_initialised(made, folder, model)
     if answers.assigned is None and not made.drawn:
-        say_unstated(folder / "manifest.toml")
+        note_unstated_assignment(folder / "manifest.toml")
 
 
 def _choose_task(model: Path, found: PageFolder, stated: Task | None) -> Task:

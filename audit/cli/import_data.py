@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP, Assigned, Seed, say_unstated, show_errors
+from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
 from audit.corpus.documents import Split, TaskKind
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
@@ -131,7 +131,7 @@ def import_data(
     )
     console.show_commands("Next:", commands)
     if divided and assigned is None:
-        say_unstated(dst / "manifest.toml")
+        note_unstated_assignment(dst / "manifest.toml")
 
 
 def command_of(importer: Importer) -> Callable[..., None]:

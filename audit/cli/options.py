@@ -66,8 +66,8 @@ References = Annotated[
 Pretrained = Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained"])]
 
 
-def say_unstated(manifest: Path) -> None:
-    """Say that nobody stated how the documents of training were chosen, and where to state it."""
+def note_unstated_assignment(manifest: Path) -> None:
+    """Print that nobody stated how the documents of training were chosen, and where to state it."""
     console.say(
         f'{manifest} says assigned = "official", as nobody stated how the documents of training were chosen. '
         'Write "random" there if they were drawn by lot, as train_test_split does (or give --assigned random).'

@@ -24,7 +24,7 @@ LABELS: dict[str, dict[str, str]] = _TABLES
 """Words for names in records and verdicts: by kind of name, then by name."""
 
 
-def decided(verdict: Verdict) -> Overall:
+def deciding_outcome(verdict: Verdict) -> Overall:
     """Return the outcome that decides: of limits on the model, or on the text where these are worse and count."""
     if not verdict.text_counts or verdict.text is None:
         return verdict.overall
@@ -34,7 +34,7 @@ def decided(verdict: Verdict) -> Overall:
 
 def headline(record: AuditRecord, verdict: Verdict) -> str:
     """Return the answer in a sentence that names what leaks: the model, or the redacted text itself."""
-    outcome, name = decided(verdict), f"the policy “{verdict.policy}”"
+    outcome, name = deciding_outcome(verdict), f"the policy “{verdict.policy}”"
     if verdict.contradicted is not None:
         return "The guarantee that this model’s training claims is false."
     own = verdict.overall if record.target.is_model else None
@@ -65,7 +65,7 @@ def _name_waivers(verdict: Verdict) -> str:
 
 def explanation(record: AuditRecord, verdict: Verdict) -> str:
     """Say what follows from the answer, and what it does not say."""
-    outcome = decided(verdict)
+    outcome = deciding_outcome(verdict)
     if verdict.contradicted is not None:
         words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
         return f"{sentence_case(words)} as it is."

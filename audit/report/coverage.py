@@ -285,7 +285,7 @@ def _describe_completed(
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
         return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
-    notes = [amount(record, result)]
+    notes = [amount_tried(record, result)]
     if result.confounded is not None:
         notes.append(f"no limit can be met on its numbers: {result.confounded}")
     notes += [f"with the attacker weakened: {ablation}" for ablation in result.ablations]
@@ -305,7 +305,7 @@ def _metric_counts(evidence: Evidence, metric: str) -> bool:
     return not evidence.metrics or metric in evidence.metrics
 
 
-def amount(record: AuditRecord, result: Result) -> str:
+def amount_tried(record: AuditRecord, result: Result) -> str:
     """Say how much an attack tried; empty where the record does not say."""
     for one in result.coverage:
         if one.category == "all":
@@ -327,7 +327,7 @@ def _threat_row(record: AuditRecord, attack: str) -> ThreatRow:
 
 def _describe_cost(record: AuditRecord, threat: Threat | None, result: Result) -> str:
     """Describe the cost of an attack: how much was tried, and the parameters of one trial."""
-    parts = [amount(record, result)]
+    parts = [amount_tried(record, result)]
     for name, label in (threat.effort if threat is not None else {}).items():
         number = result.parameters.get(name)
         if isinstance(number, int) and not isinstance(number, bool):
@@ -356,13 +356,13 @@ def ratio(record: AuditRecord) -> str:
 
 
 def release(record: AuditRecord) -> str:
-    """To whom the model goes, as its owner states it, and which access to it that makes likely."""
+    """Say to whom the model goes, as its owner states it, and which access that makes likely."""
     stated = record.audit.release
     return f"Release, as the owner states it: {RELEASES[stated]}." if stated else f"Release: {NOT_STATED}."
 
 
 def _sentences(record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
-    """A sentence for each part of the report, and one for all attacks whose results speak alike."""
+    """Yield a sentence for each part of the report, and one for all attacks with the same outcome."""
     alike: dict[str, list[str]] = {}
     for one in evidence:
         if one.attack is None:
@@ -374,5 +374,5 @@ def _sentences(record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidenc
 
 
 def _speaks(done: Examined) -> str:
-    """What the result of an attack speaks for: the beginning of a sentence that ends with the kind of resistance."""
+    """Return the beginning of a sentence on what the result of an attack is evidence for."""
     return SPEAKS.get(done.outcome) or SPEAKS[done.state]

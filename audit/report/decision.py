@@ -12,7 +12,7 @@ from audit.policy import Decision, Outcome, Overall, Policy, Verdict
 from audit.printable import printable
 from audit.record import AuditRecord, Result
 from audit.report import numbers
-from audit.report.answer import LABELS, decided, explanation, headline
+from audit.report.answer import LABELS, deciding_outcome, explanation, headline
 from audit.report.leaks import findings_outside
 from audit.report.templates import AttackMacros, ResultIndex
 
@@ -75,7 +75,7 @@ def decision_view(
     record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackMacros]
 ) -> DecisionView:
     """Answer the question of page one from the verdict; `texts` are of every attack that the record names."""
-    outcome, leaks, name = decided(verdict), _list_leaks(record, verdict, texts), printable(record.subject)
+    outcome, leaks, name = deciding_outcome(verdict), _list_leaks(record, verdict, texts), printable(record.subject)
     subject = "this model be deployed" if record.target.is_model else "redacted copies of these documents be shared"
     # What passes names what was not examined; elsewhere the open limits say it.
     counted = verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence

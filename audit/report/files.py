@@ -241,13 +241,13 @@ def write(
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
         write_atomically(out / HTML_NAME, annex.encode())
     except DocauditError as error:
-        remove(*(out / name for name in NAMES), after=error)
+        remove_stale(*(out / name for name in NAMES), after=error)
         raise
     return _write_pdf(decision, out / HTML_NAME, out / PDF_NAME, sources(written or dumps(record).encode(), policy))
 
 
 def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
-    """What every page of a report follows from, as files within it: record.json and policy.toml."""
+    """Return record.json and policy.toml as attachments of the PDF."""
     files = [Attachment("record.json", json, "application/json", "Source", "Every measurement of this audit")]
     if policy.origin is not None:
         toml = policy.origin.toml.encode()
@@ -267,24 +267,24 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
     try:
         write_atomically(page, text.encode())
     except DocauditError as error:
-        remove(page, printed, after=error)
+        remove_stale(page, printed, after=error)
         raise
     return _write_pdf(text, page, printed, ())
 
 
 def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:
-    """Print HTML; a warning where that fails, which names the page that was written all the same."""
+    """Print HTML as PDF; return a warning where that fails."""
     observer().stage(f"drawing {printed.name}")
     try:
         write_atomically(printed, pdf(text, attachments))
     except (RenderError, EngineError) as error:
-        remove(printed, after=error)
+        remove_stale(printed, after=error)
         return (f"{error}; {page.name} was written",)
     return ()
 
 
-def remove(*stale: Path, after: DocauditError | None = None) -> None:
-    """Remove files that would show something else than what was just measured.
+def remove_stale(*stale: Path, after: DocauditError | None = None) -> None:
+    """Remove stale files, which would show another verdict than the one just reached.
 
     Args:
         stale: the files; as many as can be are removed.

@@ -124,7 +124,7 @@ def report_context(
 
 
 def render(page: Literal["report.html", "decision.html"], context: Context, revealed: object | None = None) -> str:
-    """Draw the annex, or the decision report: what who decides has to read and to sign.
+    """Draw the annex or the decision report as HTML.
 
     Args:
         page: its template.

@@ -49,7 +49,7 @@ class MeasuredLeak:
 
 
 def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]:
-    """List what speaks for a leak by itself, the worst first.
+    """List the measurements that show a leak by themselves, the worst first.
 
     Args:
         record: the measurements.
@@ -70,7 +70,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
             continue
         reach, worst = max(((_reach(result.attack, item, own), item) for item in shows), key=lambda pair: pair[0])
         about_text = metric in result.about_text
-        sentence = _sentence(result, metric, worst, shown)
+        sentence = _describe_finding(result, metric, worst, shown)
         why = result.confounded if _has_other_explanation(record, result, worst, own) else None
         found.append(MeasuredLeak(result.attack, metric, worst, reach, sentence, about_text, why))
     return sorted(found, key=lambda leak: -leak.reach)
@@ -83,13 +83,13 @@ def _has_other_explanation(record: AuditRecord, result: Result, measured: Estima
 
 
 def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
-    """List what was measured and speaks for a leak, and what no limit of the policy is about, the worst first."""
+    """List the measured leaks that no limit of the policy is about, the worst first."""
     limited = {(decision.limit.attack, decision.limit.metric) for decision in verdict.decisions}
     return tuple(leak for leak in leaks(record) if (leak.attack, leak.metric) not in limited)
 
 
 def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
-    """List what was measured and speaks for a leak although its limit is met, the worst first.
+    """List the measured leaks whose limit is met all the same, the worst first.
 
     All measurements together are held at `FAMILY`, as they are for signs of the training (`declared.plausibility`).
     """
@@ -98,7 +98,7 @@ def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
 
 
 def untested(verdict: Verdict) -> str:
-    """Name what was not decided of what would show a leak: what a model gives back, and whom it was trained on."""
+    """Name the classes of attack of which no limit was decided."""
     decided = {one.limit.attack for one in verdict.decisions if one.outcome in ("passed", "violated", "waived")}
     classes = (
         (EXTRACTING, "what the model gives back (no attack that extracts was decided)"),
@@ -174,7 +174,7 @@ def _upper_bound(measured: Estimate, level: float) -> float:
     return min((bound.upper for bound in measured.bounds if bound.alpha <= level), default=measured.high)
 
 
-def _sentence(result: Result, metric: str, strongest: Estimate, shown: str) -> str:
+def _describe_finding(result: Result, metric: str, strongest: Estimate, shown: str) -> str:
     """Describe a finding by its plainest number, or by that of the strongest method."""
     plain = next((item for item in result.measurements if item.name == shown and isinstance(item, Estimate)), None)
     told = strongest if plain is None or shown == metric else plain
@@ -245,7 +245,7 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
 
 
 def documents_used(record: AuditRecord) -> Iterator[str]:
-    """Say of each attack that used fewer documents than the data set holds how many, and why."""
+    """Say how many documents each attack used, and why, where it used fewer than the data set holds."""
     for result in record.completed.values():
         counts = {count.name: count.value for count in result.counts}
         used = [
@@ -299,7 +299,7 @@ class Note:
 
 
 def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
-    """Yield what a reader of the verdict must know beside it; `plausibility` only beside a pass.
+    """Yield the notes that qualify a verdict; `plausibility` only beside a pass.
 
     Args:
         record: that was judged.
@@ -312,34 +312,34 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
         if verdict.identity.looser:
             yield Note("another policy", f"Policy: {verdict.identity.looser}")
     if verdict.baseline is not None:
-        yield from (Note("baseline", text) for text in _against(verdict.baseline))
+        yield from (Note("baseline", text) for text in _compare_with_baseline(verdict.baseline))
     for entry in verdict.waivers:
         yield Note("waiver", f"Waiver: {entry.sentence}")
-    yield from _listed(ACCEPTED, within(record, verdict))
-    yield from _listed("Measured, but not limited by this policy", unlimited(record, verdict))
+    yield from _list_findings(ACCEPTED, within(record, verdict))
+    yield from _list_findings("Measured, but not limited by this policy", unlimited(record, verdict))
     word = plausibility(record, verdict) if verdict.overall in ("passed", "waived") else None
     if word is not None:
         yield Note("declared", word.sentence)
 
 
-def _against(baseline: Baseline) -> Iterator[str]:
-    """The earlier scan, every limit that is worse or gone, and what differs between both scans."""
+def _compare_with_baseline(baseline: Baseline) -> Iterator[str]:
+    """Describe the earlier scan, every limit that is worse or gone, and how the scans differ."""
     yield f"Baseline: {baseline.sentence}"
     for limit in (*baseline.of("worse"), *baseline.of("no longer measured")):
         yield f"  {limit.outcome}: {limit.attack} {limit.metric}: {limit.reason}"
     yield from (f"  {note}" for note in baseline.notes)
 
 
-def _listed(heading: str, found: Sequence[MeasuredLeak]) -> Iterator[Note]:
-    """The worst findings under a heading, and how many there are besides; nothing where there are none."""
+def _list_findings(heading: str, found: Sequence[MeasuredLeak]) -> Iterator[Note]:
+    """Yield the worst findings under a heading, and count the others; nothing where there are none."""
     if found:
         yield Note("outside", heading)
-        yield from (Note("outside", f"  {told(leak)}") for leak in found[:MOST_LISTED])
+        yield from (Note("outside", f"  {describe_leak(leak)}") for leak in found[:MOST_LISTED])
         if len(found) > MOST_LISTED:
             yield Note("outside", f"  and {len(found) - MOST_LISTED} more")
 
 
-def told(leak: MeasuredLeak) -> str:
-    """A finding with the names by which a policy would limit it."""
+def describe_leak(leak: MeasuredLeak) -> str:
+    """Describe a leak with the names by which a policy would limit it."""
     note = f" (undecided whether this is memory: {leak.confounded})" if leak.confounded is not None else ""
     return f"{leak.attack} {leak.metric}: {leak.sentence}{note}"

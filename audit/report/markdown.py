@@ -13,7 +13,7 @@ from audit.report import numbers, tables
 from audit.report.answer import finding_sentence, plainest
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
-from audit.report.leaks import told, unlimited, within
+from audit.report.leaks import describe_leak, unlimited, within
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
 from audit.report.templates import environment, template_errors
@@ -34,12 +34,12 @@ def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Seq
         record,
         verdict,
         policy=policy,
-        found=list(_found(record)),
+        found=list(_findings_by_attack(record)),
         legal=legal_view(record, verdict),
         residual=residual_risk(record, verdict, policy),
         recommendations=recommend(record, verdict, comparisons),
-        accepted=[told(leak) for leak in within(record, verdict)],
-        outside=[told(leak) for leak in unlimited(record, verdict)],
+        accepted=[describe_leak(leak) for leak in within(record, verdict)],
+        outside=[describe_leak(leak) for leak in unlimited(record, verdict)],
     )
 
 
@@ -76,8 +76,8 @@ def escaped(value: object) -> str:
     return _SPECIAL.sub(r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
-def _found(record: AuditRecord) -> Iterator[str]:
-    """A line for each attack that ran: its plainest number, with count and interval."""
+def _findings_by_attack(record: AuditRecord) -> Iterator[str]:
+    """Yield a line for each attack that ran: its plainest number, with count and interval."""
     for result in record.completed.values():
         title, measured = text_of(result.attack).title or result.attack, plainest(result)
         said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)

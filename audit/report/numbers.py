@@ -20,38 +20,38 @@ UNIT_LABELS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "
 
 
 def plain(value: float, digits: int = 2) -> str:
-    """`value` with `digits` significant digits, without an exponent; what is under `SMALLEST` says so."""
-    return _written(value, _decimals(value, digits))
+    """Write `value` with `digits` significant digits and no exponent; what is under `SMALLEST` says so."""
+    return _format_fixed(value, _decimals(value, digits))
 
 
 def exact(value: float) -> str:
-    """As `plain`, and what is under `SMALLEST` with an exponent: for settings, whose size is no result."""
+    """Write a setting as `plain` does, and with an exponent where it is under `SMALLEST`."""
     return f"{value:.2g}" if 0 < abs(value) < SMALLEST else plain(value)
 
 
 def at_least(value: float, digits: int = 2) -> str:
-    """As `plain`, but never above `value`: for lower bounds, which are not rounded up."""
+    """Write a lower bound as `plain` does, never rounded up."""
     decimals = _decimals(value, digits)
-    return _written(math.floor(value * 10**decimals) / 10**decimals, decimals)
+    return _format_fixed(math.floor(value * 10**decimals) / 10**decimals, decimals)
 
 
 def _decimals(value: float, digits: int) -> int:
-    """How many decimals `digits` significant digits of `value` need; 0 for zero itself."""
+    """Return how many decimals `digits` significant digits of `value` need; 0 for zero itself."""
     if abs(value) < SMALLEST:
         return 0
     rounded = float(f"{abs(value):.{digits - 1}e}")
     return max(0, digits - 1 - math.floor(math.log10(rounded)))
 
 
-def _written(value: float, decimals: int) -> str:
-    """`value` with so many decimals, or as many more as keep it from being printed as zero."""
+def _format_fixed(value: float, decimals: int) -> str:
+    """Write `value` with so many decimals, or as many more as keep it from being printed as zero."""
     if value == 0:
         return "0"
     if abs(value) < SMALLEST:
         return f"under{NBSP}{SMALLEST:.4f}" if value > 0 else f"between 0 and {MINUS}{SMALLEST:.4f}"
     sign = MINUS if value < 0 else ""
     text = f"{abs(value):,.{decimals}f}"
-    return sign + text if float(text.replace(",", "")) else _written(value, decimals + 1)
+    return sign + text if float(text.replace(",", "")) else _format_fixed(value, decimals + 1)
 
 
 def _scale(form: Form) -> float:
@@ -59,21 +59,21 @@ def _scale(form: Form) -> float:
 
 
 def _decimals_in_form(value: float, form: Form, digits: int) -> int:
-    """The decimals to print `value` with: a share under 1 is never rounded up to 100 %."""
+    """Return the decimals to print `value` with: a share under 1 is never rounded up to 100 %."""
     for count in range(digits, digits + 5):
         decimals = _decimals(_scale(form) * value, count)
-        if form != "share" or value == 1 or _written(100 * value, decimals) != "100":
+        if form != "share" or value == 1 or _format_fixed(100 * value, decimals) != "100":
             break
     return decimals
 
 
 def bare(value: float, form: Form, digits: int = 2) -> str:
-    """The number of `show` without its unit."""
-    return _written(_scale(form) * value, _decimals_in_form(value, form, digits))
+    """Write a value as `show` does, without its unit."""
+    return _format_fixed(_scale(form) * value, _decimals_in_form(value, form, digits))
 
 
 def show(value: float, form: Form, digits: int = 2) -> str:
-    """A value with its unit: "62 %", "5.0 points", "1.54"."""
+    """Write a value with its unit: "62 %", "5.0 points", "1.54"."""
     return _with_unit(bare(value, form, digits), form)
 
 
@@ -82,7 +82,7 @@ def _with_unit(text: str, form: Form) -> str:
 
 
 def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
-    """Both ends of the interval, each no finer than the finer one of the value and the other end.
+    """Write both ends of the interval, each no finer than the finer one of the value and the other end.
 
     No end that differs from a value that is printed exactly is printed like it. Ends of an area have two decimals at
     least and are rounded outwards: there the last digit is the difference between telling surely and telling well.
@@ -93,36 +93,36 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     decimals = (max(least, min(low, max(value, high))), max(least, min(high, max(value, low))))
     first, last = (ROUND_FLOOR, ROUND_CEILING) if outwards else ("", "")
     return (
-        _end(estimate.low, estimate.value, form, decimals[0], first),
-        _end(estimate.high, estimate.value, form, decimals[1], last),
+        _format_end(estimate.low, estimate.value, form, decimals[0], first),
+        _format_end(estimate.high, estimate.value, form, decimals[1], last),
     )
 
 
-def _end(end: float, value: float, form: Form, decimals: int, rounding: str) -> str:
+def _format_end(end: float, value: float, form: Form, decimals: int, rounding: str) -> str:
     scale = _scale(form)
     # Between a rounded value and its own digits an end would seem to lie on the other side.
     exact_value = math.isclose(round(scale * value, decimals), scale * value, abs_tol=1e-9)
     for count in range(decimals, decimals + 4):
         rounded = float(Decimal(repr(end)).quantize(Decimal(1).scaleb(-count), rounding)) if rounding else end
-        text = _written(scale * rounded, count)
-        if end == value or not exact_value or text != _written(scale * value, count):
+        text = _format_fixed(scale * rounded, count)
+        if end == value or not exact_value or text != _format_fixed(scale * value, count):
             break
     return text
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Both ends of the interval, with the unit once: "55 to 69 %"."""
+    """Write the interval with the unit once: "55 to 69 %"."""
     low, high = ends(estimate, form, digits)
     return f"{low} to {_with_unit(high, form)}"
 
 
 def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Both ends of the interval without their unit: "55 to 69"."""
+    """Write the interval without its unit: "55 to 69"."""
     return " to ".join(ends(estimate, form, digits))
 
 
 def between_of_hundred(estimate: Estimate, form: Form) -> str:
-    """As `between`, for words that say "of every 100": an estimated difference may reach over what there can be."""
+    """Write an interval for words that say "of every 100", cut at what there can be."""
     low, value, high = (min(1.0, max(-1.0, item)) for item in (estimate.low, estimate.value, estimate.high))
     return between(replace(estimate, low=low, value=value, high=high), form)
 
@@ -136,13 +136,13 @@ def exact_count(estimate: Estimate) -> int | None:
 
 
 def reached(estimate: Estimate) -> str:
-    """A proportion as one says it: "93 of 150", or "62 %" where it is not a whole number of units."""
+    """Write a proportion as a count, "93 of 150", or as "62 %" where it is no whole number of units."""
     hits = exact_count(estimate)
     return show(estimate.value, "share") if hits is None else f"{hits:,} of {estimate.n:,}"
 
 
 def distinct_digits(estimate: Estimate, limit: float, form: Form, digits: int = 2) -> int:
-    """The fewest significant digits with which no part of an estimate is printed like a limit from which it differs."""
+    """Return the fewest significant digits that print no part of an estimate like a limit from which it differs."""
     parts = (estimate.value, estimate.low, estimate.high)
     for count in range(digits, 7):
         printed = (bare(estimate.value, form, count), *ends(estimate, form, count))
@@ -153,12 +153,12 @@ def distinct_digits(estimate: Estimate, limit: float, form: Form, digits: int = 
 
 
 def limit_number(value: float, form: Form) -> str:
-    """A limit as its author wrote it, without zeros that nobody typed."""
+    """Write a limit as its author wrote it, without zeros that nobody typed."""
     return f"{round(value * _scale(form), 6):g}".replace("-", MINUS)
 
 
 def limit_text(value: float, form: Form) -> str:
-    """A limit with its unit: "5 points"."""
+    """Write a limit with its unit: "5 points"."""
     return _with_unit(limit_number(value, form), form)
 
 
@@ -168,7 +168,7 @@ def axis_value(value: float) -> str:
 
 
 def moment(text: str) -> str:
-    """An ISO 8601 moment as people write it: "21 November 2025, 13:27 UTC"; anything else unchanged."""
+    """Write an ISO 8601 moment as "21 November 2025, 13:27 UTC"; anything else unchanged."""
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -178,7 +178,7 @@ def moment(text: str) -> str:
 
 
 def day(text: str) -> str:
-    """The day of an ISO 8601 moment: "21 November 2025"; anything else unchanged."""
+    """Write the day of an ISO 8601 moment as "21 November 2025"; anything else unchanged."""
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -187,7 +187,7 @@ def day(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A span of time in the two largest units that matter: "2 h 5 min", "48 s"."""
+    """Write a span of time in its two largest units: "2 h 5 min", "48 s"."""
     if seconds < 60:
         return f"{plain(seconds)}{NBSP}s"
     minutes, rest = divmod(round(seconds), 60)

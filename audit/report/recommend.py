@@ -16,7 +16,7 @@ from audit.policy.reading import shipped_policies
 from audit.policy.reasons import ALL
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS, UTILITY, decided, decides_most
+from audit.report.answer import LABELS, UTILITY, decides_most, deciding_outcome
 from audit.report.leaks import unlimited, untested, within
 from audit.report.remedies import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy, remedies
 
@@ -285,7 +285,7 @@ def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str]
         verdict: on it.
         paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only, never for a report.
     """
-    text = decides_most(record, verdict) if decided(verdict) == "undecided" else ""
+    text = decides_most(record, verdict) if deciding_outcome(verdict) == "undecided" else ""
     command = ""
     if text and any(one.remedy == ALL for one in verdict.decisions if one.outcome == "undecided"):
         policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"

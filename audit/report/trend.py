@@ -19,7 +19,7 @@ from audit.record import AuditRecord
 from audit.report import figures, numbers, tables
 from audit.report.answer import UTILITY
 from audit.report.checkpoints import AXIS_WORDS, Stop, answer, check_comparable, weaknesses
-from audit.report.files import TREND_NAMES, remove, write_pages
+from audit.report.files import TREND_NAMES, remove_stale, write_pages
 from audit.report.templates import environment, template_errors
 
 PDF_NAME, HTML_NAME = TREND_NAMES
@@ -87,7 +87,7 @@ def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str,
     try:
         text = html(stops, axis)
     except DocauditError as error:
-        remove(out / HTML_NAME, out / PDF_NAME, after=error)
+        remove_stale(out / HTML_NAME, out / PDF_NAME, after=error)
         raise
     return [*weaknesses(stops), *write_pages(text, out / HTML_NAME, out / PDF_NAME)]
 

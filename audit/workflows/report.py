@@ -15,7 +15,7 @@ from audit.record import read as read_record
 from audit.report import comparison as measured
 from audit.report import markdown
 from audit.report.comparison import Comparison
-from audit.report.files import remove, write
+from audit.report.files import remove_stale, write
 from audit.report.revealed import NAME, write_revealed
 from audit.workflows.gate import load_policy
 from audit.workflows.options import protect
@@ -157,7 +157,7 @@ def write_report(
 ) -> list[str]:
     """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
     if reveal_from is not None:
-        remove(reveal_from / NAME)
+        remove_stale(reveal_from / NAME)
     try:
         warnings = list(write(record, verdict, policy, out, comparisons, written))
         if reveal_from is not None:

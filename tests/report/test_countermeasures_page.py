@@ -121,7 +121,7 @@ def test_the_plan_of_a_scan_shows_what_was_measured() -> None:
 
 
 def test_both_files_are_written(tmp_path: Path) -> None:
-    from test_report_files import texts
+    from printed import texts
 
     record = answers.leaky()[0]
     assert page.write(record, [(one, record) for one in ALL], tmp_path, {}) == []

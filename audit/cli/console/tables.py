@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from audit.cli.console.terminal import folded, make_console, print_line, say, show_commands
+from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
 from audit.printable import printable
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show_table(
     """
     console, styles = make_console(), styles or {}
     if title:
-        console.print(Text(folded(printable(title), console.width), style="bold"), soft_wrap=True)
+        console.print(Text(fold_line(printable(title), console.width), style="bold"), soft_wrap=True)
     indent = "  " if any(isinstance(row, str) for row in rows) else ""
     texts = [row if isinstance(row, str) else [*map(_cell_text, row)] for row in rows]
     cells = [[indent + row[0].replace("\n", f"\n{indent}"), *row[1:]] for row in texts if not isinstance(row, str)]
@@ -71,7 +71,7 @@ def show_table(
             heads = zip(columns[1:], others, strict=True)
             parts = [f"{head}: {cell}".removeprefix(": ") for head, cell in heads if cell != "-"]
             console.print(Text(f"{indent}{name}", style="" if indent else "bold"))
-            console.print(Text(folded(f"{indent}  {'; '.join(filter(None, parts))}", console.width)), soft_wrap=True)
+            console.print(Text(fold_line(f"{indent}  {'; '.join(filter(None, parts))}", console.width)), soft_wrap=True)
     if fits:
         console.print(table)
     console.print()

@@ -67,7 +67,7 @@ def _has_width(*, stderr: bool = False) -> bool:
     return "COLUMNS" in os.environ or (sys.stderr if stderr else sys.stdout).isatty()
 
 
-def folded(text: str, width: int) -> str:
+def fold_line(text: str, width: int) -> str:
     """Fold a line between words, behind the indentation that it has; a name longer than the width stays whole."""
     indent = text[: len(text) - len(text.lstrip())]
     return textwrap.fill(
@@ -93,7 +93,7 @@ def print_line(text: str, style: str | None = None, *, lead: str = "", stderr: b
     shown = printable(text)
     if _has_width(stderr=stderr):
         taken = len(console.render_str(lead).plain)
-        shown = folded(f"{' ' * taken}{shown}", console.width)[taken:]
+        shown = fold_line(f"{' ' * taken}{shown}", console.width)[taken:]
     console.print(f"{lead}{escape(shown)}", style=style, soft_wrap=True)
 
 
@@ -132,7 +132,7 @@ def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
     console = make_console()
     for command in commands:
         line = " " * indent + printable(command)
-        text = folded(line, console.width - 2) if _has_width() else line
+        text = fold_line(line, console.width - 2) if _has_width() else line
         console.print(escape(text.replace("\n", " \\\n")), soft_wrap=True)
 
 

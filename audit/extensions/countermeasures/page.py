@@ -20,7 +20,7 @@ from audit.record import AuditRecord
 from audit.report import numbers, tables
 from audit.report.answer import UTILITY
 from audit.report.comparison import KINDS, Comparison, Effect
-from audit.report.files import remove, write_pages
+from audit.report.files import remove_stale, write_pages
 from audit.report.html import guarantee_view
 from audit.report.tables import OUTCOME_LABELS
 from audit.report.templates import environment, template_errors
@@ -94,7 +94,7 @@ def write(before: AuditRecord, after: Sequence[Measured], out: Path, left_out: M
     try:
         text = html(before, after, left_out)
     except DocauditError as error:
-        remove(out / HTML_NAME, out / PDF_NAME, after=error)
+        remove_stale(out / HTML_NAME, out / PDF_NAME, after=error)
         raise
     return list(write_pages(text, out / HTML_NAME, out / PDF_NAME))
 

@@ -23,7 +23,7 @@ from audit.record import AuditRecord
 from audit.references.load import PROVIDE_BASELINES
 from audit.references.retrain import start_of
 from audit.references.training import material, train_baseline
-from audit.report.files import remove
+from audit.report.files import remove_stale
 from audit.report.remedies import Defense
 from audit.stats.paired import Ratios
 from audit.stats.rates import excess_rate
@@ -204,7 +204,7 @@ def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
         try:
             options.out.mkdir(parents=True, exist_ok=True)
             held.enter_context(exclusive(options.out))
-            remove(*(options.out / name for name in files))
+            remove_stale(*(options.out / name for name in files))
         except OSError as error:
             raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
         held.enter_context(hold_evidence(options.out, options.evidence))
