@@ -15,10 +15,22 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
-from audit.attacks.attributes.hidden import MIN_CANDIDATES, Fields, Hidden, HiddenValues, loss_query
+from audit.attacks.attributes.hidden import (
+    MIN_CANDIDATES,
+    Fields,
+    Hidden,
+    HiddenValues,
+    Questions,
+    kind_of_answer,
+    loss_query,
+    pool_of,
+    trained_values,
+)
 from audit.attacks.attributes.measures import (
+    EXCESS,
+    GROUPS,
+    METHODS,
     AttributeTable,
-    Kind,
     build_table,
     check_kinds,
     counted_methods,
@@ -29,12 +41,24 @@ from audit.attacks.attributes.measures import (
     paired_by_value,
     reference_controls,
 )
-from audit.attacks.attributes.questions import Questions, lacking, most_trials, most_units
-from audit.attacks.fields import withheld
-from audit.attacks.interface import GIVE_REFERENCE, POINTS, Attack, Evidence, Units, given, given_in_vain, points
+from audit.attacks.fields import trial_of, withheld
+from audit.attacks.interface import (
+    AUDITED,
+    GIVE_REFERENCE,
+    POINTS,
+    Attack,
+    Evidence,
+    Units,
+    given,
+    given_in_vain,
+    missing_split,
+    points,
+)
 from audit.attacks.measuring import Streams, run_jobs
+from audit.attacks.questions import all_questions, is_unique
 from audit.case import Case
-from audit.corpus.documents import CATEGORIES, Corpus
+from audit.corpus.documents import CATEGORIES, Corpus, Document
+from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.targets.interface import AnswerLoss, Target
@@ -80,22 +104,34 @@ class AttributeInference(Attack):
             return [Reason("model", POINTS)]
         if known and values_of(case) is None:
             return [Reason("model", "the model gives no loss of a value on a page, nor of an answer")]
-        lacks = lacking(case.corpus)
+        lacks = _lacking(case.corpus)
         reasons = [] if lacks is None else [Reason("data", lacks, text_of(self.name).add)]
         if (public_of(case, _values(case)) is None) if known else not any(map(given(case).get, self.uses)):
             reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a value whose category public documents hold."""
-        return most_units(corpus)
+        """See `Attack.units`: documents with a value whose category public documents hold.
+
+        They are the most: a tokenizer, or the proof that an answer is gone, may leave some out.
+        """
+        documents: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for document, _, unique in _plausible(corpus):
+            for group in GROUPS if unique else ("all",):
+                documents[group].add((document.split, document.id))
+        units = []
+        for group in GROUPS:
+            sides = Counter(split for split, _ in documents[group])
+            numbers = [sides[split] for split in AUDITED]
+            units.append(Units(f"{EXCESS}.{group}", "difference", "documents", *numbers, methods=len(METHODS)))
+        return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
         """Values of member and held-out documents for which there are enough plausible others."""
         if case.target.card.is_model:
             everything = [hidden.trial for hidden in _values(case).all() if hidden.left_out is None]
         else:
-            everything = most_trials(case.corpus)
+            everything = [trial for _, trial, _ in _plausible(case.corpus)]
         found: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
             found[trial.unit].append(trial)
@@ -127,7 +163,7 @@ class AttributeInference(Attack):
         streams = Streams(rng)
         measured = run_jobs("attribute inference: intervals", jobs(table, streams), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        everything, methods = Counter(map(Kind.of, values.all())), gated_methods(table)
+        everything, methods = [*values.all()], gated_methods(table)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         result = Result(
@@ -210,3 +246,25 @@ def _written(losses: Floats | None) -> Json:
     if losses is None:
         return None
     return [float(loss) if np.isfinite(loss) else None for loss in losses]
+
+
+def _lacking(corpus: Corpus) -> str | None:
+    """Return what is missing for any choice; None when nothing is, as far as the data set alone shows."""
+    what = "question with an answer" if corpus.manifest.task.asks else "field to attack"
+    split = missing_split(document for document, _, _ in _plausible(corpus))
+    return None if split is None else f"no {what} in {split} documents whose kind public documents hold"
+
+
+def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:
+    """Yield document, trial and uniqueness of every value of a kind that public documents hold."""
+    pool = pool_of(corpus, "public")
+    if corpus.manifest.task.asks:
+        for asked in all_questions(corpus):
+            if kind_of_answer(asked) in pool:
+                yield asked.document, asked.trial, is_unique(asked, trained_values(corpus))
+        return
+    seen = occurrences(corpus)
+    for document in corpus.of(*AUDITED):
+        for entity in document.entities:
+            if entity.attack and entity.category in pool:
+                yield document, trial_of(document, entity), seen[fold(document.text_of(entity))].unique

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
 from audit.attacks.fields import REASONS, Field, all_fields, field_of
-from audit.attacks.interface import ask
+from audit.attacks.interface import ask, ask_all
+from audit.attacks.questions import PROVEN, STATUSES, AskedQuestion, all_questions, clear, is_unique, question_of
 from audit.case import Case, once_per_case
-from audit.corpus.documents import Document
-from audit.corpus.folding import Occurrence, fold, occurrences
+from audit.corpus.documents import Corpus, Document, Split
+from audit.corpus.folding import fold, occurrences
+from audit.corpus.images import page_view
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Request, Trial
-from audit.targets.interface import CompletionLoss, MaskedCompletionLoss, Target, TokenTarget
+from audit.targets.interface import AnswerLoss, CompletionLoss, MaskedCompletionLoss, Target, TokenTarget
 
 MIN_CANDIDATES = 4
 """Values, the true one among them, without which a choice says nothing (ours)."""
@@ -52,48 +55,15 @@ class Hidden:
 
 
 @dataclass(frozen=True, eq=False)
-class LaidPage(Generic[C]):
+class LaidPage:
     """A page without its value, and the values that may stand there, the true one first.
 
     `lost` says why the value cannot be asked about after all; then there is nothing to choose from.
     """
 
     page: Any
-    candidates: Sequence[C]
+    candidates: Sequence[Any]
     lost: str | None = None
-
-
-class HiddenValues(Protocol):
-    """The hidden values of one kind of target."""
-
-    @property
-    def reasons(self) -> Mapping[str, str]:
-        """Why a value may be left out, and what that means."""
-        ...
-
-    def all(self) -> Iterator[Hidden]:
-        """Every value of member and held-out documents, tried or not, in file order."""
-        ...
-
-    def of(self, trial: Trial) -> Hidden:
-        """The value of a trial."""
-        ...
-
-    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[Any]]:
-        """The page without the value, and `n_candidates` values, the true one first, the others drawn."""
-        ...
-
-    def comparable(self, models: Sequence[Target]) -> list[Target]:
-        """Those of these models that can be asked, those that are asked what the target is asked first."""
-        ...
-
-    def alike(self, model: Target) -> bool:
-        """Return whether a model is asked what the target is asked, so that their losses compare."""
-        ...
-
-    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage[Any]) -> Generator[Request, Any, Floats | None]:
-        """The model's loss with each candidate: shape (n_candidates,), nats; None where it cannot read the page."""
-        ...
 
 
 def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str]) -> list[C]:
@@ -143,11 +113,6 @@ def _pool_of(case: Case) -> TokenPool:
     return found
 
 
-@once_per_case
-def _occurrences_of(case: Case) -> Mapping[str, Occurrence]:
-    return occurrences(case.corpus)
-
-
 def loss_query(model: Target) -> LossQuery | None:
     """Return the query that asks a model about a hidden field; None where there is nothing to ask."""
     kinds: tuple[LossQuery, ...] = (CompletionLoss, MaskedCompletionLoss)
@@ -165,16 +130,16 @@ class Fields:
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """See `Values.reasons`."""
+        """Why a value may be left out, and what that means."""
         few = f"fields with fewer than {MIN_CANDIDATES - 1} public values of their category and number of tokens"
         return {**REASONS, FEW: few}
 
     def all(self) -> Iterator[Hidden]:
-        """See `Values.all`."""
+        """Every value of member and held-out documents, tried or not, in file order."""
         return (self._hidden(field) for field in all_fields(self.case, *_ANY))
 
     def of(self, trial: Trial) -> Hidden:
-        """See `Values.of`."""
+        """The value of a trial."""
         return self._hidden(field_of(self.case, trial, *_ANY))
 
     def _hidden(self, field: Field) -> Hidden:
@@ -189,7 +154,7 @@ class Fields:
             field.entity.category,
             text,
             frozenset({value}),
-            _occurrences_of(self.case)[value].unique,
+            occurrences(self.case.corpus)[value].unique,
             field.trial,
             left_out,
         )
@@ -199,8 +164,11 @@ class Fields:
         page = (word.text for word in field.document.words)
         return select_plausible(pool, {fold(field.document.text_of(field.entity))}, page)
 
-    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage[Tokens]]:
-        """See `Values.lay_out`; the page is laid before each model as that one reads it."""
+    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage]:
+        """Lay out `n_candidates` values, the true one first, the others drawn, and the field without a page.
+
+        The page is laid before each model as that one reads it.
+        """
         field = field_of(self.case, hidden.trial, *_ANY)
         assert field.page is not None
         truth = tuple(field.page.ids[list(field.positions)].tolist())
@@ -208,17 +176,15 @@ class Fields:
         return LaidPage(field, (truth, *draw_others(self._others(field), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
-        """See `Values.comparable`."""
+        """List the models that can be asked, those that are asked what the target is asked first."""
         return sorted(filter(loss_query, models), key=lambda model: not self.alike(model))
 
     def alike(self, model: Target) -> bool:
-        """See `Values.alike`."""
+        """Return whether a model is asked what the target is asked, so that their losses compare."""
         return loss_query(model) is loss_query(self.case.target)
 
-    def losses(
-        self, model: Target, hidden: Hidden, lay_out: LaidPage[Tokens]
-    ) -> Generator[Request, Any, Floats | None]:
-        """See `Values.losses`."""
+    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage) -> Generator[Request, Any, Floats | None]:
+        """The model's loss with each candidate: (n_candidates,), nats; None where it cannot read the page."""
         kind, field = loss_query(model), self._read_by(model, hidden, lay_out.page)
         if kind is None or field is None:
             return None
@@ -233,3 +199,108 @@ class Fields:
         if own.page is None or field.page is None or not np.array_equal(own.page.ids, field.page.ids):
             return None
         return own
+
+
+AnswerPool = Mapping[str, Mapping[str, str]]
+
+
+def kind_of_answer(asked: AskedQuestion) -> str:
+    """By which plausible answers are found: the category of the answer, else the question itself, folded."""
+    return asked.category or fold(asked.question.question)
+
+
+def pool_of(corpus: Corpus, *splits: Split) -> AnswerPool:
+    """Collect answers and fields of documents of some splits, once: by kind of answer, then by folded value."""
+    key = f"answers of {splits}"
+    if key not in corpus.known:
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for document in corpus.of(*splits):
+            for question in document.questions:
+                asked = AskedQuestion(document, question)
+                if asked.answers:
+                    found[kind_of_answer(asked)].setdefault(fold(asked.answers[0]), asked.answers[0])
+            for entity in document.entities:
+                text = document.text_of(entity)
+                found[entity.category].setdefault(fold(text), text)
+        corpus.known[key] = found
+    pool: AnswerPool = corpus.known[key]
+    return pool
+
+
+def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
+    """Collect, once, for every folded answer or field of members the ids of the documents that have it."""
+    if "trained values" not in corpus.known:
+        found: dict[str, set[str]] = defaultdict(set)
+        for document in corpus.of("member"):
+            texts = [answer for question in document.questions for answer in question.answers]
+            for text in (*texts, *map(document.text_of, document.entities)):
+                found[fold(text)].add(document.id)
+        corpus.known["trained values"] = found
+    values: Mapping[str, AbstractSet[str]] = corpus.known["trained values"]
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Answers, taken off their pages and proven to be gone as for memorisation; a page's other answers stay.
+
+    A model's loss of a candidate is its training loss with it as the answer: minus the mean log-probability of its
+    tokens and of the end.
+    """
+
+    case: Case
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """See `Fields.reasons`."""
+        few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their `category` (or to the same text)"
+        return {FEW: few, **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN}}
+
+    def all(self) -> Iterator[Hidden]:
+        """See `Fields.all`."""
+        return (self._hidden(asked) for asked in all_questions(self.case.corpus))
+
+    def of(self, trial: Trial) -> Hidden:
+        """See `Fields.of`."""
+        return self._hidden(question_of(self.case.corpus, trial))
+
+    def _hidden(self, asked: AskedQuestion) -> Hidden:
+        return Hidden(
+            asked.document,
+            asked.question.id,
+            kind_of_answer(asked),
+            asked.answers[0],
+            asked.values,
+            is_unique(asked, trained_values(self.case.corpus)),
+            asked.trial,
+            FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None,
+        )
+
+    def _others(self, asked: AskedQuestion) -> list[str]:
+        pool = pool_of(self.case.corpus, "public").get(kind_of_answer(asked), {})
+        return select_plausible(pool, asked.values, (word.text for word in asked.document.words))
+
+    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage]:
+        """See `Fields.lay_out`."""
+        asked = question_of(self.case.corpus, hidden.trial)
+        cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.spellings)
+        if cleared.status != PROVEN:
+            return LaidPage(None, (), cleared.status)
+        return LaidPage(cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng)))
+
+    def comparable(self, models: Sequence[Target]) -> list[Target]:
+        """See `Fields.comparable`."""
+        return [*filter(self.alike, models)]
+
+    def alike(self, model: Target) -> bool:
+        """See `Fields.alike`."""
+        return AnswerLoss in model.answers
+
+    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage) -> Generator[Request, Any, Floats | None]:
+        """See `Fields.losses`."""
+        question = question_of(self.case.corpus, hidden.trial).question.question
+        found = yield from ask_all(model, [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates])
+        return np.array([-own.mean() if own.size else np.inf for own in found])
+
+
+HiddenValues = Fields | Questions

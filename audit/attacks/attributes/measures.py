@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -36,7 +35,7 @@ from audit.attacks.measuring import (
     log_softmax,
     memory_of,
 )
-from audit.corpus.documents import CATEGORIES, Split
+from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json
 from audit.measurements import Check, Control, Count, Coverage, Measurement, Unresolved
 from audit.stats.intervals import median_interval
@@ -113,33 +112,18 @@ def reference_controls(
     return tuple(found)
 
 
-class Kind(NamedTuple):
-    """What is counted of a hidden value; see `Hidden`."""
-
-    split: Split
-    category: str
-    left_out: str | None
-
-    @classmethod
-    def of(cls, hidden: Hidden) -> Self:
-        """The kind of a value."""
-        return cls(hidden.document.split, hidden.category, hidden.left_out)
-
-
-def coverage(everything: Mapping[Kind, int], asked: Iterable[Hidden], withheld: Counter[str]) -> tuple[Coverage, ...]:
+def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Counter[str]) -> tuple[Coverage, ...]:
     """Count the member values that this scan asked about, of all there are, in all and by category.
 
     Args:
-        everything: number of values by kind, asked about or not.
+        everything: values of member and held-out documents, asked about or not.
         asked: those that this scan asked about.
         withheld: number of member values that the owner keeps out of the audit, by category.
     """
     own = [hidden for hidden in asked if hidden.document.split == "member"]
     tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
     total = Counter(withheld)
-    for kind, n in everything.items():
-        if kind.split == "member":
-            total[kind.category] += n
+    total.update(one.category for one in everything if one.document.split == "member")
     return (
         Coverage("all", tried.total(), total.total(), "values", unique.total()),
         *(
@@ -151,7 +135,7 @@ def coverage(everything: Mapping[Kind, int], asked: Iterable[Hidden], withheld: 
 
 
 def counts(
-    everything: Mapping[Kind, int], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
+    everything: Iterable[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
 ) -> list[Count]:
     """Count what was asked, and what was left out."""
     found = []
@@ -165,8 +149,7 @@ def counts(
             ),
         ]
     gone = Counter[str | None](lost)
-    for kind, n in everything.items():
-        gone[kind.left_out] += n
+    gone.update(one.left_out for one in everything)
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
 
 

@@ -13,8 +13,7 @@ from numpy.random import Generator as Rng
 from numpy.random import default_rng
 from PIL import Image, ImageDraw, ImageEnhance
 
-from audit.attacks.attributes.hidden import select_plausible
-from audit.attacks.attributes.questions import AnswerPool, kind_of_answer, pool_of
+from audit.attacks.attributes.hidden import kind_of_answer, pool_of, select_plausible
 from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Corpus, Word
 from audit.corpus.folding import fold
@@ -36,7 +35,6 @@ METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE)
 WHOLE = "whole"
 """Beside the contexts: the complete page, with the answer on it."""
 BRIGHTNESS = 1.3
-_POOL = "decoys"
 
 
 def decoy_pages(
@@ -60,7 +58,7 @@ def decoy_pages(
     document = asked.document
     own = {*map(fold, map(document.text_of, document.entities))}
     own |= {fold(answer) for question in document.questions for answer in question.answers}
-    pool = _pool(corpus).get(kind_of_answer(asked), {})
+    pool = pool_of(corpus, "public", "heldout").get(kind_of_answer(asked), {})
     others = select_plausible(pool, asked.values | own, (word.text for word in page.words))
     for index in rng.permutation(len(others)):
         view = replace_value(page, words, others[index])
@@ -84,13 +82,6 @@ def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
     left = [text for text, decoy in zip(answers, decoys, strict=True) if fold(text) not in ("", fold(decoy))]
     counted = Counter(map(fold, left))
     return max(left, key=lambda text: counted[fold(text)], default="")
-
-
-def _pool(corpus: Corpus) -> AnswerPool:
-    if _POOL not in corpus.known:
-        corpus.known[_POOL] = pool_of(corpus, "public", "heldout")
-    found: AnswerPool = corpus.known[_POOL]
-    return found
 
 
 @dataclass(frozen=True, eq=False)
