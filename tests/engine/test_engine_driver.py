@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.engine.driver import LocalEngine, drive
-from audit.engine.interface import Attempt, Request, Silent, Trial, WorkSource
+from audit.engine.interface import Attempt, Request, Trial, WorkSource
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,6 @@ def test_attempts_that_ask_nothing_are_run_and_take_no_place() -> None:
     assert work.most_alive == 1
 
 
-def test_no_trials_no_outcomes() -> None:
-    assert list(drive(Scripted({}), [], 3)) == []
-
-
 def test_an_exception_of_an_attempt_goes_through() -> None:
     class Breaks:
         def attempt(self, trial: Trial) -> Attempt:
@@ -190,14 +186,6 @@ def test_the_local_engine_drives_the_work_that_is_open(scripted: dict[str, Any],
     work = Scripted(scripted)
     outcomes = dict(LocalEngine(width).run(WorkSource(work, {}, lambda _: Scripted({})), trials(scripted)))
     assert outcomes == {name: work.expected(name) for name in scripted}
-
-
-def test_a_silent_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Silent()
-    progress.stage("a", 3)
-    progress.advance()
-    progress.advance(2)
-    assert capsys.readouterr() == ("", "")
 
 
 @dataclass
