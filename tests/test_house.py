@@ -17,7 +17,7 @@ VARIANTS = {
         "extensions/private/",
     ),
     "countermeasures": (
-        r"extensions\.countermeasures|[Ee]xtraction blocking|cap-providers|higher-resolution|random-(before|after)",
+        r"extensions\.countermeasures|[Ee]xtraction blocking|cap-providers|random-(before|after)",
         "extensions/countermeasures/",
     ),
     "Ray": (r"\b[Rr]ay\b", "extensions/ray.py"),

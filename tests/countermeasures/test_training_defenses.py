@@ -4,13 +4,11 @@ from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
-import answering_checkpoints
 import asked_pages
 import canaried
 import nlu_models
 import numpy as np
 import pytest
-import text_answering_checkpoints
 import tiny
 from sklearn.metrics import roc_auc_score
 
@@ -42,7 +40,6 @@ from audit.references.training import train_baseline
 from audit.report.recommend import remedies
 from audit.report.remedies import DEFENSES
 from audit.targets.answering.loading import load_answering
-from audit.targets.encoders.loading import load as load_encoder
 from audit.targets.interface import AnswerLoss
 from audit.targets.opening import open_model
 
@@ -345,47 +342,3 @@ def test_regularisation_is_refused_for_other_models_and_without_public_utterance
             defense.check(corpus, start)
         with pytest.raises(error, match=reason):
             defense.train(corpus, start, tmp_path, device="cpu", progress=SILENT)
-
-
-# Twice the resolution
-
-
-def enlarged(corpus, start, out):
-    return DEFENSES["higher-resolution"].train(corpus, start, out, device="cpu", progress=SILENT)
-
-
-def test_answering_models_see_twice_the_height_and_width_or_four_times_the_patches(made, tmp_path):
-    one = made["higher-resolution"]
-    height, width = load_answering(one.start).card.resolution
-    assert load_answering(one.found.model).card.resolution == (2 * height, 2 * width)
-    assert load_answering(one.found.start).card.resolution == (2 * height, 2 * width)
-    udop = text_answering_checkpoints.make_udop(tmp_path / "udop")
-    assert load_answering(enlarged(one.corpus, udop, tmp_path).model).card.resolution == (64, 64)
-    patches = answering_checkpoints.make_pix2struct(tmp_path / "pix2struct")
-    larger = enlarged(one.corpus, patches, tmp_path).model
-    assert load_answering(larger).card.max_tokens == 4 * load_answering(patches).card.max_tokens
-
-
-@pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
-def test_an_encoders_image_branch_sees_twice_the_height_and_width(family, receipts, checkpoints, tmp_path):
-    target = load_encoder(enlarged(receipts, checkpoints(family, "token-classification"), tmp_path).model)
-    assert target.encoder.page_images.size == (2 * tiny.PICTURE, 2 * tiny.PICTURE)
-
-
-@pytest.mark.parametrize(
-    ("family", "reason"),
-    [
-        ("layoutlm", "it sees none, or its weights belong to one size"),
-        ("layoutlmv3", "it sees none, or its weights belong to one size"),
-        ("vit", "positions of this model's patches"),
-    ],
-)
-def test_models_that_see_nothing_or_one_size_only_are_refused(family, reason, pages, receipts, checkpoints, tmp_path):
-    if family == "vit":
-        corpus, start = pages, answering_checkpoints.make_vit_decoder(tmp_path / "start")
-    else:
-        corpus, start = receipts, checkpoints(family, "token-classification")
-    with pytest.raises(TargetError, match=reason):
-        enlarged(corpus, start, tmp_path)
-    with pytest.raises(TargetError, match=reason):
-        DEFENSES["higher-resolution"].check(corpus, start)

@@ -133,7 +133,6 @@ WORKFLOWS = (
     Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),
     Workflow("defend: question changed", make_questions, "defend random-after " + _DEFEND),
     Workflow("defend: blocking", make_questions, "defend blocking " + _DEFEND),
-    Workflow("defend: higher resolution", make_questions, "defend higher-resolution " + _DEFEND),
     Workflow("defend: scrubbing", make_letters, "defend scrub " + _DEFEND + " " + _START),
     Workflow("defend dp: documents", make_few_receipts, _PRIVATE + " --unit document", drawn=True),
     Workflow(
