@@ -103,8 +103,8 @@ class ScanSetup:
 
     def references_behind_defense(self, filled: LoadedReferences) -> References:
         """The references, asked as the target is: behind the same countermeasure."""
-        references = defended_references(self.defense, filled.models, filled.members)
-        return dataclasses.replace(references, uncounted=filled.uncounted)
+        asked = defended_references(self.defense, filled.models, filled.members)
+        return dataclasses.replace(asked, uncounted=filled.uncounted)
 
 
 def defended_references(
@@ -167,25 +167,18 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         public,
     )
     promised, doubts = stated_guarantee(folder)
-    warnings = (
-        *copies.warnings,
-        *model.unread.warnings,
-        *doubts,
-        *doubt_draw(folder, whole),
-        *warn_of_recipes(prepared),
-    )
-    digest = given.sha256 if given is not None else None
-    share = SHARES[options.budget]
+    warned = *copies.warnings, *model.unread.warnings, *doubts
+    warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     return ScanSetup(
         options,
         options.budget,
-        share,
+        SHARES[options.budget],
         attacks,
         corpus,
         target,
         prepared,
         warnings,
-        digest,
+        given and given.sha256,
         guard,
         copies,
         whole,
