@@ -178,7 +178,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
         target,
         prepared,
         warnings,
-        given and given.sha256,
+        None if given is None else given.sha256,
         guard,
         copies,
         whole,
