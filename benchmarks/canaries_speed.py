@@ -30,7 +30,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
-from audit.attacks.canaries.pages import Inversion, Readable, invert, read
+from audit.attacks.canaries.pages import Inversion, Readable, invert, read_page
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import PATTERNS, Canary, load_canaries
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Task, Word
@@ -222,7 +222,7 @@ def compared(target: TokenTarget, corpus: Corpus, settings: Inversion) -> dict[s
     assert canary_set is not None
     pages = {}
     for canary in canary_set.canaries:
-        found = read(target, corpus, canary)
+        found = read_page(target, corpus, canary)
         if not isinstance(found, Readable):
             raise SystemExit(f"the model lacks digits of canary {canary.id}: so few canaries do not hold all of them")
         pages[canary.id] = found

@@ -36,16 +36,16 @@ NAME = "blind_auc"
 ENOUGH_POWER = 0.8
 """Power for an AUC of 0.65 under which the blind check is too weak (methods.md#statistics)."""
 SEED = 5
-"""Of folds, permutations and, beyond `MAX_UNITS`, of which units are described (ours)."""
+"""Of folds, permutations and, beyond `MAX_UNITS`, of which units are described."""
 MAX_UNITS = 1_000
-"""Units a side that are described, drawn by lot where there are more (ours): of synthetic receipts they find an AUC of
+"""Units a side that are described, drawn by lot where there are more: of synthetic receipts they find an AUC of
 0.55 in 83 of 100 data sets, one of 0.65 always. With so many the regressions take seconds; opening the page images
 takes longest, about 0.06 s for a page of A4 at 200 dpi, two minutes for 2,000 of them."""
 MAX_DOCUMENTS = 3
-"""Documents of a provider that are described, drawn by lot where there are more (ours): their mean says how its
+"""Documents of a provider that are described, drawn by lot where there are more: their mean says how its
 documents look, more of them cost their time and say little more, and 2,000 providers stay within 6,000 pages."""
 MAX_PAGES = 50
-"""More documents than these whose ids differ in a number at the end are a series, not one document's pages (ours)."""
+"""More documents than these whose ids differ in a number at the end are a series, not one document's pages."""
 RANDOM: dict[Unit, frozenset[Assignment]] = {
     "document": frozenset({"random", "by-provider"}),
     "provider": frozenset({"by-provider"}),

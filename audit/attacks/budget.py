@@ -12,7 +12,7 @@ import numpy as np
 from audit.engine.interface import Trial
 
 SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
-"""Share of the trials of each stratum by budget (ours). `full` differs from `standard` in the attacks' parameters."""
+"""Share of the trials of each stratum by budget. `full` differs from `standard` in the attacks' parameters."""
 
 SEED = 0
 """Of a scan that is not told another: which trials a plan expects a budget to take."""

@@ -1,6 +1,6 @@
 """Fields of a corpus as attacks try them, and why others are left out.
 
-Models that answer questions about a page's words (ours): the published attack (Dentan et al. 2024) knows taggers, SPADE
+Models that answer questions about a page's words: the published attack (Dentan et al. 2024) knows taggers, SPADE
 and masked language models; its authors attack no model that writes answers. What it needs of a target is the training
 loss of one page as a function of the page's tokens. A model that reads these tokens and writes an answer has such a
 loss
@@ -49,7 +49,7 @@ REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A field in its page, or an end of one that is longer than the paper's attack tries (ours).
+    """A field in its page, or an end of one that is longer than the paper's attack tries.
 
     Attributes:
         document: where it stands.
@@ -83,7 +83,7 @@ class Field:
         """Positions of the tokens beside the field's own that spell its value; hidden with it, and not attacked.
 
         A receipt's total stands on it several times. They are found as a removal finds an answer, without near matches
-        (ours): the next day or the price before rounding is another value, which the paper's adversary reads, and the
+        : the next day or the price before rounding is another value, which the paper's adversary reads, and the
         words are all that is left of what an OCR misread. Questions are asked about images, and lose near matches too.
         """
         if self.page is None:
@@ -190,7 +190,7 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     Memory shows best in the window that training read. However training read long pages, one window was their
     beginning: a field that it holds is attacked there, unless the manifest says that windows slid over the page
     (`TrainingRecipe.window`). A field behind it was never read where the manifest says that pages are cut off, and is
-    no member; where it says nothing, the field is attacked in a window with itself in the middle (ours).
+    no member; where it says nothing, the field is attacked in a window with itself in the middle.
     """
     if AnswerLoss in case.target.answers:
         return _read_with_questions(case, without_telling_questions(document, entity), entity)
@@ -216,7 +216,7 @@ def _read_with_questions(case: Case, document: Document, entity: Entity) -> tupl
 
 
 N_QUESTIONS = 4
-"""Questions about a page whose losses are read, the first ones that give nothing away (ours): each of them costs one
+"""Questions about a page whose losses are read, the first ones that give nothing away: each of them costs one
 forward pass for every candidate."""
 
 

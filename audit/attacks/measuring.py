@@ -26,7 +26,7 @@ TARGET_WEIGHT = 0.4
 MEAN: Mean = "geometric"
 """The settings that docaudit ships; the paper gives ranges."""
 MEMORY = 2.0
-"""By which a positive control makes the true candidate likelier, see `memory_of` (ours)."""
+"""By which a positive control makes the true candidate likelier, see `memory_of`."""
 
 
 def log_softmax(scores: Floats) -> Floats:

@@ -34,7 +34,7 @@ CLASS_OF: Mapping[Category, str] = {
 """NRP: nationality, religion, politics."""
 IDENTIFYING = ("person", "place", "contact", "url", "other_id")
 """Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
-4(1)). A date or a nationality alone does not (ours)."""
+4(1)). A date or a nationality alone does not."""
 NOT_PII, UNCLASSIFIED = "not_pii", "unclassified"
 PII_CLASSES = tuple(CLASS_OF.values())
 CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
@@ -130,7 +130,7 @@ def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
 def is_unique(asked: AskedQuestion, trained: Mapping[str, AbstractSet[str]]) -> bool:
     """Return whether training saw the answer in this document alone.
 
-    Documents are counted, not questions (ours): several phrasings of one question about one page repeat a fact no more
+    Documents are counted, not questions: several phrasings of one question about one page repeat a fact no more
     than training for longer does.
     """
     return all(trained.get(value, frozenset()) <= {asked.document.id} for value in asked.values)

@@ -24,13 +24,13 @@ TPR, RATE = "tpr_at_fpr_10", 0.1
 """The share of members found at this rate of false alarms."""
 N_BINS = 20
 OUTER = 0.02
-"""Share of all scores at either end that the outermost bins take in (ours): one that lies far out would leave all the
+"""Share of all scores at either end that the outermost bins take in: one that lies far out would leave all the
 others in a single bar."""
 
 CERTAIN = 0.1
-"""An advantage at a low false-positive rate that is no chance, whatever the area (ours)."""
+"""An advantage at a low false-positive rate that is no chance, whatever the area."""
 WEIGHTS = (0.8, 0.2)
-"""Shares of the level of `check_certain` for those that outrank the others, and for advantages (ours). The first test
+"""Shares of the level of `check_certain` for those that outrank the others, and for advantages. The first test
 recognises fewer units; the second one is decided by the limit on the advantage wherever there is one."""
 TwoSides = tuple[Floats, Floats]
 """The finite scores of members, and those of the others; larger = more like a member."""

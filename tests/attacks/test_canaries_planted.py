@@ -33,7 +33,7 @@ from audit.attacks import TEXTS
 from audit.attacks.canaries import Canaries
 from audit.attacks.canaries.attack import NO_CANARIES, PROVIDE, PUT_BACK, TAKEN_OUT
 from audit.attacks.canaries.measures import REASONS, Outcome, read_outcome
-from audit.attacks.canaries.pages import ByMasks, read, softmax
+from audit.attacks.canaries.pages import ByMasks, read_page, softmax
 from audit.attacks.interface import nothing_to_try, why
 from audit.case import Case
 from audit.corpus.canaries.pages import page_of
@@ -165,7 +165,7 @@ def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tm
     drawn = canary_set(1, included=[True])
     (canary,) = drawn.canaries
     case = case_of(tmp_path, drawn, Masking({canary.prefix: ("1", "2", "3")}, strength=2.0, beside=True))
-    found = read(case.target, case.corpus, canary)
+    found = read_page(case.target, case.corpus, canary)
     numbers = np.array([[1, 2, 3], [1, 2, 4], [0, 2, 4]])
     attempt = ByMasks(2).scorer(case.target, found)(numbers)
     ((_, losses),) = drive(SimpleNamespace(attempt=lambda trial: attempt), [Trial("t", "t")], 1)

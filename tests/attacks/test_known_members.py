@@ -11,7 +11,7 @@ from test_membership_planted import Knowing, corpus
 from test_memorisation_planted import EXACT, Found, case
 
 from audit.attacks.membership import MembershipInference
-from audit.attacks.membership.attack import reference_knows_members
+from audit.attacks.membership.attack import check_reference_membership
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.case import Case, References
 from benchmarks.simulated_audits import confounded_of, fired
@@ -54,10 +54,10 @@ def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
     for _ in range(400):
         losses, references = rng.gamma(2, 1, (2, 150))
         scored = ScoredDocuments((), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ())
-        (check,) = reference_knows_members(scored)
+        (check,) = check_reference_membership(scored)
         alarms += check.p_value <= 0.005
     assert alarms <= 8  # 2 are expected
 
 
 def test_without_a_reference_nothing_is_said() -> None:
-    assert reference_knows_members(ScoredDocuments((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) == ()
+    assert check_reference_membership(ScoredDocuments((), np.ones(2, bool), {"loss": np.zeros(2)}, {}, 0, ())) == ()

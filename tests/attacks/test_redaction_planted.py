@@ -21,7 +21,7 @@ from audit.attacks.redaction import RedactionContext
 from audit.attacks.redaction.attack import Predictions, gather, kinds_of, lift_share_of, worst_class_of
 from audit.attacks.redaction.contexts import Samples, groups_of, samples_of
 from audit.attacks.redaction.target_gain import ELSE, categories_of_tags
-from audit.attacks.redaction.target_gain import redacted as hide
+from audit.attacks.redaction.target_gain import hide_values as hide
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word

@@ -19,8 +19,8 @@ from audit.attacks.membership.scan_checks import (
     check_heldout,
     check_scan,
     check_writing,
-    comparable,
-    rewrite,
+    rewrite_members,
+    select_comparable,
     ways_of_writing,
 )
 from audit.case import Case, References
@@ -190,7 +190,7 @@ def test_documents_of_companies_of_training_are_not_compared_with_others() -> No
     documents = [*of("member", "Known", 5), *of("heldout", "known", 30), *of("heldout", "new", 25)]
     documents += [*of("public", "other", 40), *of("public", "Known", 3)]
     world = dataclasses.replace(corpus(1, 1), documents=tuple(documents))
-    heldout, public = comparable(world)
+    heldout, public = select_comparable(world)
     assert {one.provider for one in heldout} == {"new"}
     assert {one.provider for one in public} == {"other"}
 
@@ -209,7 +209,7 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
     folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
     world = noisy.manifest.load(folder)
     target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world)
-    changed = rewrite(Case(target, world), world.of("member"))
+    changed = rewrite_members(Case(target, world), world.of("member"))
     assert changed["in capitals"] == changed["in lower case"] == {}
     assert changed["without punctuation"]
 

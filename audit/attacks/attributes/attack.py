@@ -87,7 +87,7 @@ class AttributeInference(Attack):
 
     Attributes:
         n_candidates: K, values to choose among, the true one included; fewer where the public documents hold fewer.
-        n_per_document: values of a document that are asked about, at most, drawn by lot (ours): documents are what is
+        n_per_document: values of a document that are asked about, at most, drawn by lot: documents are what is
             independent of each other, more values of one cost their time and say less.
     """
 

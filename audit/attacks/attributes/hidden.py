@@ -24,7 +24,7 @@ from audit.engine.interface import Request, Trial
 from audit.targets.interface import AnswerLoss, CompletionLoss, MaskedCompletionLoss, Target, TokenTarget
 
 MIN_CANDIDATES = 4
-"""Values, the true one among them, without which a choice says nothing (ours)."""
+"""Values, the true one among them, without which a choice says nothing."""
 FEW = "few plausible values"
 C = TypeVar("C")
 

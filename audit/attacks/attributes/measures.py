@@ -44,11 +44,11 @@ from audit.stats.rates import Columns, excess_mean, mean
 from audit.targets.utility import estimate
 
 ALLOWED = 0.15
-"""The excess of one category over which no limit is passed (ours): what `default.toml` allows on all values."""
+"""The excess of one category over which no limit is passed: what `default.toml` allows on all values."""
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
 ENOUGH = 20
-"""Documents of a split from which on a limit is held (ours): a large leak shows, and nothing passes by their number."""
+"""Documents of a split from which on a limit is held: a large leak shows, and nothing passes by their number."""
 LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 

@@ -67,7 +67,7 @@ NOT_RANKED = "no canary could be ranked"
 
 @dataclass(frozen=True)
 class Canaries(Attack):
-    """Extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
+    """Measure extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
 
     Where there are few completions, every one is tried. Beyond that token models are attacked white-box, by the relaxed
     attack with restarts; masked language models and models that write answers decode over the candidates alone; and
@@ -108,7 +108,7 @@ class Canaries(Attack):
             return [
                 Reason("model", f"the model gives no training loss {losses}" if TrainingLoss in answers else neither)
             ]
-        if _canaries(case.corpus):
+        if _canaries_of(case.corpus):
             return []
         if {*TAGS, LABEL} & {*case.corpus.manifest.task.labels, *case.labels}:
             return [Reason("missing", TAKEN_OUT, PUT_BACK)]
@@ -116,18 +116,18 @@ class Canaries(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: canaries put in, and those that their coins left out."""
-        canaries = _canaries(corpus)
+        canaries = _canaries_of(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
         return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
-        return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries(case.corpus)]
+        return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries_of(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Search for one canary; what is done has nothing to do with its coin, or with that of any other."""
-        canaries = _canaries(case.corpus)
+        canaries = _canaries_of(case.corpus)
         canary = next(one for one in canaries if one.id == trial.unit)
         others = [one for one in canaries if one.id != canary.id]
         approach = self._approach(case.target)
@@ -151,11 +151,11 @@ class Canaries(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures`; epsilon in `summary`."""
+        """See `Attack.measure`; the metrics are described in `measures`, epsilon in `measure_privacy`."""
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
-        tried, found = _tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
+        tried, found = _canaries_tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
         table = table_of([*compress(tried, trained)], [*compress(found, trained)])
         streams = Streams(rng)
@@ -179,7 +179,7 @@ class Canaries(Attack):
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Yield each canary with its completion, what came out, in words, and where it ranks."""
-        tried, read = _tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
+        tried, read = _canaries_tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
         for canary, outcome, content in zip(tried, read, outcomes, strict=True):
             yield {
                 "attack": self.name,
@@ -197,13 +197,13 @@ class Canaries(Attack):
         yield from paired_by_canary(tried, read).items()
 
 
-def _canaries(corpus: Corpus) -> tuple[Canary, ...]:
+def _canaries_of(corpus: Corpus) -> tuple[Canary, ...]:
     drawn = load_canaries(corpus)
     return () if drawn is None else drawn.canaries
 
 
-def _tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
-    by_id = {canary.id: canary for canary in _canaries(case.corpus)}
+def _canaries_tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
+    by_id = {canary.id: canary for canary in _canaries_of(case.corpus)}
     return [by_id[trial.unit] for trial in trials]
 
 
@@ -235,7 +235,7 @@ def counts_of(
 
 
 def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome], table: CanaryTable) -> Iterator[str]:
-    """Yield what could not be seen; no limit is passed with any of it.
+    """Yield why the attack may have missed leaks; no limit is passed with any of it.
 
     Args:
         case: the audit.
@@ -272,7 +272,7 @@ def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome],
 
 @dataclass(frozen=True)
 class Privacy:
-    """The bound on epsilon from one run, for a `Result`.
+    """Hold the bound on epsilon from one run, for a `Result`.
 
     Attributes:
         p_value: one-sided, against epsilon 0; None without a bound.
@@ -336,7 +336,7 @@ def scores_of(outcomes: Sequence[Outcome]) -> Floats | None:
 
 
 def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: int, delta: float) -> tuple[Check, ...]:
-    """Test what speaks for a leak although no limit on a share may say so (`audit.policy.checks`).
+    """Test epsilon and exposure for leaks that no limit on a share shows (`audit.policy.checks`).
 
     Args:
         measured: everything that was measured.

@@ -41,7 +41,7 @@ REASONS = ("split", "unknown", "unread", "alike", "single", "no finite loss")
 
 @dataclass(frozen=True)
 class Ranked:
-    """Where the true completion stands among the references behind the same prefix.
+    """Hold the rank of the true completion among the references behind the same prefix.
 
     Attributes:
         rank: 1 + the references that are at least as likely.
@@ -61,7 +61,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one canary.
+    """Hold the outcome of the search for one canary.
 
     Attributes:
         left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all below is empty.
@@ -116,7 +116,7 @@ def read_outcome(content: Json) -> Outcome:
 
 @dataclass(frozen=True, eq=False)
 class CanaryTable(Columns):
-    """One row for each canary that could be asked for; all arrays of shape (n_canaries,).
+    """Hold one row for each canary that could be asked for; all arrays of shape (n_canaries,).
 
     Attributes:
         included: whether its coin put it in.
@@ -178,7 +178,7 @@ def truth_of(canary: Canary) -> tuple[int, ...]:
 
 
 def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, float, float]:
-    """Return bits, the most of them, and the bits and chance to be early of a canary that the model never saw."""
+    """Return a canary's exposure and its maximum, and mean exposure and chance of an early rank without memory."""
     if ranked is None:
         return np.nan, np.nan, np.nan, np.nan
     n = ranked.n_references
@@ -208,7 +208,7 @@ def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]
 
 def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Measure how many more of those put in are extracted than of those left out; null: no difference."""
-    missing = _one_sided("excess", included, control, (NONE_IN, NONE_OUT))
+    missing = _lacking("excess", included, control, (NONE_IN, NONE_OUT))
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
 
 
@@ -219,14 +219,14 @@ def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) 
     `excess_of` is 0.
     """
     ranked, other = included.ranked, control.ranked
-    missing = _one_sided("excess_top3", ranked, other, _unranked(included, control))
+    missing = _lacking("excess_top3", ranked, other, _unranked(included, control))
     return missing or _excess_rate("excess_top3", ranked.early, other.early, rng)
 
 
 def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Measure the mean exposure of those put in minus that of those left out, bits; null: no difference."""
     ranked, other = included.ranked, control.ranked
-    missing = _one_sided("excess_exposure", ranked, other, _unranked(included, control))
+    missing = _lacking("excess_exposure", ranked, other, _unranked(included, control))
     if missing is not None:
         return missing
     most = float(max(ranked.most_bits.max(), other.most_bits.max()))
@@ -235,7 +235,7 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
     pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
     interval = rates.excess_mean(pairs, rng)
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
-    return estimate("excess_exposure", rates.scaled(_within_one(interval), most), UNIT, 0.0, "held-out")
+    return estimate("excess_exposure", rates.scaled(_clip_to_unit(interval), most), UNIT, 0.0, "held-out")
 
 
 def most_bits_of(table: CanaryTable) -> Measurement:
@@ -248,7 +248,7 @@ def most_bits_of(table: CanaryTable) -> Measurement:
     return Estimate(POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds)
 
 
-def _one_sided(name: str, included: CanaryTable, control: CanaryTable, reasons: tuple[str, str]) -> Unresolved | None:
+def _lacking(name: str, included: CanaryTable, control: CanaryTable, reasons: tuple[str, str]) -> Unresolved | None:
     """Return why two sides cannot be compared; None when they can."""
     for rows, reason in zip((included, control), reasons, strict=True):
         if len(rows) < 2:
@@ -265,10 +265,10 @@ def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[str, str]:
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
     pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
     interval = rates.excess_rate(pairs, rng)
-    return estimate(name, _within_one(interval), UNIT, 0.0, "held-out")
+    return estimate(name, _clip_to_unit(interval), UNIT, 0.0, "held-out")
 
 
-def _within_one(interval: Interval) -> Interval:
+def _clip_to_unit(interval: Interval) -> Interval:
     """Cut an interval made for differences of differences, which reach further, to [-1, 1]."""
     low, high = max(interval.low, -1.0), min(interval.high, 1.0)
     return replace(interval, lower=(low, *interval.lower[1:]), upper=(high, *interval.upper[1:]))
@@ -284,15 +284,15 @@ def _rates_of_side(rows: CanaryTable, suffix: str, missing: str, streams: Stream
     if not len(rows):
         return tuple(Unresolved(name, missing, 0, NEEDED_CANARIES) for name in found)
     return (
-        _share(found[0], rows.hits, rows.chance),
-        _share(found[1], known.early, known.chance_early)
+        _measure_share(found[0], rows.hits, rows.chance),
+        _measure_share(found[1], known.early, known.chance_early)
         if len(known)
         else Unresolved(found[1], NO_REFERENCES, len(rows)),
         exposure_of(found[2], rows, streams[found[2]]),
     )
 
 
-def _share(name: str, hits: Bools, chance: Floats) -> Measurement:
+def _measure_share(name: str, hits: Bools, chance: Floats) -> Measurement:
     interval = proportion(hits, np.arange(len(hits)))
     return estimate(name, interval, UNIT, float(chance.mean()), "chance")
 
@@ -324,7 +324,7 @@ def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
 
 
 def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Mapping[str, UnitScores]:
-    """Give extraction, rank among the first and exposure of each canary; those left out by their coin are the others.
+    """Return extraction, rank and exposure of each canary; canaries left out by their coin are the others.
 
     Args:
         canaries: those that were tried.

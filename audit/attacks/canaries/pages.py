@@ -34,7 +34,7 @@ from audit.targets.interface import CandidateLogits, CompletionLoss, RelaxedLoss
 
 @dataclass(frozen=True, eq=False)
 class Readable:
-    """The page of a canary as a target reads it, and the candidates that are one token there.
+    """Hold the page of a canary as a target reads it, and the candidates that are one token there.
 
     Attributes:
         page: with some candidate in every unknown place; white there, where the target sees the image.
@@ -151,7 +151,7 @@ def softmax(values: Floats) -> Floats:
 
 
 class _Adam:
-    """Adam for several restarts side by side."""
+    """Optimise by Adam, several restarts side by side."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self._mean, self._square, self._steps = np.zeros(shape), np.zeros(shape), 0
@@ -168,7 +168,7 @@ class _Adam:
 
 @dataclass(frozen=True)
 class ByMasks:
-    """How a masked language model is asked.
+    """Ask a masked language model, by pseudo-log-likelihood.
 
     Attributes:
         n_restarts: orders in which places are filled.
@@ -177,7 +177,7 @@ class ByMasks:
     n_restarts: int
 
     def scorer(self, target: Target, secret: Readable) -> Scorer:
-        """Minus the pseudo-log-likelihood of completions, nats, summed over their places.
+        """Score completions by minus their pseudo-log-likelihood, nats, summed over their places.
 
         A word is read once for all completions that are alike around it.
         """
@@ -188,7 +188,7 @@ class ByMasks:
                 gapped = numbers.copy()
                 gapped[:, place] = OPEN
                 distinct, row_of = np.unique(gapped, axis=0, return_inverse=True)
-                chances = yield from _chances(target, secret, distinct, np.full(len(distinct), place))
+                chances = yield from _probabilities(target, secret, distinct, np.full(len(distinct), place))
                 with np.errstate(divide="ignore"):
                     total -= np.log(chances[row_of.ravel(), numbers[:, place]])
             return total
@@ -196,7 +196,7 @@ class ByMasks:
         return losses
 
     def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
-        """Decode from masks alone, one word a step, each the likeliest beside those that stand (mask-predict).
+        """Decode from masks alone, one word a step, each the likeliest given those already filled (mask-predict).
 
         As Ghazvininejad, Levy, Liu & Zettlemoyer (2019) decode, the surest place comes first; other restarts fill the
         places in random orders. No word is taken back: the search that follows does that.
@@ -204,7 +204,7 @@ class ByMasks:
         found = np.full((self.n_restarts, len(secret.positions)), OPEN, np.int64)
         for _ in secret.positions:
             owners, places = np.nonzero(found == OPEN)
-            chances = yield from _chances(target, secret, found[owners], places)
+            chances = yield from _probabilities(target, secret, found[owners], places)
             for restart in range(self.n_restarts):
                 own = np.flatnonzero(owners == restart)
                 row = own[chances[own].max(axis=1).argmax()] if restart == 0 else rng.choice(own)
@@ -236,7 +236,7 @@ def ask_page(
         effort: of what follows the first search.
         rng: of its starting points and of the draws.
     """
-    found = read(target, corpus, canary)
+    found = read_page(target, corpus, canary)
     if isinstance(found, str):
         return Outcome(found)
     secret = secret_of(canary.completion, [other.completion for other in others], found.words)
@@ -244,10 +244,10 @@ def ask_page(
     outcome = yield from search(scorer, start, secret, effort, rng)
     everything = PATTERNS[canary.pattern].candidates
     strongest = tuple(everything.index(found.words[number]) for number in outcome.strongest)
-    return replace(outcome, strongest=strongest, n_unnamed=_unnamed(target, corpus, canary))
+    return replace(outcome, strongest=strongest, n_unnamed=_count_unknown_words(target, corpus, canary))
 
 
-def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
+def _count_unknown_words(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
     """Count words of the prefix that are unknown tokens to the model: it cannot tell this canary from another."""
     document = page_of(corpus, canary, canary.completion)
     completion = positions_of(canary, document)
@@ -258,7 +258,7 @@ def _unnamed(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
     return sum(page.unknown_id in page.ids[list(positions)] for positions in prefix)
 
 
-def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
+def read_page(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
     """Read the canary's page, or return a key of `REASONS`: why it cannot be asked for.
 
     A candidate that is not one token wherever it stands ("split"), that the vocabulary lacks ("unknown"), or with which
@@ -267,7 +267,7 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
     pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
     refused: dict[str, str] = {}
     for word in PATTERNS[canary.pattern].candidates:
-        found = _place(target, corpus, canary, word)
+        found = _candidate_page(target, corpus, canary, word)
         if isinstance(found, str):
             refused[word] = found
         else:
@@ -290,7 +290,9 @@ def read(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
     return Readable(page, positions, words, np.array([ids[word] for word in words], np.int64))
 
 
-def _place(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tuple[Encoding, tuple[int, ...]] | str:
+def _candidate_page(
+    target: TokenTarget, corpus: Corpus, canary: Canary, word: str
+) -> tuple[Encoding, tuple[int, ...]] | str:
     """Put a word in every unknown place; return the page and the places' tokens, or a key of `REASONS`.
 
     A masked language model reads every page; others need a training loss on it.
@@ -307,7 +309,7 @@ def _place(target: TokenTarget, corpus: Corpus, canary: Canary, word: str) -> tu
     return "unknown" if page.unknown_id in tokens else (page, positions)
 
 
-def _chances(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:
+def _probabilities(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:
     """Ask for the probability of each candidate at one place of each of several completions: (n_rows, n_candidates).
 
     Args:

@@ -37,7 +37,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Effort:
-    """How far a canary is searched.
+    """Set how far a canary is searched.
 
     Attributes:
         limit: completions up to which every one is scored.
@@ -50,7 +50,7 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Secret:
-    """What is looked for, by candidate numbers.
+    """Hold the completion that is searched for, by candidate numbers.
 
     Attributes:
         n_candidates: |V0|.
@@ -73,7 +73,7 @@ def query_style(target: Target) -> QueryStyle | None:
 
 
 def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates: Sequence[str]) -> Secret:
-    """The secret in candidate numbers; other completions that hold another word, or are of another length, drop out.
+    """Convert completions to candidate numbers; others that hold another word, or are of another length, drop out.
 
     Args:
         truth: all of `candidates`.
@@ -91,7 +91,7 @@ def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates:
 
 
 def search(scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng) -> Generator[Request, Any, Outcome]:
-    """The strongest attack and the rank of the truth: of all completions, or by descent and among fresh draws.
+    """Search for the likeliest completion and rank the true one: among all, or by descent and among fresh draws.
 
     Args:
         scorer: of the model.
@@ -104,21 +104,21 @@ def search(scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rn
     # Logarithms: |V0| ** n_places may be beyond any array.
     if n_places * np.log(secret.n_candidates) <= np.log(effort.limit) + 1e-9:
         losses = yield from losses_of_all(scorer, secret.n_candidates, n_places)
-        return _of_all(losses, secret)
-    return (yield from _of_draws(scorer, start, secret, effort.n_references, rng))
+        return _search_all(losses, secret)
+    return (yield from _search_by_descent(scorer, start, secret, effort.n_references, rng))
 
 
-def _of_all(losses: Floats, secret: Secret) -> Outcome:
+def _search_all(losses: Floats, secret: Secret) -> Outcome:
     truth = index_of_completion(secret.truth, secret.n_candidates)
     kept = np.ones(losses.size, bool)
     kept[[index_of_completion(other, secret.n_candidates) for other in secret.others]] = False
     kept[truth] = False
     best = int(losses.argmin())
     strongest = np.array(np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64)
-    return _outcome(secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], enumerated=True)
+    return _make_outcome(secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], enumerated=True)
 
 
-def _of_draws(
+def _search_by_descent(
     scorer: Scorer, start: Start, secret: Secret, n_references: int, rng: Rng
 ) -> Generator[Request, Any, Outcome]:
     begun, first_losses = yield from start()
@@ -130,10 +130,10 @@ def _of_draws(
     # Drawn completions that are another canary's.
     known = {tuple(row) for row in secret.others.tolist()}
     others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
-    return _outcome(secret, strongest, lowest, float(true_loss), losses[~others], enumerated=False)
+    return _make_outcome(secret, strongest, lowest, float(true_loss), losses[~others], enumerated=False)
 
 
-def _outcome(
+def _make_outcome(
     secret: Secret, strongest: Ints, lowest: float, true_loss: float, references: Floats, *, enumerated: bool
 ) -> Outcome:
     if not np.isfinite(true_loss):
@@ -161,7 +161,7 @@ def index_of_completion(completion: Ints, n_candidates: int) -> int:
 
 
 def losses_of_all(scorer: Scorer, n_candidates: int, n_places: int) -> Generator[Request, Any, Floats]:
-    """The loss of every completion: (n_candidates ** n_places,), in lexicographic order."""
+    """Score every completion: (n_candidates ** n_places,), in lexicographic order."""
     n_completions = n_candidates**n_places
     found = []
     for start in range(0, n_completions, CHUNK):
@@ -172,7 +172,7 @@ def losses_of_all(scorer: Scorer, n_candidates: int, n_places: int) -> Generator
 
 
 def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Request, Any, tuple[Ints, float]]:
-    """Coordinate descent: place by place the best candidate, until no single change lowers the loss.
+    """Run coordinate descent: place by place the best candidate, until no single change lowers the loss.
 
     Args:
         scorer: of the model.
@@ -202,14 +202,14 @@ def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Re
 
 
 def score_finite(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Floats]:
-    """The losses of completions; one that is no number is infinite, so that no search ever chooses it."""
+    """Score completions; a loss that is not finite becomes infinite, so that no search ever chooses it."""
     losses = yield from scorer(numbers)
     return np.where(np.isfinite(losses), losses, np.inf)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The question about a canary, on its page with the completion left blank, as a model that answers is asked.
+    """Ask a model that answers the question about a canary, on its page with the completion left blank.
 
     Attributes:
         target: answers `AnswerLoss`.
@@ -226,7 +226,7 @@ class Asked:
     n_places: int
 
     def losses(self, numbers: Ints, *, whole: bool = True) -> Generator[Request, Any, Floats]:
-        """Minus the log-probability of answers, a `Scorer`; without `whole` of beginnings, whose end does not count."""
+        """Score answers by minus their log-probability, a `Scorer`; without `whole` by that of their beginning."""
         texts = [" ".join(self.words[number] for number in row) for row in numbers]
         answers = yield from ask_all(self.target, [AnswerLoss(self.view, self.question, text) for text in texts])
         end = None if whole else -1

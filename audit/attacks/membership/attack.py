@@ -25,12 +25,12 @@ from audit.attacks.membership.documents import (
     count_left_out,
     first_by_name,
     left_out,
-    name_uncounted,
+    name_unusable_references,
     query_document,
     reference_of,
     select_compared,
 )
-from audit.attacks.membership.scan_checks import reads_otherwise
+from audit.attacks.membership.scan_checks import check_reference_reading
 from audit.attacks.membership.scores import (
     COMPARISON,
     LIMITED,
@@ -74,7 +74,7 @@ DEDUPLICATE = "train again with one copy of each document (docaudit defend), and
 
 @dataclass(frozen=True)
 class MembershipInference(Attack):
-    """Membership inference on documents (methods.md#document-membership).
+    """Infer which documents trained a model (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
     tokens; LiRA and RMIA where there are split models; DocMIA's white-box features. Each needs other references; those
@@ -157,14 +157,16 @@ class MembershipInference(Attack):
         document = case.corpus.document(trial.unit)
         references = case.references
         outcome: dict[str, Json] = {"target": (yield from query_document(case, case.target, document, self.n_masks))}
-        outcome["splits"] = yield from self._losses(case, [split.target for split in references.splits], document)
+        outcome["splits"] = yield from self._ask_losses(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
-        outcome["reference"] = yield from self._losses(case, reference_of(case)[1], document)
-        outcome["adapted"] = yield from self._adapted(case, document)
+        outcome["reference"] = yield from self._ask_losses(case, reference_of(case)[1], document)
+        outcome["adapted"] = yield from self._measure_adaptation(case, document)
         return outcome
 
-    def _losses(self, case: Case, models: Sequence[Target], document: Document) -> Generator[Request, Any, list[Json]]:
+    def _ask_losses(
+        self, case: Case, models: Sequence[Target], document: Document
+    ) -> Generator[Request, Any, list[Json]]:
         """Ask each model for its loss, in order; models that give no such loss (without the head) are left out."""
         found = []
         for model in models:
@@ -172,7 +174,7 @@ class MembershipInference(Attack):
                 found += [(yield from query_document(case, model, document, self.n_masks))]
         return found
 
-    def _adapted(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
+    def _measure_adaptation(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
         """Measure DocMIA's features of a document, means over its questions.
 
         None where it is none of those that the target is adapted to, or a number is not finite.
@@ -188,7 +190,7 @@ class MembershipInference(Attack):
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
+        """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
         scored = score_documents(case, trials, outcomes)
         documents = [case.corpus.document(name) for name in scored.ids]
         measured = measure_scores(scored, rng, progress)
@@ -206,14 +208,14 @@ class MembershipInference(Attack):
             measured,
             counts=text_of(self.name).count(counts),
             checks=(
-                *reference_knows_members(scored),
-                *reads_otherwise(case),
+                *check_reference_membership(scored),
+                *check_reference_reading(case),
                 *check_scores(scored, counted, measured.measurements),
             ),
             controls=reference_controls(scored, methods, blind),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
-            ablations=() if scored.primary == "calibrated" else (name_uncounted(case, NO_REFERENCE),),
+            ablations=() if scored.primary == "calibrated" else (name_unusable_references(case, NO_REFERENCE),),
         )
         return blind.beside(result, methods["auc"], methods[LOW])
 
@@ -239,7 +241,7 @@ class MembershipInference(Attack):
 
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:
-    """List the documents that are compared, as far as the data set tells: asked ones need an answer."""
+    """List the compared documents that a model may be able to score: where questions are asked, one needs an answer."""
     answering = corpus.manifest.task.asks
     return [
         document
@@ -261,11 +263,11 @@ def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Seque
     certain = COMPARISON.check_certain(
         [scored.single(score) for score in known], [item for item in measured if item.name in names]
     )
-    return (*certain, *_repeated(scored))
+    return (*certain, *_check_repeated(scored))
 
 
-def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
-    """Test whether members that have copies among the members are told from held-out documents, beside a reference.
+def _check_repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
+    """Test whether members with copies among the members score higher than held-out documents, beside a reference.
 
     Documents that occur several times are common, and easy for any model: their plain loss proves nothing, and an area
     of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann and Whitney's.
@@ -288,7 +290,7 @@ def _repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
     return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
 
 
-def reference_knows_members(scored: ScoredDocuments) -> tuple[Check, ...]:
+def check_reference_membership(scored: ScoredDocuments) -> tuple[Check, ...]:
     """Test whether the reference looks trained on the audited documents; empty where there is none.
 
     A reference that saw neither split tells member from held-out documents no better than chance by its own loss. One
@@ -324,7 +326,7 @@ def reference_controls(
 
 
 def _reference_scores(scored: ScoredDocuments) -> TwoSides:
-    """Give minus the reference's loss of members and of held-out documents; empty without a reference."""
+    """Return minus the reference's loss of members and of held-out documents; empty without a reference."""
     if not {"loss", "calibrated"} <= scored.columns.keys():
         return np.empty(0), np.empty(0)
     values: Floats = scored.columns["loss"] - scored.columns["calibrated"]

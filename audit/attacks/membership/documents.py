@@ -70,8 +70,8 @@ def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
     return "", ()
 
 
-def name_uncounted(case: Case, reason: str) -> str:
-    """Add to the reason why there is no reference those that were given and did not count."""
+def name_unusable_references(case: Case, reason: str) -> str:
+    """Add to a reason for a missing reference the names of the references that were given and do not count."""
     given = case.references.uncounted
     if not given:
         return reason
@@ -87,7 +87,7 @@ def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     which provider has many was not, and a provider with more members than held-out documents would make its looks and
     its low loss a sign of membership. Documents that hold a canary are left out, and those whose pages these are.
     """
-    documents = _not_planted(corpus)
+    documents = _without_canaries(corpus)
     if corpus.manifest.membership.assigned != "by-provider":
         return documents
     owned: dict[str, dict[Split, list[Document]]] = defaultdict(lambda: defaultdict(list))
@@ -101,7 +101,7 @@ def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     return tuple(document for document in documents if document.id in chosen)
 
 
-def _not_planted(corpus: Corpus) -> tuple[Document, ...]:
+def _without_canaries(corpus: Corpus) -> tuple[Document, ...]:
     planted = planted_ids(corpus) | carrier_ids(corpus)
     return tuple(document for document in corpus.of(*AUDITED) if document.id not in planted)
 
@@ -110,7 +110,7 @@ def count_left_out(case: Case) -> Counter[str | None]:
     """Count member and held-out documents that are left out, by reason (one of `REASONS`); under None those tried."""
     together = select_compared(case.corpus)
     found = Counter(left_out(case, document) for document in together)
-    ordinary = len(_not_planted(case.corpus))
+    ordinary = len(_without_canaries(case.corpus))
     found[NOT_COMPARED] = ordinary - len(together)
     found[PLANTED] = len(case.corpus.of(*AUDITED)) - ordinary
     return +found
@@ -120,7 +120,7 @@ def left_out(case: Case, document: Document) -> str | None:
     """Return why a document cannot be scored (one of `REASONS`); None when it can."""
     kind = loss_kind(case.target)
     if kind == "answers":
-        return None if _asked(document) else "no question"
+        return None if _answered_questions(document) else "no question"
     if kind == "masks":
         return None if maskable(case.target, document) is not None else "nothing to read"
     page = case.token_target.encode(document)
@@ -152,7 +152,7 @@ def query_document(case: Case, model: Target, document: Document, n_masks: int) 
     """
     if loss_kind(model) == "answers":
         view = page_view(case.corpus, document)
-        queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _asked(document)]
+        queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _answered_questions(document)]
         found: list[Floats] = yield from ask_all(model, queries)
         losses, least = np.array([-tokens.mean() for tokens in found]), [min_k(tokens) for tokens in found]
     else:
@@ -187,7 +187,7 @@ def adapt_to(
     queries: list[Query[Adapted]]
     if loss_kind(case.target) == "answers":
         view = page_view(case.corpus, document)
-        asked = _asked(document)[:n_questions]
+        asked = _answered_questions(document)[:n_questions]
         queries = [Adaptation(view, one.question, one.answers[0], rule) for one in asked]
     else:
         page = case.token_target.encode(document)
@@ -196,7 +196,7 @@ def adapt_to(
     return (yield from ask_all(case.target, queries))
 
 
-def _asked(document: Document) -> list[Question]:
+def _answered_questions(document: Document) -> list[Question]:
     """List the questions of a document that have an answer; its first accepted one is what models are trained on."""
     return [question for question in document.questions if question.answers]
 
@@ -204,17 +204,17 @@ def _asked(document: Document) -> list[Question]:
 MASKED_SHARE = 0.15
 """Of a page's tokens that one mask hides: what masked language models are trained with (Devlin et al. 2019)."""
 N_MASKS = 14
-"""Masks of a page (ours): about every token is hidden twice."""
+"""Masks of a page: about every token is hidden twice."""
 
 
 def maskable(model: Target, document: Document) -> Encoding | None:
-    """The document as the model reads it; None where that leaves no token to hide."""
+    """Encode a document; return None where that leaves no token to hide."""
     page = cast("TokenTarget", model).encode(document)
     return page if page is not None and bool((page.words >= 0).any()) else None
 
 
 def masks_of(document: str, page: Encoding, n_masks: int) -> list[tuple[int, ...]]:
-    """The positions that each mask hides, sorted; special tokens are never hidden.
+    """Return the positions that each mask hides, sorted; special tokens are never hidden.
 
     The tokens of the page's words stand in one shuffled order, and each mask takes the next `MASKED_SHARE` of them,
     going round: seven masks hide every token once (ours; the paper draws every mask anew). The order follows from the
@@ -230,7 +230,7 @@ def masks_of(document: str, page: Encoding, n_masks: int) -> list[tuple[int, ...
 def masked_losses(
     model: Target, document: Document, page: Encoding, n_masks: int
 ) -> Generator[Request, Any, Floats | None]:
-    """The loss of every hidden token, mask after mask: shape (n_masks * width,), nats. Used with `yield from`.
+    """Ask for the loss of every hidden token, mask after mask: shape (n_masks * width,), nats; used with `yield from`.
 
     Args:
         model: a masked language model.

@@ -74,7 +74,7 @@ Transformation = Callable[[Document], Document]
 
 @dataclass(frozen=True)
 class ScanChecks:
-    """The checks of a whole scan.
+    """Hold the checks of a whole scan.
 
     Attributes:
         checks: those that were made.
@@ -86,8 +86,8 @@ class ScanChecks:
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """Asks the target and its references for their losses of documents, by the id of a trial; implements `Work`."""
+class _LossWork:
+    """Ask the target and its references for their losses of documents; implements `Work`, a trial for each document."""
 
     case: Case
     references: Sequence[Target]
@@ -113,14 +113,14 @@ def check_scan(case: Case, width: int, progress: Progress) -> ScanChecks:
     if loss_kind(case.target) is None:
         return ScanChecks(untested=tuple(f"{subject}: the model gives no loss of a document" for subject in _SUBJECTS))
     role, references = reference_of(case)
-    heldout, public = (_first(case, side, MOST) for side in comparable(case.corpus))
-    members = _first(case, case.corpus.of("member"), N_MEMBERS)
-    changed = rewrite(case, members)
+    heldout, public = (_choose_documents(case, side, MOST) for side in select_comparable(case.corpus))
+    members = _choose_documents(case, case.corpus.of("member"), N_MEMBERS)
+    changed = rewrite_members(case, members)
     others = {f"{way}/{name}": other for way, documents in changed.items() for name, other in documents.items()}
     documents = {document.id: document for document in (*heldout, *public, *members)} | others
     progress.stage("checks of the scan", len(documents))
     losses: dict[str, tuple[float, float]] = {}
-    for name, pair in drive(_Asking(case, references, documents), [Trial(name, name) for name in documents], width):
+    for name, pair in drive(_LossWork(case, references, documents), [Trial(name, name) for name in documents], width):
         losses[name] = pair
         progress.advance()
     made = (
@@ -133,7 +133,7 @@ def check_scan(case: Case, width: int, progress: Progress) -> ScanChecks:
     )
 
 
-def _first(case: Case, documents: Sequence[Document], count: int) -> list[Document]:
+def _choose_documents(case: Case, documents: Sequence[Document], count: int) -> list[Document]:
     """Choose at most `count` documents by their ids alone, without canaries and those that give no loss."""
     planted = planted_ids(case.corpus) | carrier_ids(case.corpus)
     ordinary = [document for document in documents if document.id not in planted]
@@ -141,7 +141,7 @@ def _first(case: Case, documents: Sequence[Document], count: int) -> list[Docume
     return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
 
 
-def comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
+def select_comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
     """Choose the held-out and public documents that can be compared.
 
     A model knows the companies of its training. So the documents of both sides are of companies that members name, or
@@ -201,8 +201,8 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
 
 
-def rewrite(case: Case, members: Sequence[Document]) -> dict[str, dict[str, Document]]:
-    """Write members in other ways: by way, then by id, without documents that the target reads alike all the same."""
+def rewrite_members(case: Case, members: Sequence[Document]) -> dict[str, dict[str, Document]]:
+    """Rewrite members in each way of writing: by way, then by id, without documents whose encoding does not change."""
     return {
         way: {one.id: other for one in members if _reads_differently(case, one, other := transform(one))}
         for way, transform in ways_of_writing(case.corpus).items()
@@ -233,14 +233,14 @@ def check_writing(
     to exceed the reference's: some ways of writing are easier for every model. Bonferroni over the ways.
 
     Args:
-        changed: see `rewrite`.
+        changed: see `rewrite_members`.
         losses: of the members and, under "way/id", of the changed ones.
         needs_reference: whether losses of other tokens compare beside a reference only.
 
     Returns:
         The check, or why it cannot be made.
     """
-    gains = {way: _gains(way, documents, losses) for way, documents in changed.items()}
+    gains = {way: _loss_decreases(way, documents, losses) for way, documents in changed.items()}
     if needs_reference and not any(np.isfinite(gain).all() for gain in gains.values()):
         return "losses of other tokens compare beside a reference only, and there is none"
     tested = {way: _p_better(gain) for way, gain in gains.items() if len(gain) >= FEWEST_CHANGED and gain[:, 0].any()}
@@ -254,14 +254,14 @@ def check_writing(
     return Check("way of writing", min(1.0, len(tested) * tested[best]), "alarm", reason, MATCH)
 
 
-def _gains(way: str, names: Mapping[str, object], losses: Losses) -> Floats:
-    """Compute by how much the loss of each member falls when it is changed, target and reference: (n, 2), nats."""
+def _loss_decreases(way: str, names: Mapping[str, object], losses: Losses) -> Floats:
+    """Compute the decrease of each member's loss when it is rewritten, under target and reference: (n, 2), nats."""
     rows = np.array([np.subtract(losses[name], losses[f"{way}/{name}"]) for name in names], np.float64).reshape(-1, 2)
     return rows[np.isfinite(rows[:, 0])]
 
 
 def _p_better(gains: Floats) -> float:
-    """Test that the losses fall, and by more than the reference's: the larger one-sided p of the signed-rank tests."""
+    """Return the one-sided p-value that losses fall, and by more than the reference's (signed-rank tests)."""
     from scipy.stats import wilcoxon
 
     own, beside = gains[:, 0], gains[:, 1]
@@ -271,7 +271,7 @@ def _p_better(gains: Floats) -> float:
 
 
 def _reads_differently(case: Case, document: Document, other: Document) -> bool:
-    """Test whether the target reads the two differently, as far as its settings show it."""
+    """Test whether two versions of a document give the target other input."""
     if document == other or loss_kind(case.target) == "answers":
         return document != other
     first, second = (cast("TokenTarget", case.target).encode(one) for one in (document, other))
@@ -281,7 +281,7 @@ def _reads_differently(case: Case, document: Document, other: Document) -> bool:
 
 
 def _spell(spell: Callable[[str], str], document: Document) -> Document:
-    """Spell every word, question and answer otherwise."""
+    """Apply a change of spelling to every word, question and answer."""
     words = tuple(replace(word, text=spell(word.text)) for word in document.words)
     questions = tuple(
         replace(one, question=spell(one.question), answers=tuple(map(spell, one.answers))) for one in document.questions
@@ -290,7 +290,7 @@ def _spell(spell: Callable[[str], str], document: Document) -> Document:
 
 
 def _in_pixels(document: Document) -> Document:
-    """Move the boxes so that scaling them to the page gives their pixels, cut off at its edge."""
+    """Replace boxes by what a model reads when pixels are taken for thousandths of the page, cut off at its edge."""
     if document.size is None:
         return document
     limits = np.array([*document.size, *document.size])
@@ -304,7 +304,7 @@ def _in_pixels(document: Document) -> Document:
     return replace(document, words=tuple(map(moved, document.words)))
 
 
-def reads_otherwise(case: Case) -> Iterator[Check]:
+def check_reference_reading(case: Case) -> Iterator[Check]:
     """Test whether a reference does the task much worse or better than the target, on held-out documents.
 
     Args:
@@ -317,13 +317,17 @@ def reads_otherwise(case: Case) -> Iterator[Check]:
     documents = tuple(one for one in case.corpus.documents if one.split != "heldout" or one.id in chosen)
     corpus = replace(case.corpus, documents=documents)
     own = usefulness_by_document(case.target, corpus, _READING_SEED)
-    gaps = [gap for model in models for gap in _gaps(own, usefulness_by_document(model, corpus, _READING_SEED))]
+    gaps = [
+        gap
+        for model in models
+        for gap in _compare_usefulness(own, usefulness_by_document(model, corpus, _READING_SEED))
+    ]
     if gaps:
         p_value, reason = min(gaps)
         yield Check("reference reads otherwise", min(1.0, len(gaps) * p_value), "alarm", reason, BETTER)
 
 
-def _gaps(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:
+def _compare_usefulness(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:
     """Compare two models by each measure of usefulness: the p of a difference beyond `MAX_GAP`, and its reason."""
     for name in own.keys() & other.keys():
         found = ratio_difference(own[name], other[name], None, np.random.default_rng(_READING_SEED))

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from audit.arrays import Bools, Floats
 from audit.attacks.interface import AUDITED, loss_kind
 from audit.attacks.measuring import DOCUMENTS, Streams
-from audit.attacks.membership.documents import ADAPTING, adapted_ids, name_uncounted, reference_of
+from audit.attacks.membership.documents import ADAPTING, adapted_ids, name_unusable_references, reference_of
 from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.corpus.near_copies import group_copies
@@ -58,7 +58,7 @@ _SPLITS = "needs split models (K of them, each trained on half of the documents:
 
 @dataclass(frozen=True, eq=False)
 class ScoredDocuments:
-    """Member and held-out documents with their scores.
+    """Hold member and held-out documents with their scores.
 
     Attributes:
         ids: of the documents.
@@ -159,9 +159,9 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
     member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
     found: dict[str, Score] = {}
     if rows:
-        found = _losses([outcome for _, outcome in rows], name_uncounted(case, _UNCALIBRATED))
+        found = _score_by_losses([outcome for _, outcome in rows], name_unusable_references(case, _UNCALIBRATED))
         found |= dict(zip(("lira", "rmia"), _likelihood_ratios(case, rows, public), strict=True))
-        found["docmia"] = _docmia(case, [outcome["adapted"] for _, outcome in rows])
+        found["docmia"] = _score_by_docmia(case, [outcome["adapted"] for _, outcome in rows])
     missing = {name: column for name, column in found.items() if isinstance(column, str)}
     copies = [group_copies(case.corpus, case.corpus.of(split)) for split in AUDITED]
     return ScoredDocuments(
@@ -175,23 +175,23 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
     )
 
 
-def _losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
+def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
     """Score by the loss, by its difference from and its ratio to a reference's, and by Min-K%.
 
     The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
     0, however hard the reference finds it. The difference is largest where both losses are.
     """
-    losses = _numbers([outcome["target"] for outcome in outcomes], "loss")
+    losses = _column_of([outcome["target"] for outcome in outcomes], "loss")
     reference = np.array(
-        [_numbers(own, "loss").mean() if (own := outcome["reference"]) else np.nan for outcome in outcomes]
+        [_column_of(own, "loss").mean() if (own := outcome["reference"]) else np.nan for outcome in outcomes]
     )
     shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
     return {
-        "loss": _known(-losses, "no finite loss"),
-        "calibrated": _known(reference - losses, uncalibrated),
-        RATIO: _known(shares, uncalibrated),
-        "min_k": _known(
-            _numbers([outcome["target"] for outcome in outcomes], "min_k"), "for models that generate answers only"
+        "loss": _column_or_reason(-losses, "no finite loss"),
+        "calibrated": _column_or_reason(reference - losses, uncalibrated),
+        RATIO: _column_or_reason(shares, uncalibrated),
+        "min_k": _column_or_reason(
+            _column_of([outcome["target"] for outcome in outcomes], "min_k"), "for models that generate answers only"
         ),
     }
 
@@ -201,50 +201,53 @@ def _likelihood_ratios(
 ) -> tuple[Score, Score]:
     """Score by LiRA and RMIA, online where every document has models trained on it, else offline."""
     logits, trained = _by_split_models(case, rows, "logit")
-    usable = _complete(logits)
+    usable = _complete_rows(logits)
     if not usable.any():
         return _SPLITS, _SPLITS
     inside, outside = sides(logits[usable], trained[usable])
     if outside is None:
         return ("a document was in all split models but one",) * 2
-    observed = _numbers([outcome["target"] for _, outcome in rows], "logit")[usable]
+    observed = _column_of([outcome["target"] for _, outcome in rows], "logit")[usable]
     scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
-    lira = _spread(scores, usable, _SPLITS)
+    lira = _place_scores(scores, usable, _SPLITS)
     compared = _public_ratios(case, public)
     if compared is None:
         return lira, f"needs {MIN_PUBLIC} public documents that neither model was trained on"
     probabilities = np.exp(-_by_split_models(case, rows, "loss")[0][usable])
     within, without = sides(probabilities, trained[usable])
     assert without is not None
-    own = np.exp(-_numbers([outcome["target"] for _, outcome in rows], "loss"))[usable]
-    return lira, _spread(rmia(own, marginal(within, without), *compared), usable, _SPLITS)
+    own = np.exp(-_column_of([outcome["target"] for _, outcome in rows], "loss"))[usable]
+    return lira, _place_scores(rmia(own, marginal(within, without), *compared), usable, _SPLITS)
 
 
 def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Floats] | None:
-    """Return what the target and models not trained on them say of public documents; None when there are too few."""
+    """Return the probabilities of public documents under the target, and under models not trained on them, for RMIA.
+
+    None when there are too few public documents.
+    """
     losses, trained = _by_split_models(case, public, "loss")
-    usable = _complete(losses)
+    usable = _complete_rows(losses)
     if usable.sum() < MIN_PUBLIC:
         return None
     _, outside = sides(np.exp(-losses[usable]), trained[usable])
     if outside is None:
         return None
-    own = np.exp(-_numbers([outcome["target"] for _, outcome in public], "loss"))[usable]
+    own = np.exp(-_column_of([outcome["target"] for _, outcome in public], "loss"))[usable]
     return own, marginal(None, outside)
 
 
 def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Bools]:
-    """Return what every split model says, and whether it was trained on the document: (n_documents, n_models) each."""
+    """Return a number from every split model, and whether it saw the document: (n_documents, n_models) each."""
     models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
     values = np.full((len(rows), max(1, len(models))), np.nan)
     if models:
         for index, (_, outcome) in enumerate(rows):
-            values[index] = _numbers(outcome["splits"], key)
+            values[index] = _column_of(outcome["splits"], key)
     return values, np.array([[trial.unit in split.members for split in models] for trial, _ in rows], bool)
 
 
-def _docmia(case: Case, adapted: Sequence[Json]) -> Score:
-    """Score by K-means on how the target took to each document.
+def _score_by_docmia(case: Case, adapted: Sequence[Json]) -> Score:
+    """Score by K-means on how the target adapted to each document (DocMIA).
 
     Features: L2 norm of the update, steps, and similarity of the answer on the way (mean of before and after),
     standardised, as their units differ. Two clusters; that of fewer steps and the shorter update, in standard
@@ -254,14 +257,14 @@ def _docmia(case: Case, adapted: Sequence[Json]) -> Score:
         masked = loss_kind(case.target) == "masks"
         return "for models that answer or tag only" if masked else _NOT_TRAINED
     features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
-    known = _complete(features)
+    known = _complete_rows(features)
     if known.sum() < 2:
         return "no document was adapted to (n_adapted, by budget: none in quick)"
-    return _spread(cluster(features[known]), known, "no document was adapted to")
+    return _place_scores(cluster(features[known]), known, "no document was adapted to")
 
 
 def cluster(features: Floats) -> Floats:
-    """Compute DocMIA's score from its features, see `_docmia`: (n_documents,).
+    """Compute DocMIA's score from its features, see `_score_by_docmia`: (n_documents,).
 
     Args:
         features: (n_documents, 4): distance, steps, similarity before and after; two documents at least.
@@ -279,25 +282,25 @@ def cluster(features: Floats) -> Floats:
     return score
 
 
-def _complete(rows: Floats) -> Bools:
+def _complete_rows(rows: Floats) -> Bools:
     """Mark the rows in which no number is missing: shape (n_rows,)."""
     return np.asarray(np.isfinite(rows).all(axis=1), bool)
 
 
-def _numbers(measured: Sequence[Json], key: str) -> Floats:
+def _column_of(measured: Sequence[Json], key: str) -> Floats:
     return np.array([np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64)
 
 
-def _known(column: Floats, reason: str) -> Score:
+def _column_or_reason(column: Floats, reason: str) -> Score:
     """Return the column, or the reason where no document has a score."""
     return column if np.isfinite(column).any() else reason
 
 
-def _spread(values: Floats, known: Bools, reason: str) -> Score:
-    """Put `values` at the places that are `known`, NaN elsewhere."""
+def _place_scores(values: Floats, known: Bools, reason: str) -> Score:
+    """Place `values` where `known` holds, NaN elsewhere."""
     column = np.full(len(known), np.nan)
     column[known] = values
-    return _known(column, reason)
+    return _column_or_reason(column, reason)
 
 
 def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Result:

@@ -1,7 +1,7 @@
 """Provider membership as an attack: what is tried, what is asked of a kept-aside document, and what comes of it.
 
-The journal has one object a document: {"id", "questions": one object each (see `_row`), "memory_change"}. What does not
-exist is None. "pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
+The journal has one object a document: {"id", "questions": one object each (see `_question_row`), "memory_change"}. What
+does not exist is None. "pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Scores = dict[str, float | None]
 
 @dataclass(frozen=True)
 class ProviderMembership(Attack):
-    """Did documents of a provider train the model (Tito et al. 2024, section 5.2; methods.md#provider-membership)?
+    """Infer whether documents of a provider trained the model (Tito et al. 2024; methods.md#provider-membership).
 
     The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside a
     model that knows none of the providers (`reference_of`), and with the answers taken off the page, is
@@ -125,7 +125,7 @@ class ProviderMembership(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """One for each provider with a kept-aside document to ask about; none where a side has too few."""
+        """Make one for each provider with a kept-aside document to ask about; none where a side has too few."""
         return [
             Trial(provider.name, provider.name, IN if provider.member else OUT)
             for provider in select_compared(case.corpus, providers_of(case.corpus, askable(case)))
@@ -163,7 +163,7 @@ class ProviderMembership(Attack):
         return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
-        """What the attack made of each provider; see `measures.entries`."""
+        """Yield features, scores and ranks of each provider; see `measures.entries`."""
         table, providers = table_of(match_sides(trials, outcomes)), providers_of(case.corpus, askable(case))
         for row in entries(table, providers, n_seeds=self.n_seeds, share=self.share):
             yield {"attack": self.name, **row}
@@ -185,7 +185,7 @@ def reference_of(case: Case) -> Target | None:
 
 
 def missing_reference(case: Case) -> str | None:
-    """Say that the target is compared with nothing, and what to give; None where there is a model, or may be one."""
+    """Describe that no reference is given, and what to give; None where there is one, or may be one."""
     there = given(case)
     if there["pretrained"] or (there["baselines"] and not knows_public(case.corpus)):
         return None
@@ -194,7 +194,7 @@ def missing_reference(case: Case) -> str | None:
 
 
 def ask_about(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
-    """Ask all that is asked about one kept-aside document; used with `yield from`.
+    """Ask target and reference about one kept-aside document; used with `yield from`.
 
     Args:
         case: the target and the data set.
@@ -203,10 +203,10 @@ def ask_about(case: Case, document: Document, reference: Target | None) -> Gener
     """
     if loss_kind(case.target) == "answers":
         return (yield from _ask_answers(case, document, reference))
-    scores = yield from _read(case, case.target, document)
-    known = None if reference is None else (yield from _read(case, reference, document))
+    scores = yield from _ask_encoder(case, case.target, document)
+    known = None if reference is None else (yield from _ask_encoder(case, reference, document))
     assert scores is not None
-    return {"id": document.id, "questions": [_row(scores, known)], "memory_change": None}
+    return {"id": document.id, "questions": [_question_row(scores, known)], "memory_change": None}
 
 
 def _ask_answers(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
@@ -216,15 +216,15 @@ def _ask_answers(case: Case, document: Document, reference: Target | None) -> Ge
     known: list[Reply] = []
     if reference is not None:
         known, known_losses = yield from _ask_model(reference, view, questions, texts)
-    memory = yield from _without_answers(case.target, view, questions)
-    change = yield from _change(case.target, view, replies[-1].text)
+    memory = yield from _ask_without_answers(case.target, view, questions)
+    change = yield from _output_change(case.target, view, replies[-1].text)
     rows = []
     for index, question in enumerate(questions):
         reply, answers = replies[index], distinct_answers(question.answers)
         exact = float(fold(reply.text) in {fold(answer) for answer in answers})
-        scores = _scored(losses[index], reply.confidence, exact, anls(reply.text, answers))
-        before = _scored(known_losses[index], known[index].confidence) if known else None
-        rows.append(_row(scores, before, memory[index]))
+        scores = _collect_scores(losses[index], reply.confidence, exact, anls(reply.text, answers))
+        before = _collect_scores(known_losses[index], known[index].confidence) if known else None
+        rows.append(_question_row(scores, before, memory[index]))
     return {"id": document.id, "questions": rows, "memory_change": change}
 
 
@@ -238,15 +238,15 @@ def _ask_model(
     return replies, [float(-tokens.mean()) for tokens in losses]
 
 
-def _without_answers(
+def _ask_without_answers(
     target: Target, view: PageView, questions: Sequence[Question]
 ) -> Generator[Request, Any, list[float | None]]:
-    """NLS_mem of each question: the similarity of the reply when the answer is gone, in [0, 1].
+    """Ask each question without its answer on the page; return NLS_mem, the similarity of the replies, in [0, 1].
 
     None where the answer does not stand on the page, or cannot be taken out of its image.
     """
     removals = [remove(view, distinct_answers(question.answers), blur=BLUR) for question in questions]
-    gone = [bool(removal.words) and _hidden(view, removal) for removal in removals]
+    gone = [bool(removal.words) and _gone_from_image(view, removal) for removal in removals]
     asked = zip(removals, questions, gone, strict=True)
     queries = [Answer(removal.view, question.question) for removal, question, removed in asked if removed]
     replies = iter((yield from ask_all(target, queries)))
@@ -256,8 +256,8 @@ def _without_answers(
     ]
 
 
-def _change(target: Target, view: PageView, output: str) -> Generator[Request, Any, float | None]:
-    """dNLS_mem: how much the output to no question changes when it is taken from the page; 1 - NLS, in [0, 1].
+def _output_change(target: Target, view: PageView, output: str) -> Generator[Request, Any, float | None]:
+    """Compute dNLS_mem: how much the output to no question changes when it is removed from the page, in [0, 1].
 
     An output that does not stand on the page leaves nothing to remove: the model says the same again, and the change is
     0, as for one that it knows by heart. None where that would mean nothing: the model says nothing at all, or
@@ -268,21 +268,21 @@ def _change(target: Target, view: PageView, output: str) -> Generator[Request, A
     removal = remove(view, [output], blur=BLUR)
     if not removal.words:
         return 0.0
-    if not _hidden(view, removal):
+    if not _gone_from_image(view, removal):
         return None
     again = yield from ask(target, Answer(removal.view, NO_QUESTION))
     return 1.0 - similarity(output, again.text)
 
 
-def _hidden(view: PageView, removal: Removal) -> bool:
-    """Whether the image, where there is one, does not show the removed words any more."""
+def _gone_from_image(view: PageView, removal: Removal) -> bool:
+    """Test whether every removed word is gone from the image as well, where there is one."""
     return view.open_page is None or len(removal.boxes) == len(removal.words)
 
 
-def _scored(
+def _collect_scores(
     loss: float, confidence: float | None = None, accuracy: float | None = None, similarity: float | None = None
 ) -> Scores:
-    """Give what a model showed of one question; a page of a token classifier is one question.
+    """Collect the scores of one question, without numbers that are not finite; a page of a tagger is one question.
 
     Args:
         loss: the training loss, nats a token.
@@ -297,14 +297,14 @@ def _scored(
     return {name: value if value is not None and math.isfinite(value) else None for name, value in named.items()}
 
 
-def _row(scores: Scores, reference: Scores | None, memory_similarity: float | None = None) -> dict[str, Json]:
+def _question_row(scores: Scores, reference: Scores | None, memory_similarity: float | None = None) -> dict[str, Json]:
     """Put a question's scores beside those of the reference, for the journal."""
     known = None if reference is None else {name: reference[name] for name in ("loss", "confidence")}
     return {**scores, "memory_similarity": memory_similarity, "pretrained": known}
 
 
-def _read(case: Case, model: Target, document: Document) -> Generator[Request, Any, Scores | None]:
-    """Read the page with an encoder; None where its loss reads nothing of it, or it masks other tokens.
+def _ask_encoder(case: Case, model: Target, document: Document) -> Generator[Request, Any, Scores | None]:
+    """Ask an encoder for its scores of a page; None where its loss reads nothing of it, or it masks other tokens.
 
     Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
     model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence
@@ -314,21 +314,21 @@ def _read(case: Case, model: Target, document: Document) -> Generator[Request, A
     """
     loss = yield from query_page(case, model, document, N_MASKS)
     if loss is None or not {BestClass, BestLinks, TagProbabilities} & model.answers:
-        return None if loss is None else _scored(loss)
+        return None if loss is None else _collect_scores(loss)
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
     assert page is not None
     if BestClass in model.answers:
         right = float((yield from ask(model, BestClass(page))) == page.page_class)
-        return _scored(loss, None, right, right)
+        return _collect_scores(loss, None, right, right)
     tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
     links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
     true, found = find_on_page(page, reader.labels, tags, links)
     f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None
     if tags is None:
         assert page.links is not None
-        return _scored(loss, None, f1, float(np.equal(links, page.links)[page.links != NOT_READ].mean()))  # type: ignore[arg-type]
+        return _collect_scores(loss, None, f1, float(np.equal(links, page.links)[page.links != NOT_READ].mean()))  # type: ignore[arg-type]
     assert page.labels is not None
     read = page.labels != NOT_READ
     right = float((tags.argmax(axis=1) == page.labels)[read].mean())
-    return _scored(loss, float(tags.max(axis=1)[read].mean()), f1, right)
+    return _collect_scores(loss, float(tags.max(axis=1)[read].mean()), f1, right)

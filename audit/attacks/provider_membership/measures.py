@@ -20,11 +20,11 @@ from audit.attacks.provider_membership.methods import (
     MIN_JUDGED,
     NEEDED,
     Inference,
+    calls_all_alike,
     infer,
     mean_known,
     measure_accuracy,
     measure_forest_area,
-    says_nothing,
     smaller_side,
 )
 from audit.attacks.provider_membership.providers import IN, OUT, REASONS, Matched, Provider, ProviderTable, provider_of
@@ -75,7 +75,7 @@ def measure_table(
     share: float,
     missing_reference: str | None = None,
 ) -> Result:
-    """Measure everything that a table of providers gives.
+    """Measure all metrics of a table of providers.
 
     Args:
         table: of the providers.
@@ -157,7 +157,7 @@ def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> tu
 
 
 def _oriented(table: ProviderTable, score: str) -> Floats:
-    """Return "user" or a feature so that more speaks for membership, shape (n,); NaN where a provider has none."""
+    """Return user inference or a feature, oriented so that higher means member, shape (n,); NaN where unknown."""
     column = table.user if score == "user" else table.features.get(score)
     if column is None:
         return np.full(len(table.names), np.nan)
@@ -165,7 +165,7 @@ def _oriented(table: ProviderTable, score: str) -> Floats:
 
 
 def _unscored(name: str, table: ProviderTable, column: Floats, missing: str = NOT_MEASURED) -> Unresolved | None:
-    """Return why a score says nothing; None when it does.
+    """Return why a score cannot rank providers; None when it can.
 
     Args:
         name: of the measurement.
@@ -201,14 +201,14 @@ def _break_ties(column: Floats, rng: Generator) -> Floats:
 def _accuracy(name: str, table: ProviderTable, inference: Inference, method: str, rng: Generator) -> Measurement:
     """Measure the balanced accuracy of a method over providers; null: 0.5."""
     calls = inference.calls.get(method)
-    found = None if calls is None or says_nothing(calls) else measure_accuracy(calls, table.member, rng)
+    found = None if calls is None or calls_all_alike(calls) else measure_accuracy(calls, table.member, rng)
     return _estimate(name, table, inference, method, found)
 
 
 def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measurement:
-    """Measure the chance that a forest of APK finds a member likelier than a provider that is out; null: 0.5."""
+    """Measure the AUC of APK's forests over providers; null: 0.5."""
     forests = inference.probabilities
-    silent = forests is None or says_nothing(inference.calls["apk"])
+    silent = forests is None or calls_all_alike(inference.calls["apk"])
     found = None if forests is None or silent else measure_forest_area(forests, table.member)
     return _estimate(name, table, inference, "apk", found)
 
@@ -222,13 +222,13 @@ def _estimate(
     if method in inference.lacks:
         return replace(inference.lacks[method], name=name)
     n = len(table.names)
-    if says_nothing(inference.calls[method]):
+    if calls_all_alike(inference.calls[method]):
         return Unresolved(name, f"every provider is called the same: {method} tells nobody from anybody", n)
     return Unresolved(name, f"fewer than {MIN_JUDGED} providers of a side could be judged", n, 2 * NEEDED)
 
 
 def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float) -> Iterator[Any]:
-    """Yield one object a provider: name, in or out, features, scores, ranks (1 = most like a member).
+    """Yield one evidence entry a provider: name, side, features, scores, ranks (1 = most like a member).
 
     Args:
         table: of the providers that were asked about.
@@ -248,13 +248,13 @@ def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int
             "training": IN if known[name].member else OUT,
             "documents": int(table.n_documents[row]),
             "questions": int(table.n_questions[row]),
-            "features": _known(table.features, row),
-            "scores": _known(scores, row),
-            "ranks": {score: int(rank) for score, rank in _known(ranks, row).items()},
+            "features": _finite_values(table.features, row),
+            "scores": _finite_values(scores, row),
+            "ranks": {score: int(rank) for score, rank in _finite_values(ranks, row).items()},
         }
 
 
-def _known(columns: Mapping[str, Floats], row: int) -> dict[str, float]:
+def _finite_values(columns: Mapping[str, Floats], row: int) -> dict[str, float]:
     return {name: float(column[row]) for name, column in columns.items() if np.isfinite(column[row])}
 
 

@@ -54,11 +54,11 @@ the first at equal accuracy."""
 N_FOLDS = 2
 """Folds of the cross-validation."""
 N_GROUPS = 20
-"""Groups that providers are drawn in, at most, see `_without`."""
+"""Groups that providers are drawn in, at most, see `_leave_groups_out`."""
 
 
 def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
-    """Call by AZK: K-means with two clusters on unscaled accuracy and similarity; the more accurate one is "member".
+    """Classify by AZK: K-means with two clusters on unscaled accuracy and similarity; the more accurate is "member".
 
     At equal mean accuracy it is that of higher mean similarity. Where there are fewer than two distinct points, nobody
     is called a member. Providers without a number (NaN) are not judged.
@@ -67,7 +67,7 @@ def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
 
 
 def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:
-    """Call by the memorisation tests M1 and M2, shape (n,) each; None for a table without them.
+    """Classify by the memorisation tests M1 and M2, shape (n,) each; None for a table without them.
 
     M1: any answer without its evidence came out right (NLS_mem > 0). M2: K-means with two clusters on the change of the
     unasked answer; that of smaller mean change is "member".
@@ -86,7 +86,7 @@ def majority(*voters: Floats) -> Floats:
 
 
 def _two_clusters(points: Floats, seed: int) -> Floats:
-    """Call by K-means: the cluster whose mean is larger in the first column, then in the next, is "member"."""
+    """Classify by K-means: the cluster whose mean is larger in the first column, then in the next, is "member"."""
     from sklearn.cluster import KMeans
 
     calls = np.full(len(points), np.nan)
@@ -102,7 +102,7 @@ def _two_clusters(points: Floats, seed: int) -> Floats:
 
 
 def groups_of(member: Bools) -> Ints:
-    """Group the providers, shape (n,): of either side as many in each group, give or take one.
+    """Assign providers to groups, shape (n,): as many of either side in each group, give or take one.
 
     There are `N_GROUPS`, or as many as the smaller side has providers. Groups are the same in every run. Providers are
     shuffled before the sides are separated: ranks among members would let the groups say something of the labels around
@@ -138,7 +138,7 @@ def training_share(member: Bools, share: float, rng: np.random.Generator) -> Int
 
 
 def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) -> Floats:
-    """Run APK with one training share.
+    """Classify by APK: a random forest trained on one share of the providers.
 
     How large leaves must be is chosen by cross-validation inside the training share. A provider without a feature gets
     the median of the training share; a feature that nobody there has is left out.
@@ -165,7 +165,7 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         columns = features[:, usable]
         filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns)
         leaf = _best_leaf(filled[known], member[known], rng)
-        probability[rest] = _fit(filled[known], member[known], leaf, N_TREES, rng).predict_proba(filled[rest])[:, 1]
+        probability[rest] = _forest(filled[known], member[known], leaf, N_TREES, rng).predict_proba(filled[rest])[:, 1]
     return probability
 
 
@@ -173,31 +173,31 @@ def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> flo
     """Return the smallest leaf of the highest accuracy in cross-validation; both sides are equally large here."""
     from sklearn.model_selection import StratifiedKFold
 
-    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_state(rng)).split(features, member))
+    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_random_state(rng)).split(features, member))
     right = [0] * len(LEAVES)
     for number, leaf in enumerate(LEAVES):
         for train, test in folds:
-            called = _fit(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(features[test])
+            called = _forest(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(features[test])
             right[number] += int((called == member[test]).sum())
     return LEAVES[int(np.argmax(right))]
 
 
-def _fit(features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator) -> Any:
+def _forest(features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(
-        trees, min_samples_leaf=leaf, max_features="sqrt", n_jobs=1, random_state=_state(rng)
+        trees, min_samples_leaf=leaf, max_features="sqrt", n_jobs=1, random_state=_random_state(rng)
     )
     return forest.fit(features, member)
 
 
-def _state(rng: np.random.Generator) -> int:
+def _random_state(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """What the attacks call each provider.
+    """Hold the classifications of each provider by every attack.
 
     Attributes:
         calls: by method, NaN for not judged (known to the attacker, or without the features), shape (n_seeds, n); of
@@ -221,7 +221,7 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
         n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
         share: of the providers, whose membership APK knows.
     """
-    lacks = {method: lack for method in METHODS if (lack := _lacking(table, method)) is not None}
+    lacks = {method: lack for method in METHODS if (lack := _cannot_run(table, method)) is not None}
     calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
     probabilities: list[Floats] = []
     columns = forest_features(table)
@@ -246,8 +246,8 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
     return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
 
 
-def _lacking(table: ProviderTable, method: str) -> Unresolved | None:
-    """Return what the table lacks for a method; None when nothing."""
+def _cannot_run(table: ProviderTable, method: str) -> Unresolved | None:
+    """Return why a method cannot run on the table; None when it can."""
     needed = MIN_SIDE if method.startswith("apk") else MIN_JUDGED
     if smaller_side(table.member) < needed:
         reason = f"fewer than {needed} providers in training, or out of it"
@@ -272,8 +272,8 @@ def smaller_side(member: Bools) -> int:
     return int(min(member.sum(), (~member).sum()))
 
 
-def says_nothing(calls: Floats) -> bool:
-    """Test whether every seed calls all providers that it judges the same; calls have shape (n_seeds, n)."""
+def calls_all_alike(calls: Floats) -> bool:
+    """Test whether every seed puts all providers in the same class; calls have shape (n_seeds, n)."""
     return all(np.unique(row[~np.isnan(row)]).size < 2 for row in calls)
 
 
@@ -356,7 +356,7 @@ def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interva
     """
     judged = ~np.isnan(mean_known(votes))
     known = np.isnan(votes) & judged
-    left = list(_without(statistic, votes, member, known, judged)) if known.any() else []
+    left = list(_leave_groups_out(statistic, votes, member, known, judged)) if known.any() else []
     if len(left) < 2:
         return given
     without, sizes = zip(*left, strict=True)
@@ -364,10 +364,10 @@ def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interva
     return widen_to(group_jackknife(value, without, sizes, n=n), given)
 
 
-def _without(
+def _leave_groups_out(
     statistic: Statistic, votes: Floats, member: Bools, known: Bools, judged: Bools
 ) -> Iterator[tuple[float, int]]:
-    """Yield the number without each group, and how many of the group are judged.
+    """Yield the statistic without each group of providers, and how many of the group are judged.
 
     Without a group remain the forests that were trained on nobody of it; groups that every forest knows are left out.
     """

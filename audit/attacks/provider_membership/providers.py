@@ -43,7 +43,7 @@ REASONS = (NO_HELDOUT, NOTHING_TO_ASK)
 
 @dataclass(frozen=True)
 class Provider:
-    """One provider of the data set.
+    """Describe one provider of the data set.
 
     Attributes:
         name: folded; the name of its trial.
@@ -61,7 +61,7 @@ class Provider:
 
     @property
     def left_out(self) -> str | None:
-        """Why it is not asked about (one of `REASONS`); None when it is."""
+        """Return why it is not asked about (one of `REASONS`); None when it is."""
         if self.asked:
             return None
         return NOTHING_TO_ASK if self.heldout else NO_HELDOUT
@@ -122,7 +122,7 @@ def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
 
 
 def describe_unnamed(corpus: Corpus) -> str | None:
-    """Say that a provider which counts as out may be in, and what to give; None when all of training name one."""
+    """Describe that documents of training without a provider hide who is in; None when all of training name one."""
     n = unnamed_members(corpus)
     if not n:
         return None
@@ -172,7 +172,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Matched:
-    """What is compared.
+    """Hold the providers that are compared, with as much of each on either side.
 
     Attributes:
         trials: the providers of whom anything was asked, in the given order.
@@ -187,7 +187,7 @@ class Matched:
     dropped: int
 
     def starved(self) -> str | None:
-        """Say that a cut leaves the attacker little of what it has, and what to give; None when it has enough.
+        """Describe that matching leaves the attacker too few questions, and what to give; None when it has enough.
 
         Judged by providers in training: where training took documents away from these, those out are cut to what an
         attacker has.
@@ -234,7 +234,7 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
         [tuple(len(one["questions"]) for one in documents) for documents in ranked], member, names
     )
     cut = [
-        {"documents": [_shorten(document, limit) for document, limit in zip(documents, own, strict=False)]}
+        {"documents": [_cut_questions(document, limit) for document, limit in zip(documents, own, strict=False)]}
         for documents, own in zip(ranked, limits, strict=True)
     ]
     held = tuple(sum(len(document["questions"]) for document in documents) for _, documents in asked)
@@ -267,7 +267,7 @@ def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]
 
 
 def scatter(items: Iterable[_Item], names: Iterable[str]) -> list[_Item]:
-    """Order the items by hashes of their names, which follows no order of theirs."""
+    """Order items by hashes of their names: a fixed order that depends on no other."""
     return [item for _, item in sorted(zip(map(_hash, names), items, strict=True), key=lambda pair: pair[0])]
 
 
@@ -275,7 +275,7 @@ def _hash(name: str) -> bytes:
     return sha256(name.encode()).digest()
 
 
-def _shorten(document: Json, n_questions: int) -> Json:
+def _cut_questions(document: Json, n_questions: int) -> Json:
     """Return the document with so many of its questions, in their order."""
     numbers = range(len(document["questions"]))
     kept = scatter(numbers, [f"{document['id']}\0{index}" for index in numbers])[:n_questions]
@@ -291,7 +291,7 @@ _CHANGES = {"loss_change": "loss", "confidence_change": "confidence"}
 
 @dataclass(frozen=True, eq=False)
 class ProviderTable:
-    """One row a provider; everything the attacks use.
+    """Hold features of providers, a row for each.
 
     Attributes:
         names: folded names, in row order; for `evidence/` only.
@@ -313,7 +313,7 @@ class ProviderTable:
 
 
 def table_of(matched: Matched) -> ProviderTable:
-    """Make one row a provider, in trial order.
+    """Build the table of providers, in trial order.
 
     A feature is the mean over those of the provider's questions that have it; `memory_change`, which is asked once a
     document, the mean over its documents. User inference is the mean over documents of the mean over their questions of
@@ -322,10 +322,10 @@ def table_of(matched: Matched) -> ProviderTable:
     outcomes = matched.outcomes
     # NaN where a provider has no number.
     columns = {
-        name: np.array([_mean(_values(outcome, name)) for outcome in outcomes], np.float64)
+        name: np.array([_mean(_feature_values(outcome, name)) for outcome in outcomes], np.float64)
         for name in (*FEATURES, *MEMORY)
     }
-    user = np.array([_mean(_gains(outcome)) for outcome in outcomes], np.float64)
+    user = np.array([_mean(_likelihood_gains(outcome)) for outcome in outcomes], np.float64)
     return ProviderTable(
         tuple(trial.unit for trial in matched.trials),
         np.array([trial.stratum == IN for trial in matched.trials], bool),
@@ -340,7 +340,7 @@ def _questions(outcome: Json) -> list[Json]:
     return [question for document in outcome["documents"] for question in document["questions"]]
 
 
-def _values(outcome: Json, name: str) -> list[float | None]:
+def _feature_values(outcome: Json, name: str) -> list[float | None]:
     """Return one feature of a provider, by question, or by document where it is asked once."""
     if name == "memory_change":
         return [document["memory_change"] for document in outcome["documents"]]
@@ -350,7 +350,7 @@ def _values(outcome: Json, name: str) -> list[float | None]:
     return [None if change is None else abs(change) for change in changes]
 
 
-def _gains(outcome: Json) -> list[float | None]:
+def _likelihood_gains(outcome: Json) -> list[float | None]:
     """Compute by document how much likelier the true answers became, nats a token."""
     documents = [[_difference(question, "loss") for question in own["questions"]] for own in outcome["documents"]]
     means = [_mean(losses) for losses in documents]
@@ -358,7 +358,7 @@ def _gains(outcome: Json) -> list[float | None]:
 
 
 def _difference(question: Json, name: str) -> float | None:
-    """Return what the target has more of than the reference."""
+    """Return the target's number minus the reference's; None where either is missing."""
     before = question["pretrained"]
     if before is None or before[name] is None or question[name] is None:
         return None

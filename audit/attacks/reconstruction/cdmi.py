@@ -138,7 +138,7 @@ class MaskedModel:
 
 @dataclass(frozen=True, eq=False)
 class PlantedMemory:
-    """The real target with a memory of known strength: the attack's positive control (ours).
+    """The real target with a memory of known strength: the attack's positive control.
 
     The true token is made likelier than the real target has it by `memory_of` the losses, or where a masked language
     model decides, of the logits. The target is asked

@@ -179,7 +179,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class LowestLoss:
-    """The candidate of lowest training loss; where no loss was asked for, the proposer's most likely one (ours).
+    """The candidate of lowest training loss; where no loss was asked for, the proposer's most likely one.
 
     The published rule can let a confident public model outvote a target that remembers: a loss of 0 adds at most 1/T to
     a candidate's logarithm, before it is weighed. This rule heeds the public model only among equal losses.

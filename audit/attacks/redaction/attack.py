@@ -52,7 +52,7 @@ UNIT = "documents"
 
 @dataclass(frozen=True)
 class RedactionContext(Attack):
-    """What the text around a redaction gives away (methods.md#redaction-context; Beltrame et al. 2024).
+    """Predict categories of redacted values from their context (methods.md#redaction-context; Beltrame et al. 2024).
 
     Every value that may be attacked is hidden as the manifest says, and a linear SVM that saw other documents tells its
     category from its sentence, or on a page with boxes from its lines, its place and the width of the bar. No model is
@@ -74,7 +74,7 @@ class RedactionContext(Attack):
         return [Reason("data", lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)]
 
     def _lacks(self, corpus: Corpus) -> str | None:
-        """Say what this data set lacks to feed the attack; None when nothing."""
+        """Describe what this data set lacks for the attack; None when nothing."""
         if corpus.manifest.redaction is None:
             return NOT_REDACTED
         spans = redacted_spans(corpus.documents, "fixed")
@@ -98,13 +98,13 @@ class RedactionContext(Attack):
         classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
         documents = documents_of(corpus, spans)
         uncommon = classes != np.bincount(classes, minlength=1).argmax()
-        own, others, n_kinds = _rarest(classes, documents)
+        own, others, n_kinds = _count_rarest(classes, documents)
         held = {span.document for span, rare in zip(spans, uncommon, strict=True) if rare}
         sides = [sum(document.id in held for document in corpus.of(split)) for split in AUDITED]
         paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
         return (
-            paired("lift_over_length", members=_count(documents)),
-            paired("lift_share", members=_count(documents[uncommon]) if uncommon.sum() >= NEEDED else 0),
+            paired("lift_over_length", members=_distinct(documents)),
+            paired("lift_share", members=_distinct(documents[uncommon]) if uncommon.sum() >= NEEDED else 0),
             # Each category has an interval of its own, as if it were a method: the rarest stands for all.
             Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
             Units(EXCESS[0], "difference", UNIT, *sides, methods=len(EXCESS)),
@@ -212,7 +212,7 @@ def _declared(corpus: Corpus) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predictions of the category of every value, in the order of the data set; all arrays are (n_values,).
+    """Hold predicted categories of every value, in the order of the data set; all arrays are (n_values,).
 
     Attributes:
         samples: the values.
@@ -232,13 +232,13 @@ class Predictions:
         return self.samples.documents
 
     def hits(self, predicted: Ints) -> Bools:
-        """Return where a prediction is right."""
+        """Mark the values whose prediction is right."""
         hits: Bools = self.samples.classes == predicted
         return hits
 
 
 def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
-    """Put the predictions of the folds together."""
+    """Concatenate the predictions of the folds in the order of the data set."""
     columns = {name: np.zeros(len(samples), np.int64) for name in ("predicted", "length", "prior")}
     for trial, outcome in tried:
         if trial.stratum == FOLDS:
@@ -260,7 +260,7 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
     if n_rare:
         treated = "judged as one" if judged.all() else "left out, for they are too few together"
         yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: {treated}")
-    found = _worst(predictions)
+    found = _find_worst_class(predictions)
     if not isinstance(found, Unresolved):
         name = CATEGORIES[found.label] if found.label < RARE else "rare"
         n = int(np.sum(classes == found.label))
@@ -268,13 +268,13 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
 
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
-    """Compute the share of values whose category is told; null: naming the commonest of the training folds."""
+    """Compute the share of categories predicted right; null: naming the commonest of the training folds."""
     found = proportion(predictions.hits(predicted), predictions.documents)
     return estimate(name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance")
 
 
 def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
-    """Compute how much more often the context tells the category than the values' lengths do; null: 0."""
+    """Compute the accuracy from contexts minus that from the values' lengths; null: 0."""
     right, blind = predictions.hits(predictions.told), predictions.hits(predictions.length)
     found = net(right & ~blind, blind & ~right, predictions.documents, rng)
     return estimate("lift_over_length", found, "values", 0.0, "blind")
@@ -292,11 +292,11 @@ def lift_share_of(predictions: Predictions) -> Measurement:
 
 def worst_class_of(predictions: Predictions) -> Measurement:
     """Measure `audit.stats.lift.worst_class` over the categories, rare ones together as one; null: 0."""
-    found = _worst(predictions)
+    found = _find_worst_class(predictions)
     return found if isinstance(found, Unresolved) else estimate("worst_class", found.interval, "values", 0.0, "blind")
 
 
-def _worst(predictions: Predictions) -> WorstClass | Unresolved:
+def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
     true = predictions.samples.classes
     classes, judged = _merge_rare(true, true)
     called, _ = _merge_rare(predictions.told, true)
@@ -323,17 +323,17 @@ def _merge_rare(classes: Ints, true: Ints) -> tuple[Ints, Bools]:
     return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (is_rare.sum() >= NEEDED)
 
 
-def _rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
+def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     """Count documents with the rarest category that is judged, those with others, and the categories judged."""
     merged, judged = _merge_rare(classes, classes)
     categories = np.unique(merged[judged]).tolist()
     if len(categories) < 2:
         return 0, 0, 1
     own, others = min(
-        (_count(documents[merged == category]), _count(documents[merged != category])) for category in categories
+        (_distinct(documents[merged == category]), _distinct(documents[merged != category])) for category in categories
     )
     return own, others, len(categories)
 
 
-def _count(documents: Ints) -> int:
+def _distinct(documents: Ints) -> int:
     return int(np.unique(documents).size)

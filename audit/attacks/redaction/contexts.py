@@ -58,7 +58,7 @@ _HIDDEN = "\ue000"  # of Unicode's private use: no text has it
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Hidden values, n of them.
+    """Hold n hidden values with their contexts and folds.
 
     Attributes:
         spans: with their contexts.
@@ -78,7 +78,7 @@ class Samples:
         return len(self.spans)
 
     def of(self, rows: Bools | Ints) -> Samples:
-        """Take some of them, in order."""
+        """Select some of the values, in order."""
         indices = np.arange(len(self))[rows]
         return replace(
             self,
@@ -212,7 +212,7 @@ def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tup
 
 
 def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
-    """Give numbers of the layout and of the dictionary, standardised on `training`; None where there is no page.
+    """Compute numbers of the layout and of the dictionary, standardised on `training`; None where there is no page.
 
     The dictionary holds the distinct values of the training fold, by category; where a mask is as wide as its value, it
     is counted how many of each are as wide (Bland et al. 2023).
@@ -235,7 +235,7 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
 
 
 def dictionary(training: Samples) -> tuple[Ints, ...]:
-    """Give the lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
+    """Return the lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
     values: list[dict[str, int]] = [{} for _ in CATEGORIES]
     for span, value, category in zip(training.spans, training.values, training.classes, strict=True):
         values[category].setdefault(value, span.n_characters)
@@ -259,14 +259,14 @@ def lengths(samples: Samples) -> Floats:
 def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     match part:
         case "near":
-            yield from _near(["<", "<", *before][::-1], [*after, ">", ">"])
+            yield from _near_terms(["<", "<", *before][::-1], [*after, ">", ">"])
             if span.bar is None:  # on a page the width is measured in pixels: see `layout`
-                yield from _length(span)
+                yield from _length_terms(span)
         case "characters":
-            yield from _characters(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))
+            yield from _character_terms(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))
         case _:
             for side, words in (("<", before), (">", after)):
-                yield from _runs(side, words)
+                yield from _run_terms(side, words)
 
 
 def words_of(text: str) -> list[str]:
@@ -276,8 +276,8 @@ def words_of(text: str) -> list[str]:
     return [named.get(word) or ("#" * len(word) if word.isdigit() else word.lower()) for word in words]
 
 
-def _near(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Words next to the mask; both sequences begin there. One term is alike in all samples: there always is a term."""
+def _near_terms(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield words next to the mask, where both sequences begin, and one term that all samples share."""
     yield "mask"
     for side, words in (("<", before), (">", after)):
         yield from (f"{side}{index} {word}" for index, word in enumerate(words[:PLACES]))
@@ -290,21 +290,21 @@ def _near(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
             yield f"{' '.join(before[:left])} | {' '.join(after[:right])}"
 
 
-def _length(span: RedactedSpan) -> Iterator[str]:
-    """The length of a mask in running text, finely and coarsely; the same for all under a mask of one length."""
+def _length_terms(span: RedactedSpan) -> Iterator[str]:
+    """Yield the length of a mask in running text, finely and coarsely; the same for all under a mask of one length."""
     size = len(span.mask)
     yield f"length {size}"
     yield f"length about {size // 4}"
     yield f"length {int(2 * np.log2(size))} half octaves"
 
 
-def _characters(before: str, after: str) -> Iterator[str]:
+def _character_terms(before: str, after: str) -> Iterator[str]:
     for side, text in (("<", before[:CHARACTERS]), (">", after[:CHARACTERS])):
         yield from (f"{side}{text[:size]}" for size in range(2, len(text) + 1))
         for size in PIECES:
             yield from (f"{side}.{text[start : start + size]}" for start in range(len(text) - size + 1))
 
 
-def _runs(side: str, words: Sequence[str]) -> Iterator[str]:
+def _run_terms(side: str, words: Sequence[str]) -> Iterator[str]:
     for size in range(1, WORDS + 1):
         yield from (f"{side}{' '.join(words[start : start + size])}" for start in range(len(words) - size + 1))

@@ -73,40 +73,40 @@ def guess_value(case: Case, document: Document, entity: Entity, mask: Mask) -> G
         For a tagger the probability of each tag, the mean over the value's tokens; for a masked language model the
         tokens it would put there; None when the target cannot read the place.
     """
-    page, positions = _hidden(case.token_target, document, entity, mask)
+    page, positions = _hide_value(case.token_target, document, entity, mask)
     if page is None or not positions:
         return None
     if TagProbabilities in case.target.answers:
         probabilities = yield from ask(case.target, TagProbabilities(page))
-        return _listed(dict(enumerate(probabilities[list(positions)].mean(axis=0).tolist())))
+        return _sort_guess(dict(enumerate(probabilities[list(positions)].mean(axis=0).tolist())))
     queries = [FillMask(page, position, N_TOKENS) for position in positions[:MAX_PLACES]]
     answers = yield from ask_all(case.target, queries)
-    return _listed(_by_token(answers))[:N_TOKENS]
+    return _sort_guess(_mean_probabilities(answers))[:N_TOKENS]
 
 
 def by_category(guess: Guess, tags: Sequence[int]) -> Guess:
-    """The probabilities of tags summed by category; `tags` is what `categories_of_tags` gives."""
+    """Sum the probabilities of tags by category; `tags` is what `categories_of_tags` returns."""
     sums = [0.0] * (ELSE + 1)
     for number, weight in guess:
         sums[tags[int(number)]] += weight
-    return _listed(dict(enumerate(sums)))
+    return _sort_guess(dict(enumerate(sums)))
 
 
-def _hidden(
+def _hide_value(
     reader: TokenTarget, document: Document, entity: Entity, mask: Mask
 ) -> tuple[Encoding | None, tuple[int, ...]]:
-    """The page with the value hidden, and where it stood."""
+    """Encode the page with the value hidden, and return the positions where it stood."""
     others = [other for other in document.entities if other.attack and other is not entity] if mask == "all" else []
-    page, places = redacted(document, [entity, *others], mask)
+    page, places = hide_values(document, [entity, *others], mask)
     encoded = reader.encode(page, places[0])
     if encoded is None:
         return None, ()
     hidden = encoded.scrubbed(encoded.positions_of({index for words in places for index in words}))
-    return _covered(hidden, document, [entity, *others]), encoded.positions_of(places[0])
+    return _paint_over(hidden, document, [entity, *others]), encoded.positions_of(places[0])
 
 
-def _covered(page: Encoding, document: Document, entities: Sequence[Entity]) -> Encoding:
-    """The page with all of every hidden value painted over in its image, however short the bar among its words."""
+def _paint_over(page: Encoding, document: Document, entities: Sequence[Entity]) -> Encoding:
+    """Paint over the whole of every hidden value in the page image, however short the bar among its words."""
     if page.page_image is None or document.size is None:
         return page
     width, height = document.size
@@ -116,17 +116,17 @@ def _covered(page: Encoding, document: Document, entities: Sequence[Entity]) -> 
     return replace(page, page_image=page.page_image.painted(shares))
 
 
-def redacted(
+def hide_values(
     document: Document, entities: Sequence[Entity], mask: Mask
 ) -> tuple[Document, tuple[tuple[int, ...], ...]]:
-    """The document with values hidden, without its annotations, and the words that now stand for each value.
+    """Hide values of a document, drop its annotations, and return the words that now stand for each value.
 
     Under "length" the words stay, for the caller to mask; under the others `STAR` stands for all words of a value, as
     wide as `FIXED` on a page, where `BarredPage.start` says. All other words keep their boxes, so that the gap behind
     a bar may tell how long a value was. Of values that share words the first one's star stands.
     """
     if mask == "length":
-        return _bare(document, document.words), tuple(entity.words for entity in entities)
+        return _without_annotations(document, document.words), tuple(entity.words for entity in entities)
     owner: dict[int, int] = {}
     for number, entity in enumerate(entities):
         for index in entity.words:
@@ -140,20 +140,20 @@ def redacted(
             continue
         if number >= 0:
             stars[number] = len(words)
-            word = Word(STAR, None if page is None else _bar(page, word.box, entities[number], owner))
+            word = Word(STAR, None if page is None else _bar_box(page, word.box, entities[number], owner))
         words.append(word)
     places = tuple((stars[number],) if number in stars else () for number in range(len(entities)))
-    return _bare(document, words), places
+    return _without_annotations(document, words), places
 
 
-def _bare(document: Document, words: Sequence[Word]) -> Document:
+def _without_annotations(document: Document, words: Sequence[Word]) -> Document:
     return replace(
         document, words=tuple(words), entities=(), links=(), questions=(), tags=None, intent=None, paragraphs=()
     )
 
 
-def _bar(page: BarredPage, box: Box | None, entity: Entity, unread: Collection[int]) -> Box | None:
-    """A bar of one length in the place of the entity's word with this box; a character is half as wide as high."""
+def _bar_box(page: BarredPage, box: Box | None, entity: Entity, unread: Collection[int]) -> Box | None:
+    """Return the box of a bar of one length in place of the entity's word; a character is half as wide as high."""
     if box is None or page.document.size is None:
         return None
     left = page.start(entity, unread)
@@ -161,8 +161,8 @@ def _bar(page: BarredPage, box: Box | None, entity: Entity, unread: Collection[i
     return (left, box[1], max(left, min(left + width, float(page.document.size[0]))), box[3])
 
 
-def _by_token(answers: Sequence[Candidates]) -> Mapping[int, float]:
-    """The weights of the candidates, the mean over the places."""
+def _mean_probabilities(answers: Sequence[Candidates]) -> Mapping[int, float]:
+    """Average the probabilities of the candidates over the places."""
     weights: Counter[int] = Counter()
     for answer in answers:
         powers = np.exp(answer.logits - answer.logits.max())
@@ -171,8 +171,8 @@ def _by_token(answers: Sequence[Candidates]) -> Mapping[int, float]:
     return weights
 
 
-def _listed(weights: Mapping[int, float]) -> Guess:
-    """The largest first, the lower number first of equals."""
+def _sort_guess(weights: Mapping[int, float]) -> Guess:
+    """Sort weights, the largest first, the lower number first of equals."""
     ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     return [[float(number), float(weight)] for number, weight in ordered]
 
@@ -252,7 +252,7 @@ def _excess(name: str, sides: Sequence[Side], rng: Rng) -> Measurement:
 
 
 def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tuple[Ints, Ints]:
-    """What context alone says of each value, and what context and target say: (n,) each."""
+    """Predict categories from context alone, and from context and target: (n,) each."""
     from scipy.sparse import hstack
 
     alone, together = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
@@ -263,15 +263,15 @@ def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tupl
         training, tried = rows.divided(int(number))
         first, second = features_of(training, tried)
         alone[held] = fit(first, training.classes, SEED).predict(second)
-        more = _vectors([given[index] for index in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
+        more = _guess_rows([given[index] for index in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
         first, second = hstack([first, more[0]]).tocsr(), hstack([second, more[1]]).tocsr()
         together[held] = fit(first, training.classes, SEED).predict(second)
         progress.advance()
     return alone, together
 
 
-def _vectors(training: list[Guess], held: list[Guess]) -> tuple[Features, Features]:
-    """What was said as rows of length `GUESS_WEIGHT`; numbers that the training folds lack are left out."""
+def _guess_rows(training: list[Guess], held: list[Guess]) -> tuple[Features, Features]:
+    """Turn guesses into feature rows of length `GUESS_WEIGHT`; numbers that the training folds lack are left out."""
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.preprocessing import normalize
 
