@@ -61,7 +61,7 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
             state, info = (parse_json(read_text(place / name), f"{name} is not JSON") for name in (STATE, INFO))
             names = [(PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]]
             paths = [inside(src.resolve(), name) for name in names]
-            yield _split(folder or state.get("_split") or "", paths, _open_stream, info.get("features"))
+            yield _split(str(folder or state.get("_split") or ""), paths, _open_stream, info.get("features"))
 
 
 def parquet_split(name: str, paths: Sequence[Path]) -> Table:

@@ -260,6 +260,8 @@ class Assembly:
         self.report.notes["words without text, left out"] += len(page.words) - len(texts)
         boxes = {index: self._box(page.words[index].box, page, size) for index in texts}
         if None in boxes.values():
+            some = any(page.words[index].box for index in texts)
+            self.report.notes["pages on which some words have no box: no box of theirs was taken"] += some
             boxes = dict.fromkeys(texts)
         places = {index: place for place, index in enumerate(texts)}
         return places, tuple(Word(text, boxes[index]) for index, text in texts.items())

@@ -1,9 +1,8 @@
 """Chat data as vision-language models are trained with: rows of an image and a conversation, JSON lines or a list.
 
 LLaVA: {"image", "conversations": [{"from": "human", "value"}, {"from": "gpt", "value"}]}; OpenAI, Qwen, TRL and
-LLaMA-Factory:
-{"messages": [{"role", "content"}]}, content a text or a list of parts, images in the parts or in a list of the row. A
-user's turn is a question, the next turn of the assistant its answer.
+LLaMA-Factory: {"messages": [{"role", "content"}]}, content a text or a list of parts, images in the parts or in a list
+of the row. A user's turn is a question, the next turn of the assistant its answer.
 """
 
 from __future__ import annotations
@@ -64,20 +63,24 @@ class Chat(Importer):
                 for place, row in source.records(path):
                     with source.problems.catch(f"{place}:"):
                         turns = _turns(row)
-                        images = [*dict.fromkeys(image for turn in turns for image in turn.images)]
+                        images: list[_Image] = []
+                        for turn in turns:
+                            images += [image for image in turn.images if image not in images]
                         if len(images) != 1:
                             source.notes["conversations about no image or several, left out"] += 1
                             continue
                         systems["\n".join(turn.text for turn in turns if turn.role == "system").strip()] += 1
                         page = _page(source, pages, path, row, images[0])
-                        pairs = zip(turns, [*turns[1:], _Turn("", "", [])], strict=True)
-                        for one, reply in ((one, after) for one, after in pairs if one.role == "user"):
+                        talk = [turn for turn in turns if turn.role != "system"]
+                        for one, reply in zip(talk, [*talk[1:], _Turn("", "", [])], strict=True):
+                            if one.role != "user":
+                                continue
                             source.notes["turns of a user without an answer, left out"] += reply.role != "reply"
                             asked += [(page, one.text, reply.text)] if reply.role == "reply" else []
         system = _without_controls(next(iter(systems))) if len(systems) == 1 else ""
         if len(systems) > 1:
-            prompted, total = systems.total() - systems[""], systems.total()
-            source.advice.append(SYSTEM_ADVICE.format(n=prompted, total=total))
+            total = systems.total()
+            source.advice.append(SYSTEM_ADVICE.format(n=total - systems[""], total=total))
         source.recipe = TrainingRecipe(prompt=_fill(source, asked), system=system or None)
         yield from pages.values()
 

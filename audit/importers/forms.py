@@ -156,11 +156,8 @@ def _add_values(page: Page, values: Mapping[str, Any]) -> None:
         if isinstance(value, dict):
             _add_values(page, {f"{key}.{inner}": one for inner, one in value.items()})
             continue
-        texts = [clean(as_text(one)) for one in (value if isinstance(value, list) else [value]) if _is_value(one)]
+        several = value if isinstance(value, list) else [value]
+        texts = [clean(as_text(one)) for one in several if isinstance(one, str | int | float) and type(one) is not bool]
         page.fields += [Field(clean(key), value=text) for text in texts if text]
         if key.lower() in PROVIDERS and texts:
             page.provider = page.provider or " ".join(texts[0].split()) or None
-
-
-def _is_value(one: Any) -> bool:
-    return isinstance(one, str | int | float) and not isinstance(one, bool)

@@ -58,7 +58,7 @@ def _add(
 
     Args:
         source: of the row.
-        pages: the split and the page of each row, by the hash of its image or text where it asks a question.
+        pages: split and page of each row, by the hash of its image or text where it asks a question, else by number.
         table: of the row.
         columns: of the table.
         number: of the row.
@@ -79,7 +79,7 @@ def _add(
         raise ManifestError("the image is neither a file nor bytes of one")
     path = source.find_image(given, table.folder) if isinstance(given, str) else None
     same = path or given or (text if isinstance(text, str) else None)
-    key = f"{table.split}/{number}"
+    key = str(len(pages))
     if columns["question"] and same is not None:
         content = same if isinstance(same, bytes) else same.encode(errors="surrogatepass")
         key = f"{part_named(table.split)}/{hashlib.sha256(content).hexdigest()}"

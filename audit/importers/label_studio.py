@@ -95,7 +95,9 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
             continue
         region = regions.setdefault(str(one.get("id", f"#{number}")), _Region())
         region.labels += [text for key in LABELS for text in _texts(value.get(key, []))]
-        region.texts += _texts(value.get("text", [])) if kind == "textarea" else []
+        if kind == "textarea":
+            text = value.get("text") or []
+            region.texts += [text] if isinstance(text, str) else _texts(text)
         with form_of(f"result {number}: a region of numbers"):
             region.box = _box(value) or region.box
         if isinstance(value.get("start"), int) and isinstance(value.get("end"), int):
@@ -104,10 +106,9 @@ def _regions(results: Sequence[Any]) -> tuple[list[_Region], list[str]]:
 
 
 def _texts(value: Any) -> list[str]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ManifestError("labels, choices and transcriptions are lists of texts")
-    return texts
+    return value
 
 
 def _box(value: Mapping[str, Any]) -> Box | None:
