@@ -5,25 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attempts import counts, diagnostics, measured, run
-from planted_canaries import (
-    LIMIT,
-    QUICK,
-    Knowing,
-    canary_set,
-    case_of,
-    outcomes_of,
-    remembering,
-)
+from planted_canaries import LIMIT, QUICK, Knowing, canary_set, case_of, outcomes_of, remembering
 
 from audit.attacks import TEXTS
-from audit.attacks.canaries.attack import (
-    NOT_FAIR,
-    NOT_RANKED,
-    SHOWN_LEVEL,
-    checks_of,
-    measure_privacy,
-    scores_of,
-)
+from audit.attacks.canaries.attack import NOT_FAIR, NOT_RANKED, SHOWN_LEVEL, checks_of, measure_privacy, scores_of
 from audit.attacks.canaries.measures import (
     Outcome,
     excess_exposure_of,

@@ -132,9 +132,7 @@ def audit():
     members = whole.of("member")
     target = Knowing([document.id for document in members], 1.5)
     references = References(
-        baselines=(Knowing(seed=1), Knowing(seed=2)),
-        pretrained=Knowing(seed=3),
-        splits=split_models(members, 8, 1.5),
+        baselines=(Knowing(seed=1), Knowing(seed=2)), pretrained=Knowing(seed=3), splits=split_models(members, 8, 1.5)
     )
     case = Case(target, whole, references)
     attack = MembershipInference(n_adapted=150)

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 
 from audit.attacks import TEXTS
 from audit.attacks.provider_membership import ProviderMembership, methods
-from audit.attacks.provider_membership.measures import (
-    POWER,
-    STRONGEST,
-    measure_certain,
-    measure_table,
-)
+from audit.attacks.provider_membership.measures import POWER, STRONGEST, measure_certain, measure_table
 from audit.attacks.provider_membership.methods import (
     METHODS,
     MIN_SIDE,

@@ -9,16 +9,7 @@ from pathlib import Path
 from example_answers import answering, memorisation
 from example_records import Case, judged, mean
 
-from audit.measurements import (
-    Count,
-    Curve,
-    CurvePoint,
-    Diagnostic,
-    Estimate,
-    Histogram,
-    Measurement,
-    Unresolved,
-)
+from audit.measurements import Count, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import Result
 

@@ -42,9 +42,7 @@ def write_corpus(folder: Path, documents: Sequence[Document], baseline: str | No
     """Write a data set; `baseline` is a folder inside it."""
     references = ReferencePaths(baselines=() if baseline is None else (baseline,))
     manifest.write(
-        folder,
-        Manifest(1, "noisy", Task("intent-slots", TAGS), Membership("random"), references=references),
-        documents,
+        folder, Manifest(1, "noisy", Task("intent-slots", TAGS), Membership("random"), references=references), documents
     )
     return manifest.load(folder)
 

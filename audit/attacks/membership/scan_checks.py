@@ -26,15 +26,7 @@ from audit.engine.interface import Attempt, Progress, Trial
 from audit.measurements import Check
 from audit.stats.paired import Ratios, UnitScores, paired_difference, ratio_difference
 from audit.stats.roc import auc_interval
-from audit.targets.interface import (
-    Answer,
-    BestClass,
-    BestLinks,
-    BestTokens,
-    TagProbabilities,
-    Target,
-    TokenTarget,
-)
+from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities, Target, TokenTarget
 from audit.targets.utility import usefulness_by_document
 
 MOST = 200
