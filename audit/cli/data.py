@@ -227,7 +227,6 @@ def _show_summary(summary: Summary) -> None:
             for name, own in summary.categories.items()
         ]
         console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), fields)
-    console.say(f"images found in several splits: {summary.images_in_several_splits}")
     asked = summary.asked_providers
     console.say(
         f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"

@@ -43,12 +43,10 @@ _DAMAGE = (
     ValueError,
     SyntaxError,
     EOFError,
-    IndexError,
-    KeyError,
+    LookupError,
     TypeError,
     AttributeError,
-    OverflowError,
-    ZeroDivisionError,
+    ArithmeticError,
     struct.error,
 )
 

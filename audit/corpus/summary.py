@@ -13,7 +13,6 @@ from audit.cards import CorpusCard
 from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_canaries, load_canaries
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import fold, is_on_page, occurrences
-from audit.corpus.images import image_path, read_header
 from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.validation import unknown_names
 
@@ -53,7 +52,6 @@ class Summary:
         counts: by what is counted, by split.
         categories: by field category, those that occur, in the manifest's order.
         asked_providers: those that can be asked after.
-        images_in_several_splits: image files with equal bytes.
         warnings: plain sentences on what limits an audit of this data set.
         canaries: None where there are none.
         drawn: the command that drew the membership, and the day.
@@ -66,7 +64,6 @@ class Summary:
     counts: Mapping[str, Mapping[Split, int]]
     categories: Mapping[Category, FieldCounts]
     asked_providers: AskedProviders
-    images_in_several_splits: int
     warnings: tuple[str, ...]
     canaries: CanaryCounts | None = None
     drawn: str | None = None
@@ -81,7 +78,6 @@ def summarise(corpus: Corpus) -> Summary:
     copies = find_copies(corpus)
     membership, categories, canaries = corpus.manifest.membership, _fields(corpus), load_canaries(corpus)
     planted = None if canaries is None else count_canaries(canaries)
-    several = _images_in_several_splits(corpus)
     counts = {split: _counts(corpus.of(split)) for split in SPLITS}
     left_out = counts_left_out(corpus, copies.left_out)
     return Summary(
@@ -96,8 +92,7 @@ def summarise(corpus: Corpus) -> Summary:
         },
         categories=categories,
         asked_providers=asked_providers(corpus),
-        images_in_several_splits=several,
-        warnings=(*_warnings(corpus, categories, several), *copies.warnings, *canary_warnings(planted)),
+        warnings=(*_warnings(corpus, categories), *copies.warnings, *canary_warnings(planted)),
         canaries=planted,
     )
 
@@ -153,27 +148,13 @@ def card(corpus: Corpus) -> CorpusCard:
     )
 
 
-def _images_in_several_splits(corpus: Corpus) -> int:
-    splits: dict[str, set[Split]] = defaultdict(set)
-    for document in corpus.documents:
-        if document.image is not None:
-            splits[read_header(image_path(corpus, document)).sha256].add(document.split)
-    return sum(len(found) > 1 for found in splits.values())
-
-
-def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts], several: int) -> Iterator[str]:
+def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
     task = corpus.manifest.task
     yield from _split_warnings(corpus)
-    if several:
-        yield _TEXTS["images"].format(n=several)
     yield from provider_warnings(corpus)
     yield from _question_warnings(corpus) if task.asks else _field_warnings(categories)
     if unnamed := sum(bool(unknown_names(document, task)) for document in corpus.documents):
         yield _TEXTS["unnamed_labels"].format(n=unnamed)
-    links = (Counter(child for _, child in {*document.links}) for document in corpus.documents)
-    parents = sum(count > 1 for counts in links for count in counts.values())
-    if task.kind == "spade-linking" and parents:
-        yield _TEXTS["parents"].format(n=parents)
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:

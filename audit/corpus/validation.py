@@ -280,20 +280,7 @@ LONGEST_ENTRY = 160
 """Characters of an entry: what page one of a report holds."""
 MOST_CATEGORIES = 30
 """Categories of data that are listed."""
-EMPTY_SHEET = """
-# [audit]
-# Who audits what, and for whom: on page one of the report. All of it may be left out, and none of it is verified.
-# system = "Invoice intake"
-# controller = "Example Ltd"
-# purpose = "Reads totals off suppliers' invoices"
-# model_name = "invoice-reader"
-# model_version = "1.0"
-# data_categories = ["names", "addresses", "bank details"]
-# release = "internal"  # or "api", "open-weights"
-# auditor = "A. Name"
-# decides = "B. Name, head of operations"
-# dpo = "C. Name"
-"""
+EMPTY_SHEET = "\n" + Path(__file__).with_name("audit_sheet.toml").read_text(encoding="utf-8")
 """The table as comments, for the end of a new manifest."""
 _sheet_type = TypeAdapter(AuditSheet)
 _SHEET = re.compile(r"\s*^[ \t]*#?[ \t]*\[[ \t]*audit[ \t]*\].*?(?=(?:^[ \t]*(?:#.*)?\n)*^[ \t]*\[|\Z)", re.M | re.S)

@@ -13,7 +13,7 @@ import pytest
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
-from audit.corpus.summary import asked_providers, summarise
+from audit.corpus.summary import asked_providers
 from audit.extensions.papers.importers.sroie import FIELDS
 from audit.importers.assemble import ImportReport
 from audit.importers.registry import FORMATS
@@ -84,7 +84,6 @@ def test_sroie_splits_and_duplicates(real_receipts: tuple[ImportReport, Corpus])
     assert len(splits) == 621
     assert all(len(found) == 1 for found in splits.values())
     assert len(report.duplicates) == 5
-    assert summarise(corpus).images_in_several_splits == 0
 
 
 def test_sroie_companies_repeat_as_the_methods_say(real_receipts: tuple[ImportReport, Corpus]) -> None:
@@ -136,7 +135,6 @@ def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str
     assert len(answers) == 2732
     assert abs(sum(3 <= tokens(answer) <= 15 for answer in answers) - 1690) <= 5
     assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)
-    assert summarise(corpus).images_in_several_splits == 0
 
 
 def test_tab_mentions(real_data: Path, tmp_path: Path) -> None:

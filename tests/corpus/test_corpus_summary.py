@@ -79,7 +79,6 @@ def test_counts(tmp_path: Path) -> None:
     assert (names.values, names.unique) == (3, 2)
     assert (totals.values, totals.unique) == (5, 4)
     assert summary.asked_providers == AskedProviders(n_in=1, n_out=1, unasked=0, also_public=0)
-    assert summary.images_in_several_splits == 1
 
 
 def has(summary: Summary, words: str) -> bool:
@@ -97,7 +96,6 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
         "1 held-out documents: with fewer than 150",
         "No public split",
         "names no reference model",
-        "1 images stand in more than one split",
         "1 providers that are in and 0 that are out have held-out documents: whether a provider was trained on can be",
         "4 of 4 fields have a value that stands in another document",
     ):
@@ -150,21 +148,6 @@ def test_the_card_counts_a_provider_once_however_it_is_cased(tmp_path: Path) -> 
     pages = [*sold("member", "Red", "RED"), *sold("heldout", "Blue"), Document("x", "public")]
     summary_of(tmp_path, pages)
     assert card(manifests.load(tmp_path)).providers == 2
-
-
-def test_links_are_counted_and_fields_with_several_parents_are_named(tmp_path: Path) -> None:
-    pages = [receipt("a", "member", "Red Shop", "1.00"), receipt("b", "heldout", "Blue Shop", "2.00")]
-    pages[0] = dataclasses.replace(pages[0], links=(("n", "t"), ("n", "t"), ("t", "n")))
-    extra = Entity("x", "NAME", "organization", (0,))
-    pages[1] = dataclasses.replace(
-        pages[1], entities=(extra, pages[1].entities[1]), links=(("x", "t"), ("t", "x"), ("n", "t"))
-    )
-    pages[1] = dataclasses.replace(pages[1], entities=(*pages[1].entities, Entity("n", "NAME", "organization", (1,))))
-    manifest = Manifest(1, "receipts", Task("spade-linking"), Membership("random"))
-    manifests.write(tmp_path, manifest, pages)
-    summary = summarise(manifests.load(tmp_path))
-    assert has(summary, "1 fields have several parents")  # t of the second page; a repeated link is one parent
-    assert not has(summary_of(tmp_path / "tagger", pages), "several parents")
 
 
 def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path: Path) -> None:
