@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 MOST_LINES = 400
 VARIANTS = {
     "private training": (
-        r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private|plan-dp",
+        r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private",
         "extensions/private/",
     ),
     "countermeasures": (

@@ -27,12 +27,12 @@ from audit.errors import EngineError, UsageError
 from audit.files import PrivateFolder
 
 CHUNKS_PER_WORKER = 4
-"""Into how many chunks a worker's share is cut (ours): small, so that a lost worker costs little and all end together,
+"""Into how many chunks a worker's share is cut: small, so that a lost worker costs little and all end together,
 yet as large as the width where there are trials enough, so that targets are asked in large batches."""
 MAX_LOSSES = 3
-"""Workers that may be lost in a row over one chunk, or before any work (ours)."""
+"""Workers that may be lost in a row over one chunk, or before any work."""
 PATIENCE = 600.0
-"""Seconds within which a first worker must be at work (ours): a cluster may have to start a machine."""
+"""Seconds within which a first worker must be at work: a cluster may have to start a machine."""
 
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -17,7 +17,7 @@ from audit import record as records
 from audit.attacks import TEXTS
 from audit.cards import PrivacyCard
 from audit.cli import app
-from audit.extensions.private.planning import asked_of_training, bound, provable, proves
+from audit.extensions.private.countermeasure import asked_of_training, bound, provable, proves
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
 from audit.report.html import html
 from audit.report.recommend import recommend

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL.Image import Image
@@ -30,9 +29,6 @@ from audit.corpus.removal import remove
 from audit.engine.interface import Progress
 from audit.errors import EngineError, ManifestError
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
-
-if TYPE_CHECKING:
-    from audit.targets.checkpoint.folder import CheckpointFolder
 
 Redrawn = Mapping[str, Callable[[], Image]]
 """By the path of an image in the new data set, what opens its page."""
@@ -109,25 +105,19 @@ def train_on(
         DocauditError: what `write_data` or the training raises.
     """
     from audit.references.recipes import key_of, made_once
+    from audit.references.retrain import Retraining, recipe_for, retrain
     from audit.targets.opening import open_model
 
     key = key_of([corpus.sha256, name, *settings, __version__])
     data = load(made_once(out / f"{name}-data-{key}", write_data))
-    return RetrainedModel(train_again(open_model(start, corpus), data, out, name, device, progress), data.root)
-
-
-def train_again(start: CheckpointFolder, data: Corpus, out: Path, name: str, device: str, progress: Progress) -> Path:
-    """Train a model from `start` on the members of `data`, once, and return its folder in `out`; see `train_on`."""
-    from audit.references.recipes import key_of, made_once
-    from audit.references.retrain import Retraining, recipe_for, retrain
-
-    how = Retraining(recipe_for(data), device)
+    opened, how = open_model(start, corpus), Retraining(recipe_for(data), device)
 
     def train(folder: Path) -> None:
         progress.stage(f"training with {name}, epochs", how.recipe.epochs)
-        retrain(how, start, data, data.of("member"), folder, progress=progress)
+        retrain(how, opened, data, data.of("member"), folder, progress=progress)
 
-    return made_once(out / f"{name}-{key_of([start.sha256, data.sha256, how.as_json(), __version__])}", train)
+    key = key_of([opened.sha256, data.sha256, how.as_json(), __version__])
+    return RetrainedModel(made_once(out / f"{name}-{key}", train), data.root)
 
 
 class Blocking(TrainingDefense):

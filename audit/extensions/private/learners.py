@@ -126,7 +126,7 @@ def mean_costs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 LENGTHS = 64
-"""Pages share a batch when their lengths lie between the same multiples of this (ours): padding stays small."""
+"""Pages share a batch when their lengths lie between the same multiples of this: padding stays small."""
 _TARGETS = ("labels", "initial_token_labels", "subsequent_token_labels", "bbox_first_token_mask", "read_at")
 
 
