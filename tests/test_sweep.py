@@ -295,7 +295,7 @@ def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch)
     assert training_progress(tmp_path) == TrainingProgress()
     (tmp_path / "trainer_state.json").unlink()
     (tmp_path / "trainer_state.json").write_text('{"epoch": 2.5, "global_step": 40}')
-    assert training_progress(tmp_path) == TrainingProgress(2.5, 40)
+    assert training_progress(tmp_path) == TrainingProgress(epoch=2.5, global_step=40)
     monkeypatch.setattr(content, "_MAX_BYTES", 10)
     assert training_progress(tmp_path) == TrainingProgress()
 

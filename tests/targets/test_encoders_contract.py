@@ -322,6 +322,9 @@ def test_a_page_is_adapted_to_and_the_model_is_put_back(target: EncoderTarget) -
     assert found.losses[0] == pytest.approx(float(loss[0]), rel=1e-5)
     assert found.losses[-1] < found.losses[0]
     assert found.distance > 0
+    assert 2 <= len(found.losses) <= RULE.max_steps + 1
+    assert 0 <= min(found.similarities) <= max(found.similarities) <= 1
+    assert not target.model.training
     assert all(torch.equal(value, before[name]) for name, value in target.model.state_dict().items())
     assert all(parameter.requires_grad and parameter.grad is None for parameter in target.model.parameters())
     assert not [part for part in target.model.modules() if "forward" in vars(part)]

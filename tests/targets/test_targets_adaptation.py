@@ -15,16 +15,13 @@ from audit.attacks.membership.scores import cluster
 from audit.stats.roc import auc
 from audit.targets.adaptation import adapt
 from audit.targets.encoders.loading import load
-from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import (
     AdaptationRule,
     PageAdaptation,
     TagProbabilities,
-    TrainingLoss,
 )
 
 RULE = AdaptationRule(threshold=1e-3, max_steps=12, learning_rate=1e-2)
-HEADS = [("bert", "token-classification"), ("layoutlm", "spade-extraction"), ("bros", "spade-linking")]
 
 
 def state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -35,11 +32,6 @@ def assert_as_it_was(model: torch.nn.Module, before: dict[str, torch.Tensor]) ->
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
     assert not model.training
-
-
-@pytest.fixture(params=HEADS, ids=lambda pair: "-".join(pair))
-def target(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
-    return load(checkpoints(*request.param))
 
 
 def line(start: float, slope: float = 1.0) -> tuple[torch.nn.Parameter, Callable[[], torch.Tensor]]:
@@ -96,24 +88,6 @@ def test_an_error_on_the_way_leaves_the_parameters_as_they_were() -> None:
     assert parameter.tolist() == torch.tensor([0.7, 0.0]).tolist()
     assert parameter.grad is None
     assert not parameter.requires_grad
-
-
-def test_a_page_is_adapted_to_and_the_model_is_put_back_bit_for_bit(target: EncoderTarget) -> None:
-    pages = [target.encode(document) for document in tiny.documents(3, 0, 0)]
-    losses = target.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])
-    before = state(target.model)
-    found = target.ask([PageAdaptation(page, RULE) for page in pages])
-    assert_as_it_was(target.model, before)
-    for adapted, loss in zip(found, losses, strict=True):
-        assert adapted.losses[0] == pytest.approx(float(loss[0]), rel=1e-5)
-        assert adapted.losses[-1] < adapted.losses[0]
-        assert 2 <= len(adapted.losses) <= RULE.max_steps + 1
-        assert adapted.distance > 0
-        assert 0 <= min(adapted.similarities) <= max(adapted.similarities) <= 1
-    again = target.ask([PageAdaptation(page, RULE) for page in pages[::-1]])[::-1]
-    assert [one.losses.tolist() for one in again] == [one.losses.tolist() for one in found]
-    after = target.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])
-    assert [loss.tolist() for loss in after] == [loss.tolist() for loss in losses]
 
 
 def test_the_similarity_is_the_share_of_tokens_tagged_right(checkpoints: Any) -> None:

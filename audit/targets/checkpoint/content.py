@@ -26,19 +26,11 @@ _MAX_STEPS = 2**53
 """Whole numbers beyond this are no counts of steps, and lose digits in JSON."""
 
 
-class _State(BaseModel, strict=True):
-    """What is read of `trainer_state.json`."""
-
-    epoch: Annotated[float, Field(ge=0, le=_MAX_STEPS)] | None = None
-    global_step: Annotated[int, Field(ge=0, le=_MAX_STEPS)] | None = None
-
-
-@dataclass(frozen=True)
-class TrainingProgress:
+class TrainingProgress(BaseModel, strict=True, frozen=True):
     """Epochs (not always whole) and optimiser steps so far; None where nobody wrote it down."""
 
-    epoch: float | None = None
-    step: int | None = None
+    epoch: Annotated[float, Field(ge=0, le=_MAX_STEPS)] | None = None
+    step: Annotated[int, Field(ge=0, le=_MAX_STEPS)] | None = Field(None, alias="global_step")
 
 
 def training_progress(folder: Path) -> TrainingProgress:
@@ -46,12 +38,11 @@ def training_progress(folder: Path) -> TrainingProgress:
     path = folder / TRAINER_STATE
     try:
         # Only a plain file: reading a pipe or a device would never end.
-        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
-            return TrainingProgress()
-        state = _State.model_validate_json(path.read_bytes())
+        if path.is_file() and path.stat().st_size <= _MAX_BYTES:
+            return TrainingProgress.model_validate_json(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return TrainingProgress()
-    return TrainingProgress(state.epoch, state.global_step)
+        pass
+    return TrainingProgress()
 
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

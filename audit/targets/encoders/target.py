@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -296,25 +295,29 @@ class TokenLosses:
         pages = [replace(query.page) for query in queries]
         # Pages that queries share were copied, so that each one tells its query.
         query_of = dict(zip(pages, queries, strict=True))
-        tables = _Candidates(self.forward.word_embeddings)
+        table, shown = self.forward.word_embeddings, dict[bytes, torch.Tensor]()
+
+        def embeddings(query: RelaxedLoss) -> torch.Tensor:
+            """Look up the embeddings of a query's candidates, once for all queries that have them."""
+            key = query.candidates.tobytes()
+            if key not in shown:
+                shown[key] = table[torch.from_numpy(query.candidates).to(table.device)]
+            return shown[key]
 
         def mixed(batch: Sequence[Encoding], embedded: torch.Tensor) -> torch.Tensor:
             mixtures, device = embedded.clone(), embedded.device
             # Inputs are exact in every number format: what is mixed is not rounded before the encoder rounds it.
             with torch.autocast(device.type, enabled=False):
-                for group in tables.groups([query_of[page] for page in batch]):
-                    weights = torch.from_numpy(group.weights.astype(np.float32)).to(device)
-                    mixtures[group.owners, group.positions] = weights @ group.embeddings
+                for row, query in enumerate(query_of[page] for page in batch):
+                    weights = torch.from_numpy(query.weights.astype(np.float32)).to(device)
+                    mixtures[row, list(query.positions)] = _product(weights, embeddings(query))
             return mixtures
 
         answers: list[Relaxed | None] = [None] * len(queries)
         for rows, (losses, gradients) in self.forward.gradients(pages, self._judge, mixed):
-            own = [queries[row] for row in rows]
-            for group in tables.groups(own):
-                slopes = gradients[group.owners, group.positions] @ group.embeddings.T
-                parts = np.split(slopes.cpu().double().numpy(), group.ends)
-                for index, slope in zip(group.indices, parts, strict=True):
-                    answers[rows[index]] = Relaxed(float(losses[index]), slope)
+            for row, loss, gradient in zip(rows, losses, gradients, strict=True):
+                slopes = _product(gradient[list(queries[row].positions)], embeddings(queries[row]).T)
+                answers[row] = Relaxed(float(loss), slopes.cpu().double().numpy())
         return cast("list[Relaxed]", answers)
 
     def _judge(self, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Floats, torch.Tensor]:
@@ -322,52 +325,7 @@ class TokenLosses:
         return page_losses(costs), sum_of_losses(costs)
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Queries of one batch with the same candidates; m is how many unknown positions they have together.
-
-    Attributes:
-        indices: of the queries in the batch.
-        ends: of each query's positions among all, without the last.
-        owners: (m,) the index of each position's query.
-        positions: (m,) in their pages.
-        weights: (m, n_candidates).
-        embeddings: (n_candidates, n_hidden) of the candidates.
-    """
-
-    indices: list[int]
-    ends: list[int]
-    owners: torch.Tensor
-    positions: torch.Tensor
-    weights: Floats
-    embeddings: torch.Tensor
-
-
-class _Candidates:
-    """The embeddings of the candidates that some queries have, looked up once for all batches."""
-
-    def __init__(self, table: torch.Tensor) -> None:
-        self._table = table
-        self._known: dict[bytes, torch.Tensor] = {}
-
-    def groups(self, queries: Sequence[RelaxedLoss]) -> Iterator[_Group]:
-        """The queries of a batch, those with the same candidates together."""
-        alike: dict[bytes, list[int]] = defaultdict(list)
-        for index, query in enumerate(queries):
-            alike[query.candidates.tobytes()].append(index)
-        for key, indices in alike.items():
-            own = [queries[index] for index in indices]
-            counts = [len(query.positions) for query in own]
-            yield _Group(
-                indices,
-                [*accumulate(counts)][:-1],
-                torch.from_numpy(np.repeat(indices, counts)),
-                torch.tensor([position for query in own for position in query.positions]),
-                np.concatenate([query.weights for query in own]),
-                self._embeddings(key, own[0].candidates),
-            )
-
-    def _embeddings(self, key: bytes, candidates: Ints) -> torch.Tensor:
-        if key not in self._known:
-            self._known[key] = self._table[torch.from_numpy(candidates).to(self._table.device)]
-        return self._known[key]
+def _product(rows: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Multiply matrices in full blocks of rows, so that no row's product depends on how many there are."""
+    filled = torch.nn.functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
+    return (filled @ right)[: len(rows)]
