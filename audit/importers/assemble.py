@@ -147,7 +147,7 @@ class Assembly:
     strict: bool = True
 
     def documents(self, groups: Sequence[Sequence[Page]], problems: Problems) -> dict[str, Document]:
-        """Make one document a page, by its name; all are public until they are divided.
+        """Make a document of each page, by its name; all are public until they are divided.
 
         Args:
             groups: the pages of each source; those of one source have boxes of one unit, unless they say it.
@@ -290,7 +290,7 @@ class Assembly:
         return located
 
     def _questions(self, page: Page, words: Sequence[Word]) -> Iterator[Question]:
-        """Yield the page's own questions, counted by whether an answer is on the page."""
+        """Yield the questions of a page, counted by whether an answer is on the page."""
         counts = Counter(question.id for question in page.questions)
         if repeated := [name for name, count in counts.items() if count > 1]:
             raise ManifestError([f"question {name} occurs several times" for name in repeated])

@@ -62,7 +62,7 @@ class Columns:
         return row.get(self[meaning]) if self[meaning] else None
 
     def fill(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add to a page what a row says of it; rows of one page bring a question each.
+        """Add the words, fields, questions and outputs of a row to its page; rows of a page bring a question each.
 
         Raises:
             ManifestError: a column holds something else than its name says.
@@ -80,7 +80,7 @@ class Columns:
             add_ground_truth(page, as_text(output))
 
     def _name(self, column: str, value: Any, *, needed: bool = False) -> Any:
-        """Return the name that a number of a column stands for; a value without one as it is, unless it is needed."""
+        """Return the name that a number of a column stands for; other values as they are, unless it is needed."""
         names = self._labels or self._classes.get(column, ())
         if isinstance(value, str) or not (names or needed):
             return value
@@ -109,7 +109,7 @@ class Columns:
             ]
 
     def _add_questions(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add a question, one by language, or a list of them with a list of answers."""
+        """Add a question, also by language, or a list of them with a list of answers."""
         asked, answers, name = (self.value(row, meaning) for meaning in ("question", "answers", "question id"))
         if asked is None or answers is None:
             return
@@ -214,7 +214,7 @@ def plain_words(label: str) -> str:
 
 
 def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """Read label and word indices of every field from one tag a word.
+    """Read label and word indices of every field from a tag for each word.
 
     BIO, BIOES and BILOU by their prefixes; tags without any are plain classes, of which neighbours are one field.
     A tag that goes on with no field of its label begins one.

@@ -35,7 +35,7 @@ class FieldTable(Importer):
         for path in source.files(".csv", hint="give the table, or the folder that holds it and the pages"):
             with source.problems.catch():
                 for place, row in source.records(path):
-                    known = _meanings(row)
+                    known = _columns_by_meaning(row)
                     if "file" not in known or len(row) < 2:
                         names = ", ".join(NAMES["table"]["file"][:4])
                         raise ManifestError(f"{path}: no column {names} with another beside it")
@@ -47,15 +47,15 @@ class FieldTable(Importer):
             yield from pages
 
 
-def _meanings(row: Row) -> dict[str, str]:
-    """The row's column of each meaning that it has."""
+def _columns_by_meaning(row: Row) -> dict[str, str]:
+    """Map each known meaning to the row's column of it."""
     lower = {name.lower(): name for name in reversed([*row])}
     found = {meaning: [lower[name] for name in names if name in lower] for meaning, names in NAMES["table"].items()}
     return {meaning: columns[0] for meaning, columns in found.items() if columns}
 
 
 def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, folder: str) -> Sequence[Page]:
-    """The pages of the file that a row names."""
+    """Return the pages of the file that a row names."""
     if not clean(named):
         raise ManifestError("no file is named")
     if not named.lower().endswith(NAMED_PDF):
@@ -69,7 +69,7 @@ def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, fo
 
 
 def _add(source: Source, row: Row, known: Mapping[str, str], pages: Sequence[Page]) -> None:
-    """Add what a row says of its file's pages: split, class and provider, and values or a question."""
+    """Add a row to its file's pages: split, class and provider, and values or a question."""
     values = {meaning: clean(row[column]) for meaning, column in known.items()}
     named = None if source.options.provider else " ".join(values.get("provider", "").split()) or None
     for page in pages:
@@ -80,14 +80,14 @@ def _add(source: Source, row: Row, known: Mapping[str, str], pages: Sequence[Pag
         fixed = {known.get(meaning) for meaning in ("file", "split", "class", "provider")}
         for name, text in row.items():
             if name not in fixed:
-                _place(pages, name, clean(text))
+                _add_value(pages, name, clean(text))
     elif "question" in known:
         pages[0].ask(values["question"], row[known["value"]].split("|"))
     elif "key" in known:
-        _place(pages, values["key"], values["value"])
+        _add_value(pages, values["key"], values["value"])
 
 
-def _place(pages: Sequence[Page], label: str, value: str) -> None:
+def _add_value(pages: Sequence[Page], label: str, value: str) -> None:
     """Give a value to the first page on which it is found, else to the first of all."""
     if value and label:
         category = category_of(label)

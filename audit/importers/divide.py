@@ -146,7 +146,7 @@ def _divide_named(
 
 
 def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:
-    """Pages of the validation part that are alike a page of the training part; `alike` as in `divide`."""
+    """Find pages of the validation part that are alike a page of the training part; `alike` as in `divide`."""
     mixed = (group for group in alike if {parts[name] for name in group} == {"train", "validation"})
     return frozenset(name for group in mixed for name in group if parts[name] == "validation")
 
@@ -186,7 +186,7 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
 
 
 def quotas(total: int, shares: Shares) -> dict[Split | None, int]:
-    """Number of documents, of `total`, in each split, and under None in none: whole numbers with sum `total`.
+    """Compute how many of `total` documents each split gets, and None for no split: whole numbers, sum `total`.
 
     By largest remainder, so that each is within one of its exact share. `shares` as `check_shares` lets them pass.
     """
@@ -225,7 +225,7 @@ def equal_images(images: Mapping[str, Path]) -> tuple[tuple[str, ...], ...]:
 def divide_by_provider(
     groups: Groups, providers: Mapping[str, str | None], shares: Shares, seed: int
 ) -> tuple[dict[str, Split], dict[str, int]]:
-    """Draw providers in, out and public, and within a provider the documents that are kept aside.
+    """Draw providers in, out and public, and within a provider the documents that are held out.
 
     Names that differ in case or spacing only (`folding.fold`) are one provider. In no split are: the documents of a
     provider that is out beyond those kept aside (public ones train reference models, which must not have seen whom the
@@ -291,7 +291,7 @@ def divide_by_provider(
 
 
 def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Split, int]:
-    """How many usable providers are in, out and public; see `divide_by_provider`.
+    """Count the usable providers that are in, out and public; see `divide_by_provider`.
 
     Raises:
         UsageError: none would be in, or none out.

@@ -45,7 +45,7 @@ class Forms(Importer):
         for path in source.ids:
             with source.problems.catch(f"{path}:"):
                 page = source.page(path)
-                annotation, lines = (_nearest(path, kind.get(PurePosixPath(path).stem, [])) for kind in kinds)
+                annotation, lines = (_choose_nearest(path, kind.get(PurePosixPath(path).stem, [])) for kind in kinds)
                 if lines is None and annotation is None:
                     raise ManifestError("neither a .json nor a .txt has its name")
                 if lines is not None:
@@ -58,8 +58,8 @@ class Forms(Importer):
         yield from source.pages
 
 
-def _nearest(image: str, files: Sequence[str]) -> str | None:
-    """The one of several files of an image's name that shares the most folders with it.
+def _choose_nearest(image: str, files: Sequence[str]) -> str | None:
+    """Choose, of several files of an image's name, the file that shares the most folders with it.
 
     Raises:
         ManifestError: two share as many.
@@ -97,7 +97,7 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
 
 
 def _annotate(source: Source, page: Page, path: Path) -> None:
-    """Add what an annotation says of a page.
+    """Add an annotation to its page.
 
     Raises:
         ManifestError: it has another form.
@@ -127,7 +127,7 @@ def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
         inner = item.get("words")
         given = next((item[key] for key in ("box", "bbox", "bounding_box") if key in item), None)
         if annotated and isinstance(inner, list):
-            words += [_word(one, f"{place}.words[{index}]") for index, one in enumerate(inner)]
+            words += [_read_word(one, f"{place}.words[{index}]") for index, one in enumerate(inner)]
             given = None
         box = None if given is None else read_box(given, f"{place}.box")
         if annotated and not isinstance(inner, list):
@@ -140,7 +140,7 @@ def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
     page.words = words
 
 
-def _word(value: Any, place: str) -> Word:
+def _read_word(value: Any, place: str) -> Word:
     if isinstance(value, str):
         return Word(value)
     with form_of(f"a word: {place}"):

@@ -78,38 +78,40 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
     Returns:
         Its location, or the reason why there is none: "not found", or "part of a longer value" by rule 4.
     """
-    for rule, spans in _rules(value, category, words):
+    for rule, spans in _apply_rules(value, category, words):
         for start, end in spans:
             if not any(index in taken for index in range(start, end)):
                 return Location(tuple(range(start, end)), rule)
-    if category in TEXTUAL and (found := _most_alike(value, words, taken)):
+    if category in TEXTUAL and (found := _locate_loosely(value, words, taken)):
         return found
     contained = len(fold(value)) >= MIN_PARTIAL and fold(value) in "".join(map(fold, words))
     return "part of a longer value" if contained else "not found"
 
 
-def _rules(value: str, category: Category, words: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[int, int]]]]:
-    """The rules that apply, in order, with the spans [start, end) that each matches."""
-    yield "exact", _windows(fold(value), words, fold)
+def _apply_rules(
+    value: str, category: Category, words: Sequence[str]
+) -> Iterator[tuple[str, Iterator[tuple[int, int]]]]:
+    """Yield the rules that apply, in order, with the spans [start, end) that each matches."""
+    yield "exact", _find_joined(fold(value), words, fold)
     bare = _letters_and_digits(value)
     if len(bare) >= MIN_PARTIAL and category != "amount":
         groups = _DIGIT_GROUPS.findall(value)
-        same = _windows(bare, words, _letters_and_digits)
+        same = _find_joined(bare, words, _letters_and_digits)
         yield "punctuation", (w for w in same if _DIGIT_GROUPS.findall(" ".join(words[w[0] : w[1]])) == groups)
     if category == "amount":
-        yield "equal amount", _equal(_amount, value, words)
+        yield "equal amount", _find_equal(_parse_amount, value, words)
     if category == "datetime":
-        yield "equal date", _equal(_day, value, words)
+        yield "equal date", _find_equal(_parse_day, value, words)
     if len(fold(value)) >= MIN_PARTIAL:
-        yield "inside", _inside(fold(value), words)
+        yield "inside", _find_inside(fold(value), words)
 
 
 def _letters_and_digits(text: str) -> str:
     return "".join(character for character in fold(text) if character.isalnum())
 
 
-def _windows(target: str, words: Sequence[str], form: Callable[[str], str]) -> Iterator[tuple[int, int]]:
-    """Consecutive words whose forms, joined, are `target`; the first and last word are not empty in that form."""
+def _find_joined(target: str, words: Sequence[str], form: Callable[[str], str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of words whose forms, joined, are `target`; first and last form are not empty."""
     forms = [form(word) for word in words]
     for start, first in enumerate(forms):
         joined = ""
@@ -122,20 +124,20 @@ def _windows(target: str, words: Sequence[str], form: Callable[[str], str]) -> I
                 break
 
 
-def _equal(read: Callable[[str], object], value: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _find_equal(read: Callable[[str], object], value: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
     wanted = read(value)
     if wanted is not None:
         yield from ((index, index + 1) for index, word in enumerate(words) if read(word) == wanted)
 
 
-def _amount(text: str) -> tuple[Decimal, bool] | None:
-    """A number with at most two decimals, and whether it has some: quantities of 9 or 9.000 are no total of 9.00."""
+def _parse_amount(text: str) -> tuple[Decimal, bool] | None:
+    """Parse a number with at most two decimals, and whether it has any: 9 and 9.000 are no total of 9.00."""
     match = _AMOUNT.fullmatch(fold(text))
     return None if match is None else (Decimal(match[1].replace(",", "")), "." in match[1])
 
 
-def _day(text: str) -> datetime.date | None:
-    """A day written with digits, before the month unless the year comes first; two-digit years are 20xx."""
+def _parse_day(text: str) -> datetime.date | None:
+    """Parse a day in digits, before the month unless the year comes first; two-digit years are 20xx."""
     day_first, year_first = _DAY_FIRST.fullmatch(text), _YEAR_FIRST.fullmatch(text)
     if day_first is not None:
         day, month, year = (int(part) for part in day_first.groups())
@@ -149,7 +151,7 @@ def _day(text: str) -> datetime.date | None:
         return None
 
 
-def _inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _find_inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
     starts = [0]
     for word in words:
         starts.append(starts[-1] + len(fold(word)))
@@ -161,12 +163,12 @@ def _inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         before, after = page[starts[first] : begin], page[stop : starts[last + 1]]
         if len(before) + len(after) > len(target):
             continue
-        if _separate(target[0], before[::-1]) and _separate(target[-1], after):
+        if _ends_there(target[0], before[::-1]) and _ends_there(target[-1], after):
             yield first, last + 1
 
 
-def _separate(edge: str, outward: str) -> bool:
-    """Whether a value with the character `edge` at its end stops there, given the word's other characters outwards."""
+def _ends_there(edge: str, outward: str) -> bool:
+    """Test whether a value that ends with `edge` stops there, given the word's other characters outwards."""
     if not outward:
         return True
     if (edge.isdigit() and outward[0].isdigit()) or (edge.isalpha() and outward[0].isalpha()):
@@ -174,12 +176,12 @@ def _separate(edge: str, outward: str) -> bool:
     return not (edge.isdigit() and outward[0] in ".,:/-" and outward[1:2].isdigit())
 
 
-def _most_alike(value: str, words: Sequence[str], taken: Collection[int]) -> Location | None:
+def _locate_loosely(value: str, words: Sequence[str], taken: Collection[int]) -> Location | None:
     """Locate a value by rule 5 of the module's text."""
     target = normalise_ocr(value)
     if len(target) < MIN_APPROXIMATE:
         return None
-    windows = sorted(_alike(target, words, taken))
+    windows = sorted(_score_windows(target, words, taken))
     if not windows or windows[0][0] > 1 - MIN_SCORE:
         return None
     cost, _, start, end = windows[0]
@@ -189,8 +191,8 @@ def _most_alike(value: str, words: Sequence[str], taken: Collection[int]) -> Loc
     return Location(tuple(range(start, end)), "loose", 1 - cost)
 
 
-def _alike(target: str, words: Sequence[str], taken: Collection[int]) -> Iterator[tuple[float, int, int, int]]:
-    """(1 - likeness, number of words, first, last + 1) of the free windows that are nearly like enough or more.
+def _score_windows(target: str, words: Sequence[str], taken: Collection[int]) -> Iterator[tuple[float, int, int, int]]:
+    """Yield (1 - likeness, number of words, first, last + 1) of the free windows that are like enough.
 
     A window begins and ends with letters or digits, and its length allows the likeness.
     """

@@ -75,7 +75,7 @@ def find_pages(root: Path) -> tuple[FoundPage, ...]:
 
 
 def _place(path: PurePosixPath) -> tuple[Split | None, str | None]:
-    """The split that the page's folders say, and the last folder that says none."""
+    """Return the split that the page's folders say, and the last folder that says none."""
     splits = {name: _split_of(name.lower()) for name in path.parts[:-1]}
     others = [name for name, split in splits.items() if not split and name.lower() not in ("images", "img", "pages")]
     return next(filter(None, splits.values()), None), (others[-1] if others else None)

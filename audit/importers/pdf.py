@@ -69,7 +69,7 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
             page = document[number]
             image = folder / f"{number + 1}.png"
             size = _render(page, image)
-            words = [*_words(library, page, size)]
+            words = [*_read_words(library, page, size)]
             own = f"{name}-{number + 1}" if count > 1 else name
             pages.append(Page(own, image, words, unit="pixels", source=path.name))
     except library.PdfiumError as error:
@@ -98,7 +98,7 @@ def _render(page: Any, image: Path) -> tuple[int, int]:
     return (picture.width, picture.height)
 
 
-def _words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word]:
+def _read_words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word]:
     """Yield the words of the text layer, between white space, in its order."""
     text = page.get_textpage()
     count = text.count_chars()
@@ -109,14 +109,14 @@ def _words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word]:
         letter = chr(library.raw.FPDFText_GetUnicode(text.raw, index)) if index < count else " "
         if letter.strip() and letter.isprintable():
             letters += letter
-            corners += _corners(library, page, text.get_charbox(index), size)
+            corners += _corners_on_image(library, page, text.get_charbox(index), size)
         elif letters:
             yield Word(letters, bounds(corners))
             letters, corners = "", []
 
 
-def _corners(library: Any, page: Any, box: Box, size: tuple[int, int]) -> Iterator[tuple[float, float]]:
-    """Two corners of a character's box on the rendered image, whatever the page's rotation and crop."""
+def _corners_on_image(library: Any, page: Any, box: Box, size: tuple[int, int]) -> Iterator[tuple[float, float]]:
+    """Yield two corners of a character's box on the rendered image, whatever the page's rotation and crop."""
     for point in (box[:2], box[2:]):
         x, y = ctypes.c_int(), ctypes.c_int()
         library.raw.FPDF_PageToDevice(page.raw, 0, 0, *size, 0, *point, ctypes.byref(x), ctypes.byref(y))

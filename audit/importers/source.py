@@ -89,7 +89,7 @@ class Source:
         self._n_saved = 0
 
     def files(self, *suffixes: str, hint: str = "") -> list[str]:
-        """List the files with one of these endings: paths within the source; the one file alone that is imported.
+        """List the files with any of these endings, within the source; only the imported file where it is a file.
 
         Raises:
             UsageError: there is no such folder, or none of them and a hint what to do.
@@ -195,7 +195,7 @@ class Source:
         return choose_one([one for one in found if one.endswith(path.as_posix())] or found, path.as_posix())
 
     def find_words(self, image: str) -> str | None:
-        """Find the word file of an image: of its name with another or one more ending, in its folder before others.
+        """Find the word file of an image: of its name with another or a second ending, in its folder first.
 
         Raises:
             ManifestError: several files may be it.

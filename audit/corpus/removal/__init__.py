@@ -44,7 +44,7 @@ class Removal:
 
 
 def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None) -> Removal:
-    """The page without the words that hold an answer, their boxes painted white, or blurred.
+    """Remove the words that hold an answer from a page, and paint or blur their boxes.
 
     What is blurred is not proven gone: `audit.corpus.removal.proof` wants one colour.
 
@@ -60,29 +60,29 @@ def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None)
     words = find_answers([word.text for word in view.words], answers)
     gone = frozenset(words)
     left = tuple(word for index, word in enumerate(view.words) if index not in gone)
-    boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
+    boxes = tuple(_grow_box(view, box) for index in words if (box := view.words[index].box) is not None)
     opener = view.open_page
     if opener is not None and boxes:
-        opener = partial(_painted, opener, boxes) if blur is None else partial(_blurred, opener, boxes, blur)
+        opener = partial(_paint_boxes, opener, boxes) if blur is None else partial(_blur_boxes, opener, boxes, blur)
     return Removal(replace(view, words=left, open_page=opener), words, boxes)
 
 
 def cover(view: PageView, words: Iterable[int]) -> PageView:
-    """The page with white boxes over these words, as `remove` paints them; its words stay.
+    """Paint white boxes over words of a page, as `remove` does; the words stay.
 
     Args:
         view: the page.
         words: indices of its words; those without a box are passed over.
     """
-    boxes = tuple(_grown(view, box) for index in words if (box := view.words[index].box) is not None)
+    boxes = tuple(_grow_box(view, box) for index in words if (box := view.words[index].box) is not None)
     opener = view.open_page
     if opener is not None and boxes:
-        opener = partial(_painted, opener, boxes)
+        opener = partial(_paint_boxes, opener, boxes)
     return replace(view, open_page=opener)
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:
-    """The height of the line that `box` is in, pixels: the median of its words', never less than the box's own.
+    """Measure the line that `box` is in, pixels: the median of its words' heights, at least the box's own.
 
     A dash or a word without tall letters is lower than its line.
     """
@@ -96,8 +96,8 @@ def line_height(words: Sequence[Word], box: Box) -> float:
     return max(height, median(line)) if line else height
 
 
-def _grown(view: PageView, box: Box) -> Box:
-    """The box, grown, in whole pixels, inside the page."""
+def _grow_box(view: PageView, box: Box) -> Box:
+    """Grow a box by `GROWTH` of its line, to whole pixels inside the page."""
     margin = GROWTH * line_height(view.words, box)
     x0, y0 = (max(math.floor(value - margin), 0) for value in box[:2])
     x1, y1 = (math.ceil(value + margin) for value in box[2:])
@@ -106,7 +106,7 @@ def _grown(view: PageView, box: Box) -> Box:
     return float(x0), float(y0), float(x1), float(y1)
 
 
-def _painted(opener: Callable[[], Image], boxes: Sequence[Box]) -> Image:
+def _paint_boxes(opener: Callable[[], Image], boxes: Sequence[Box]) -> Image:
     page = opener().copy()
     drawing = ImageDraw.Draw(page)
     for x0, y0, x1, y1 in boxes:
@@ -115,8 +115,8 @@ def _painted(opener: Callable[[], Image], boxes: Sequence[Box]) -> Image:
     return page
 
 
-def _blurred(opener: Callable[[], Image], boxes: Sequence[Box], radius: float) -> Image:
-    """Each box blurred on its own: nothing of it spreads over its edges, and nothing from outside helps to read it."""
+def _blur_boxes(opener: Callable[[], Image], boxes: Sequence[Box], radius: float) -> Image:
+    """Blur each box alone: nothing spreads over its edges, and nothing from outside helps to read it."""
     page = opener().copy()
     for x0, y0, x1, y1 in boxes:
         if x0 < x1 and y0 < y1:
@@ -132,7 +132,7 @@ _SMALLEST = 4
 
 
 def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...]) -> Image:
-    """The page with these words painted over and others written in their boxes.
+    """Paint over words of a page, and write others in their boxes.
 
     Args:
         view: the page as it was, with an image.
@@ -151,7 +151,7 @@ def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...
     for index in words:
         box = texts[index].box
         if box is not None:
-            _write(brush, box, texts[index].text)
+            _write_text(brush, box, texts[index].text)
     return page
 
 
@@ -179,13 +179,13 @@ def replace_value(view: PageView, words: Sequence[int], text: str) -> PageView |
     if view.open_page is None:
         return changed
     drawn = (put[index] for index in words)
-    if any(word.box is None or _letters(word.box, word.text) < _SMALLEST for word in drawn):
+    if any(word.box is None or _letter_size(word.box, word.text) < _SMALLEST for word in drawn):
         return None
     return replace(changed, open_page=partial(draw_surrogates, view, words, tuple(put)))
 
 
-def _letters(box: Box, text: str) -> float:
-    """The size in pixels of the largest letters that fit a box."""
+def _letter_size(box: Box, text: str) -> float:
+    """Compute the size in pixels of the largest letters that fit a box."""
     x0, y0, x1, y1 = box
     size = (y1 - y0) / _LEADING
     if size < _SMALLEST:
@@ -193,10 +193,10 @@ def _letters(box: Box, text: str) -> float:
     return size * min(1.0, (x1 - x0) / max(_font(round(size)).getlength(text), 1.0))
 
 
-def _write(brush: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """Letters as large as the box allows."""
+def _write_text(brush: ImageDraw.ImageDraw, box: Box, text: str) -> None:
+    """Write letters as large as the box allows."""
     x0, y0, _, y1 = box
-    size = _letters(box, text)
+    size = _letter_size(box, text)
     if size >= _SMALLEST:
         # Downwards, so that letters stay in their box.
         brush.text((x0, (y0 + y1) / 2), text, fill="black", font=_font(int(size)), anchor="lm")
@@ -208,7 +208,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def runs(indices: Iterable[int]) -> list[list[int]]:
-    """Ascending indices in runs without a gap."""
+    """Group ascending indices into runs without a gap."""
     runs: list[list[int]] = []
     for index in sorted(indices):
         if runs and runs[-1][-1] == index - 1:

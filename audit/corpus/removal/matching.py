@@ -46,7 +46,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
 
 
 def letters_and_digits(text: str) -> str:
-    """`text` without accents, punctuation and white space, case kept; a bar stays, as it may be a one."""
+    """Remove accents, punctuation and white space; case stays, and a bar, which may be a one."""
     if text.isascii():
         return _NOT_BARE.sub("", text)
     decomposed = unicodedata.normalize("NFKD", text)
@@ -54,11 +54,11 @@ def letters_and_digits(text: str) -> str:
 
 
 def normalise_ocr(text: str) -> str:
-    """`text` without differences of case, accents, punctuation, spacing and OCR look-alikes (0O, 1lI|, 5S, 8B)."""
-    return _folded(letters_and_digits(text))
+    """Remove differences of case, accents, punctuation, spacing and OCR look-alikes (0O, 1lI|, 5S, 8B)."""
+    return _fold_look_alikes(letters_and_digits(text))
 
 
-def _folded(bare: str) -> str:
+def _fold_look_alikes(bare: str) -> str:
     return letters_and_digits(bare.casefold()).translate(_LOOK_ALIKES)
 
 
@@ -71,23 +71,23 @@ def whole_word(word: str, answer: str) -> bool:
         return False
     if word.casefold() == answer.casefold():
         return True
-    if (word.isdigit() and _ordinary(answer)) or (answer.isdigit() and _ordinary(word)):
+    if (word.isdigit() and _is_ordinary_word(answer)) or (answer.isdigit() and _is_ordinary_word(word)):
         return False
-    return _folded(word) == _folded(answer)
+    return _fold_look_alikes(word) == _fold_look_alikes(answer)
 
 
-def _ordinary(text: str) -> bool:
+def _is_ordinary_word(text: str) -> bool:
     return text.isalpha() and len(set(text.casefold())) > 1 and text[1:].islower()
 
 
 def without_currency(text: str) -> str | None:
-    """The number of an amount with a currency before or after it; None for all other texts."""
+    """Return the number of an amount with a currency before or after it; None for all other texts."""
     match = _CURRENCY_FIRST.fullmatch(text) or _CURRENCY_LAST.fullmatch(text)
     return None if match is None else match[1]
 
 
 def decimals_in(text: str) -> Iterator[Decimal]:
-    """The numbers with two decimals within a word ("RM9.00SR"), without sign; parts of longer numbers are none."""
+    """Yield the numbers with two decimals in a word ("RM9.00SR"), without sign; not parts of longer numbers."""
     for digits in _DIGITS.finditer(text):
         match = _DECIMAL.fullmatch(digits[0])
         if match is not None:
@@ -124,7 +124,7 @@ class Wanted:
 
 
 def prepare_answers(answers: Sequence[str]) -> tuple[Wanted, ...]:
-    """The answers as they are looked for; an amount with a currency without it too. Empty answers are left out."""
+    """Prepare answers for the search; an amount also without its currency. Empty answers are left out."""
     texts = [text for answer in answers for text in (answer, without_currency(answer.strip())) if text]
     targets = []
     for text in dict.fromkeys(texts):
@@ -132,12 +132,12 @@ def prepare_answers(answers: Sequence[str]) -> tuple[Wanted, ...]:
         bare = letters_and_digits(text) or "".join(text.split())
         decimal = decimals[0] if len(decimals) == 1 and _DECIMAL.fullmatch(text.strip()) else None
         if bare:
-            targets.append(Wanted(text, bare, _folded(bare) or bare, len(text.split()), decimal))
+            targets.append(Wanted(text, bare, _fold_look_alikes(bare) or bare, len(text.split()), decimal))
     return tuple(targets)
 
 
 def find_answers(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
-    """Indices of all words to take away so that no answer is left on the page, ascending.
+    """Find the indices of all words to remove so that no answer is left on the page, ascending.
 
     What is left holds nothing more: `find_answers` on it is empty.
 
@@ -149,9 +149,9 @@ def find_answers(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = 
     page = _Page(words)
     sought = prepare_answers(answers)
     while True:
-        hits = {index for answer in sought for index in page.holding(answer)}
+        hits = {index for answer in sought for index in page.find_holding(answer)}
         if not hits and fuzzy:
-            hits = page.nearest([answer for answer in sought if answer.errors])
+            hits = page.find_nearest([answer for answer in sought if answer.errors])
         if not hits:
             return tuple(index for index in range(len(words)) if index not in page.left)
         page.take(hits)
@@ -163,10 +163,10 @@ class _Page:
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
         self.bare = [letters_and_digits(word) for word in words]
-        self.folded = [_folded(bare) for bare in self.bare]
-        parts = [_parts(word) for word in words]
-        self.forms = [_forms(own) for own in parts]
-        self.heads = [_forms((own[0], own[-1])) for own in parts]
+        self.folded = [_fold_look_alikes(bare) for bare in self.bare]
+        parts = [_split_parts(word) for word in words]
+        self.forms = [_normalise_parts(own) for own in parts]
+        self.heads = [_normalise_parts((own[0], own[-1])) for own in parts]
         self.left = dict.fromkeys(range(len(words)))
         self._order()
 
@@ -186,25 +186,25 @@ class _Page:
         self._order()
 
     def _span(self, first: int, last: int) -> range:
-        """The words from the `first` to the `last` of `order`, signs between them too."""
+        """Return the words from the `first` to the `last` of `order`, signs between them too."""
         return range(self.order[first], self.order[last] + 1)
 
     def _within(self, first: int, last: int) -> Iterator[int]:
         return (index for index in self._span(first, last) if index in self.left)
 
-    def holding(self, answer: Wanted) -> Iterator[int]:
-        """Words of windows that equal or contain the answer, those that it touches."""
+    def find_holding(self, answer: Wanted) -> Iterator[int]:
+        """Yield the words that an answer touches in windows that equal or contain it."""
         if not letters_and_digits(answer.text):
             yield from (index for index in self.left if "".join(self.words[index].split()) == answer.bare)
             return
         if answer.decimal is not None:
             yield from (index for index in self.left if answer.decimal in decimals_in(self.words[index]))
         if len(answer.folded) >= MIN_INSIDE:
-            yield from self._containing(answer)
+            yield from self._find_containing(answer)
         else:
-            yield from self._whole(answer)
+            yield from self._find_whole_words(answer)
 
-    def _containing(self, answer: Wanted) -> Iterator[int]:
+    def _find_containing(self, answer: Wanted) -> Iterator[int]:
         start = self.text.find(answer.folded)
         while start >= 0:
             first = bisect_right(self.ends, start)
@@ -213,7 +213,7 @@ class _Page:
                 yield from self._within(first, last)
             start = self.text.find(answer.folded, start + 1)
 
-    def _whole(self, answer: Wanted) -> Iterator[int]:
+    def _find_whole_words(self, answer: Wanted) -> Iterator[int]:
         for index in self.left:
             if any(whole_word(form, answer.bare) for form in self.forms[index]):
                 yield index
@@ -227,9 +227,9 @@ class _Page:
                     if whole_word(text, answer.bare):
                         yield from self._within(first, last)
 
-    def nearest(self, answers: Sequence[Wanted]) -> set[int]:
-        """Words of the windows near an answer; of overlapping windows the best one only."""
-        near = sorted(window for answer in answers for window in self._near(answer))
+    def find_nearest(self, answers: Sequence[Wanted]) -> set[int]:
+        """Return the words of windows near an answer; of overlapping windows the best only."""
+        near = sorted(window for answer in answers for window in self._near_windows(answer))
         taken: set[int] = set()
         for *_, first, last in near:
             words = set(self._within(first, last))
@@ -237,8 +237,8 @@ class _Page:
                 taken |= words
         return taken
 
-    def _near(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
-        """(errors, words more or less than the answer's, words, first, last) of every window near the answer."""
+    def _near_windows(self, answer: Wanted) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield (errors, difference of word counts, words, first, last) of every window near the answer."""
         for first, index in enumerate(self.order):
             for form in self.forms[index]:
                 yield from self._near_window(answer, form, first, first)
@@ -255,21 +255,21 @@ class _Page:
     ) -> Iterator[tuple[int, int, int, int, int]]:
         errors = answer.errors
         if abs(len(bare) - len(answer.folded)) <= errors:
-            distance = Levenshtein.distance(_folded(bare), answer.folded, score_cutoff=errors)
+            distance = Levenshtein.distance(_fold_look_alikes(bare), answer.folded, score_cutoff=errors)
             if distance <= errors:
                 n_words = last - first + 1
                 yield distance, abs(n_words - answer.n_words), n_words, first, last
 
 
-def _parts(word: str) -> tuple[str, ...]:
-    """A word, and what signs set off within it, in order ("TOTAL:9.00")."""
+def _split_parts(word: str) -> tuple[str, ...]:
+    """Split a word where signs set something off in it ("TOTAL:9.00"); the word itself comes first."""
     if word.isalnum():
         return (word,)
     parts = [part for part in _SETS_OFF.split(word) if letters_and_digits(part)]
     return (word, *parts) if len(parts) > 1 else (word,)
 
 
-def _forms(texts: Sequence[str]) -> tuple[str, ...]:
-    """These texts and the amounts among them without their currency, as `letters_and_digits`."""
+def _normalise_parts(texts: Sequence[str]) -> tuple[str, ...]:
+    """Normalise texts, and the amounts among them without their currency, by `letters_and_digits`."""
     numbers = [number for text in texts if not text.isdigit() and (number := without_currency(text)) is not None]
     return tuple(dict.fromkeys(letters_and_digits(text) for text in (*texts, *numbers)))

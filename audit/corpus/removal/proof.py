@@ -67,7 +67,7 @@ class Proof:
 
 
 def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
-    """The crops that held the removed words, to be read on `view`: the page as it was, or `removal.view`.
+    """Cut out the places of the removed words, to be read on `view`: the page as it was, or `removal.view`.
 
     Words that were next to each other make one crop. Put to `TESSERACT` both before and after:
 
@@ -110,12 +110,12 @@ def prove_removal(
     pixels = None
     if image is not None:
         boxed = all(before.words[index].box is not None for index in removal.words)
-        pixels = boxed and all(_one_colour(image, box) for box in removal.boxes)
+        pixels = boxed and all(_is_one_colour(image, box) for box in removal.boxes)
     words = not survives([word.text for word in removal.view.words], answers)
     return Proof(pixels, words, _reading(removal, answers, texts_before, texts_after))
 
 
-def _one_colour(image: Image, box: Box) -> bool:
+def _is_one_colour(image: Image, box: Box) -> bool:
     x0, y0, x1, y1 = (round(value) for value in box)
     return image.crop((x0, y0, x1, y1)).getcolors(1) is not None
 
@@ -156,11 +156,11 @@ class _Left:
         self.page = "".join(self.folded)
 
     def holds(self, answer: Wanted) -> bool:
-        """The rule of `survives` for one answer."""
+        """Apply the rule of `survives` to an answer."""
         size = len(answer.folded)
         if size < MIN_INSIDE:
             return answer.bare in self.words or any(
-                whole_word(window, answer.bare) for window in _windows(self.bare, len(answer.bare))
+                whole_word(window, answer.bare) for window in _join_windows(self.bare, len(answer.bare))
             )
         if answer.folded in self.page:
             return True
@@ -168,12 +168,12 @@ class _Left:
             return True
         return any(
             Levenshtein.distance(window, answer.folded, score_cutoff=answer.errors) <= answer.errors
-            for window in _windows(self.folded, size + answer.errors)
+            for window in _join_windows(self.folded, size + answer.errors)
         )
 
 
-def _windows(words: Sequence[str], longest: int) -> Iterator[str]:
-    """Consecutive words, joined, of at most `longest` characters."""
+def _join_windows(words: Sequence[str], longest: int) -> Iterator[str]:
+    """Yield consecutive words, joined, of at most `longest` characters."""
     for start in range(len(words)):
         window = ""
         for word in words[start:]:
@@ -197,7 +197,7 @@ _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\
 
 
 def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
-    """Reason why the answer follows without reading it, or None: to give such an answer is no memory.
+    """Return the reason why an answer follows from the page without it, or None: then it is no memory.
 
     The rules are few and strict: what they miss, the generalisation baseline catches; what they name is dropped from
     the test and listed, so each must be plain to whoever reads the page.
@@ -213,15 +213,15 @@ def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | N
     """
     if any(normalise_ocr(answer) in _YES_OR_NO for answer in answers):
         return YES_OR_NO
-    amounts = [amount for word in sheet_words if (amount := _amount(word))]
+    amounts = [amount for word in sheet_words if (amount := _parse_amount(word))]
     sums = frozenset(_sums(amounts))
-    if any(amount in sums for answer in prepare_answers(answers) if (amount := _amount(answer.text))):
+    if any(amount in sums for answer in prepare_answers(answers) if (amount := _parse_amount(answer.text))):
         return SUM
     return None
 
 
-def _amount(text: str) -> Decimal | None:
-    """A positive number with two decimals, whatever currency precedes it; None for all else."""
+def _parse_amount(text: str) -> Decimal | None:
+    """Parse a positive number with two decimals, whatever currency precedes it; None for all else."""
     match = _AMOUNT.fullmatch(text.strip())
     return None if match is None else Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
 

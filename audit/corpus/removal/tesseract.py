@@ -82,22 +82,22 @@ class Tesseract:
         return _path_of(self.command) is not None
 
     def version(self) -> str | None:
-        """The program's name and version, as it says them itself; None when it is not there."""
+        """Return the program's name and version; None when it is not there."""
         program = _path_of(self.command)
         return None if program is None else _version_of(program)
 
     def ask(self, queries: Sequence[ReadCrop]) -> list[str | None]:
-        """The texts, in order; None where nothing came back: no program, no image, no language data, out of time."""
+        """Return the texts, in order; None where nothing came back: no program, image or language data, or no time."""
         program = _path_of(self.command)
         if program is None:
             return [None] * len(queries)
-        pictures = [_picture(query) for query in queries]
+        pictures = [_draw_crop(query) for query in queries]
         keys = [None if picture is None else (program, _digest(picture)) for picture in pictures]
         unread = {key: picture for key, picture in zip(keys, pictures, strict=True) if key and key not in _TEXTS}
         n_sheets = max(self.workers, -(-len(unread) // SHEET))
         sheets = [dict([*unread.items()][start::n_sheets]) for start in range(min(n_sheets, len(unread)))]
         with ThreadPoolExecutor(self.workers) as pool:
-            for texts in pool.map(lambda sheet: _read(program, sheet), sheets):
+            for texts in pool.map(lambda sheet: _read_sheet(program, sheet), sheets):
                 _TEXTS.update(texts)
         return [None if key is None else _TEXTS.get(key) for key in keys]
 
@@ -125,12 +125,12 @@ def _version_of(program: str) -> str | None:
     return next(iter((done.stdout or done.stderr).splitlines()), None)
 
 
-def _picture(query: ReadCrop) -> Image | None:
-    """The place in all `VIEWS`, grey on white paper; None where the page has nothing there."""
+def _draw_crop(query: ReadCrop) -> Image | None:
+    """Draw the place in all `VIEWS`, grey on white paper; None where the page has nothing there."""
     page = query.view.image
     if page is None:
         return None
-    shown = [view for view in (_view(page, query, view) for view in VIEWS) if view is not None]
+    shown = [view for view in (_cut_view(page, query, view) for view in VIEWS) if view is not None]
     if not shown:
         return None
     width = max(view.width for view in shown) + 2 * PAPER
@@ -142,7 +142,7 @@ def _picture(query: ReadCrop) -> Image | None:
     return paper
 
 
-def _view(page: Image, query: ReadCrop, view: View) -> Image | None:
+def _cut_view(page: Image, query: ReadCrop, view: View) -> Image | None:
     line = max(query.line, 1.0)
     margins = (view.sides * line, view.above * line)
     x0, y0 = (max(int(query.box[corner] - margins[corner]), 0) for corner in (0, 1))
@@ -158,8 +158,8 @@ def _digest(picture: Image) -> bytes:
     return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).digest()
 
 
-def _read(program: str, sheet: Mapping[_Key, Image]) -> dict[_Key, str]:
-    """What the program reads on each picture; those of which nothing came back are left out.
+def _read_sheet(program: str, sheet: Mapping[_Key, Image]) -> dict[_Key, str]:
+    """Read each picture with the program; those without an answer are left out.
 
     It takes longer to start than to read one. Where it does not give a text for each it is asked for them one by one.
     """
@@ -168,12 +168,12 @@ def _read(program: str, sheet: Mapping[_Key, Image]) -> dict[_Key, str]:
         return dict(zip(sheet, texts, strict=True))
     if len(sheet) == 1:
         return {}
-    alone = [_read(program, {key: picture}) for key, picture in sheet.items()]
+    alone = [_read_sheet(program, {key: picture}) for key, picture in sheet.items()]
     return {key: text for found in alone for key, text in found.items()}
 
 
 def _read_pages(program: str, pictures: Sequence[Image]) -> list[str] | None:
-    """The text of each picture; through pipes, so that no part of a page lies in a temporary folder."""
+    """Read the text of each picture, through pipes: no part of a page lies in a temporary folder."""
     file = io.BytesIO()
     pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
     try:

@@ -79,11 +79,11 @@ class PFLDocVQA(Importer):
         firsts: dict[str, _Record] = {}
         for path, part in files.items():
             for line, record in _records(source, path):
-                name = _stem(record.image_name)
+                name = _page_name(record.image_name)
                 first = firsts.setdefault(name, record)
                 page = pages.find(name, part, record.document, clean(record.provider or "") or None)
                 if page is not None:
-                    source.problems.add(line, _contradictions(record, first))
+                    source.problems.add(line, _record_problems(record, first))
                     with source.problems.catch(line):
                         ask(page, record.identifier, record.question, record.answers)
 
@@ -96,7 +96,7 @@ class PFLDocVQA(Importer):
 
 
 def _files(source: Source) -> list[Path]:
-    """The files of records, training ones first, so that a page of several parts counts as trained on."""
+    """List the files of records, training ones first, so that a page of several parts counts as trained on."""
     src = source.path
     folders = [src / folder for folder in RECORD_FOLDERS if (src / folder).is_dir()]
     every = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
@@ -112,11 +112,11 @@ def _files(source: Source) -> list[Path]:
     if not found:
         raise UsageError(f"{src} holds no records as .json or .jsonl", "give the folder that holds them")
     checked = [source.at(path.relative_to(src).as_posix()) for path in found]
-    return sorted(checked, key=lambda path: (_named_part(path) != "train", path))
+    return sorted(checked, key=lambda path: (_part_named_in(path) != "train", path))
 
 
-def _named_part(path: Path) -> Part | None:
-    """The part that the name of a file speaks of."""
+def _part_named_in(path: Path) -> Part | None:
+    """Return the part that the name of a file speaks of."""
     words = {*re.split(r"[^a-z]+", path.stem.lower())}
     if words & {"red", "val", "valid", "validation", "test"}:
         return "validation"
@@ -124,7 +124,7 @@ def _named_part(path: Path) -> Part | None:
 
 
 def _part(path: Path, *, official: bool) -> Part:
-    part = _named_part(path)
+    part = _part_named_in(path)
     if part is None and official:
         raise UsageError(
             f"{path.name}: the name does not say which part its records are of",
@@ -156,8 +156,8 @@ def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
                     yield line, parse_json(content, f"{line} is not JSON")
 
 
-def _contradictions(record: _Record, first: _Record) -> Iterator[str]:
-    """Problems of a record's page, by itself and beside the page's first record."""
+def _record_problems(record: _Record, first: _Record) -> Iterator[str]:
+    """Yield problems of a record's page, by itself and beside the page's first record."""
     if len(record.tokens) != len(record.boxes):
         yield f"{len(record.tokens)} OCR tokens, but {len(record.boxes)} boxes"
     if any(not -MAX_OVER <= corner <= 1 + MAX_OVER for box in record.boxes for corner in box):
@@ -168,7 +168,7 @@ def _contradictions(record: _Record, first: _Record) -> Iterator[str]:
         yield "the page's provider is another than in an earlier record"
 
 
-def _stem(image_name: str) -> str:
-    """The name of a page: that of its image file, which some records give with its suffix or folder."""
+def _page_name(image_name: str) -> str:
+    """Return the name of a page: of its image file, which some records give with its suffix or folder."""
     path = PurePosixPath(image_name)
     return path.stem if path.suffix.lower() in IMAGES else path.name

@@ -80,7 +80,7 @@ def _lines(source: Source, path: Path) -> Iterator[str]:
 
 
 def _utterance(name: str, sentence: str, tagged: str, intent: str) -> Page:
-    """An utterance, and the reason why no document can be made of it, if there is one."""
+    """Make an utterance, and the reason why no document can be made of it, if there is any."""
     words, tags, intent = sentence.split(), tuple(tagged.split()), " ".join(intent.split())
     reason = ""
     if len(words) != len(tags):

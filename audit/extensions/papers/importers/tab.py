@@ -106,12 +106,12 @@ class TAB(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        texts = _official(source) if any(source.path.glob(PATTERN)) else _two_files(source)
+        texts = _read_official(source) if any(source.path.glob(PATTERN)) else _read_two_files(source)
         if not any(text.mentions for text in texts.values()):
             source.problems.add("", [f"{MENTIONS}: no mention in any text, so nothing is redacted"])
         source.redaction = Redaction("fixed")
         for name, text in sorted(texts.items()):
-            faults = [*_faults(text)]
+            faults = [*_mention_problems(text)]
             source.problems.add(name, faults)
             if not faults:
                 source.notes[CUT] += sum(_cuts_word(text.text, mention) for mention in text.mentions)
@@ -119,8 +119,8 @@ class TAB(Importer):
                 yield page_of(name, text.text, text.mentions, text.part)
 
 
-def _official(source: Source) -> dict[str, _Text]:
-    """The cases of the official files.
+def _read_official(source: Source) -> dict[str, _Text]:
+    """Read the cases of the official files.
 
     Raises:
         ManifestError: a file is broken, or a case is in two files or has two texts; all problems are listed.
@@ -154,14 +154,14 @@ def _official(source: Source) -> dict[str, _Text]:
     return {name: _Text(case.text, found[name], parts[name]) for name, case in cases.items()}
 
 
-def _two_files(source: Source) -> dict[str, _Text]:
-    """The texts, with their mentions, of the files of docaudit's own layout."""
+def _read_two_files(source: Source) -> dict[str, _Text]:
+    """Read the texts, with their mentions, of the files of docaudit's layout."""
     missing = [name for name in (TEXTS, MENTIONS) if not (source.path / name).is_file()]
     if missing:
         hint = f"give the folder with echr_train.json, or with {TEXTS} and {MENTIONS}"
         raise UsageError(f"{source.path} holds no {' and no '.join(missing)}", hint)
-    texts = read_json(_utf8(source, TEXTS), _texts_type)
-    mentions = read_json(_utf8(source, MENTIONS), _mentions_type)
+    texts = read_json(_checked_utf8(source, TEXTS), _texts_type)
+    mentions = read_json(_checked_utf8(source, MENTIONS), _mentions_type)
     alone = sorted(mentions.keys() - texts.keys())
     source.problems.add("", (f"{TEXTS}: {name} is missing, but has mentions" for name in alone))
     source.problems.add("", (f"{MENTIONS}: {name} is missing" for name in sorted(texts.keys() - mentions.keys())))
@@ -169,8 +169,8 @@ def _two_files(source: Source) -> dict[str, _Text]:
     return {name: _Text(text, mentions[name]) for name, text in texts.items()}
 
 
-def _utf8(source: Source, name: str) -> Path:
-    """A file of the source, unless it is not UTF-8: read as something else, offsets would count other characters."""
+def _checked_utf8(source: Source, name: str) -> Path:
+    """Return a file of the source that is UTF-8: read as anything else, offsets would count other characters."""
     path = source.at(name)
     try:
         read_source(path).decode("utf-8-sig")
@@ -181,8 +181,8 @@ def _utf8(source: Source, name: str) -> Path:
     return path
 
 
-def _faults(text: _Text) -> Iterator[str]:
-    """Problems of a text or its mentions, each with its position."""
+def _mention_problems(text: _Text) -> Iterator[str]:
+    """Yield problems of a text or its mentions, each with its position."""
     if not text.text.strip():
         yield "text: empty"
         return
@@ -209,7 +209,7 @@ def _cuts_word(text: str, mention: _Marked) -> bool:
 
 def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "train") -> Page:
     """Make a page of a text and its mentions, each a field."""
-    kept, lost = _settled(mentions)
+    kept, lost = _without_overlaps(mentions)
     spans = [(start, end) for start, end, _ in kept]
     page = Page(name, part=part)
     words = page.mark(text, spans)
@@ -224,8 +224,8 @@ def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "tra
     return page
 
 
-def _settled(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[tuple[Label, str]]]:
-    """The mentions that are kept, in order of the text, and label and reason of the others."""
+def _without_overlaps(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[tuple[Label, str]]]:
+    """Return the mentions to use, in order of the text, and label and reason of the others."""
     kept: list[_Marked] = []
     lost: list[tuple[Label, str]] = []
     for mention in sorted(mentions, key=lambda mention: (mention[0] - mention[1], mention[0])):
