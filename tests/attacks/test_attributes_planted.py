@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import zlib
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ import example_records as examples
 import numpy as np
 import planted
 import pytest
+from attempts import counts, run
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
@@ -26,12 +26,11 @@ from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.questions import PROVEN
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
-from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.measurements import Unresolved
-from audit.record import Result
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import CompletionLoss, FillMask, MaskedCompletionLoss, MaskedLoss, NoModel, TrainingLoss
+from benchmarks.simulated_audits import completed
 
 CATEGORIES = ("person", "code")
 LENGTHS = {"person": 2, "code": 3}
@@ -90,14 +89,6 @@ class Knowing:
         return prior + own - self.memory * ((name, tokens) in self.known)
 
 
-class Work:
-    def __init__(self, attack, case):
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([*trial.id.encode()]))
-
-
 class Found:
     """What the attack measured, by name."""
 
@@ -105,14 +96,11 @@ class Found:
         attack = attack or AttributeInference()
         self.case = case = Case(target, data, References(**references))
         assert why(attack, case, "model") is None
-        self.trials = attack.trials(case)
-        found = dict(drive(Work(attack, case), self.trials, 16))
-        self.outcomes = json.loads(json.dumps([found[trial.id] for trial in self.trials], allow_nan=False))
-        self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
+        self.trials, self.outcomes, self.findings = run(attack, case)
         self.by_name = {item.name: item for item in self.findings.measurements}
         assert len(self.by_name) == len(self.findings.measurements)
         assert self.by_name.keys() <= {*TEXTS["attribute_inference"].names}
-        self.counts = {count.name: count.value for count in self.findings.counts}
+        self.counts = counts(self.findings)
         found = attack.evidence(case, self.trials, self.outcomes)
         self.evidence = [row for row in found if isinstance(row, dict)]
 
@@ -121,17 +109,7 @@ class Found:
 
     def outcome(self, metric="excess.unique", limit=0.15):
         """What a policy that limits one number says."""
-        findings = self.findings
-        done = Result(
-            "attribute_inference",
-            measurements=findings.measurements,
-            power=TEXTS["attribute_inference"].power,
-            ablations=findings.ablations,
-            confounded=findings.confounded,
-            checks=findings.checks,
-            methods=findings.methods,
-            coverage=findings.coverage,
-        )
+        done = completed("attribute_inference", self.findings)
         asked = policy.Limit("attribute_inference", metric, "", max=limit, min_power=0.3, min_coverage=0.3)
         made = policy.Policy(schema=1, name="test", limits=(asked,))
         record = examples.record(done, battery=("attribute_inference",))

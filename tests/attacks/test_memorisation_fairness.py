@@ -22,9 +22,8 @@ from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Document, Membership, Question
 from audit.engine.interface import SILENT
 from audit.measurements import Coverage, Estimate, Unresolved
-from audit.record import Result
 from benchmarks.memorisation_calibration import LIMIT, Setting, called_unequal, outcomes
-from benchmarks.simulated_audits import confounded_of, fired
+from benchmarks.simulated_audits import completed, confounded_of, fired
 
 QUICK = Memorisation.preset("quick")
 
@@ -36,16 +35,7 @@ def misread(documents):
 
 def verdict(found, min_power=None):
     """What a policy that limits net alone to 0.05 says."""
-    findings = found.findings
-    done = Result(
-        "memorisation",
-        measurements=findings.measurements,
-        power=TEXTS["memorisation"].power,
-        ablations=findings.ablations,
-        confounded=findings.confounded,
-        checks=findings.checks,
-        methods=findings.methods,
-    )
+    done = completed("memorisation", found.findings)
     limit = policy.Limit("memorisation", "net", "", max=LIMIT, min_power=min_power)
     asked = policy.Policy(schema=1, name="test", limits=(limit,))
     record = examples.record(done, battery=("memorisation",))

@@ -11,6 +11,7 @@ import answering
 import numpy as np
 import pytest
 from answering import NOTHING, Answering, memory_of, question
+from attempts import counts, run
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks import TEXTS
@@ -24,8 +25,6 @@ from audit.corpus.documents import Question, Word
 from audit.corpus.images import page_view
 from audit.corpus.removal import cover, replace_value
 from audit.corpus.removal.matching import find_answers
-from audit.engine.driver import drive
-from audit.engine.interface import SILENT
 from audit.measurements import ALPHAS, Estimate, Unresolved
 from audit.record import Result
 from audit.targets.interface import Answer, NoModel, Reply
@@ -34,27 +33,16 @@ from benchmarks.simulated_audits import confounded_of
 EXACT = Memorisation(contexts=("exact",))
 
 
-class Work:
-    def __init__(self, attack, case):
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([7, *trial.id.encode()]))
-
-
 class Found:
     """What the attack measured, by name."""
 
     def __init__(self, attack, case, width=16):
-        self.trials = attack.trials(case)
-        outcomes = dict(drive(Work(attack, case), self.trials, width))
-        self.outcomes = [json.loads(json.dumps(outcomes[trial.id])) for trial in self.trials]
-        self.findings = attack.measure(case, self.trials, self.outcomes, np.random.default_rng(1), SILENT)
+        self.trials, self.outcomes, self.findings = run(attack, case, width, stream=(7,))
         self.members = build_table(case, self.trials, self.outcomes).split("member").proven
         self.by_name = {item.name: item for item in self.findings.measurements}
         assert len(self.by_name) == len(self.findings.measurements)
         assert self.by_name.keys() <= set(TEXTS["memorisation"].names)
-        self.counts = {count.name: count.value for count in self.findings.counts}
+        self.counts = counts(self.findings)
         found = attack.evidence(case, self.trials, self.outcomes)
         self.evidence = [row for row in found if isinstance(row, dict)]
 

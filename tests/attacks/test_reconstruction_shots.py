@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import planted
 import pytest
+from attempts import outcomes_of
 
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.methods import Shot, best, most_likely
@@ -16,18 +17,9 @@ from audit.targets.interface import TrainingLoss
 from benchmarks.cdmi_numbers import numbers_of
 
 
-class Work:
-    def __init__(self, attack, case):
-        self.attack, self.case = attack, case
-
-    def attempt(self, trial):
-        return self.attack.attempt(self.case, trial, np.random.default_rng([7, *trial.id.encode()]))
-
-
-def outcomes_of(attack, case, trials=None):
+def attempted(attack, case, trials=None):
     trials = attack.trials(case) if trials is None else trials
-    found = dict(drive(Work(attack, case), trials, 5))
-    return trials, [found[trial.id] for trial in trials]
+    return trials, outcomes_of(attack, case, trials, 5, stream=(7,))
 
 
 def tokens_of(shots):
@@ -73,8 +65,8 @@ def masked():
 @pytest.mark.parametrize("kind", ["judged", "masked"])
 def test_the_first_attempt_is_the_one_shot_attack(kind, request):
     case = request.getfixturevalue(kind)
-    _, one = outcomes_of(Reconstruction(n_candidates=20, n_attempts=1), case)
-    _, eight = outcomes_of(Reconstruction(n_candidates=20, n_attempts=8), case)
+    _, one = attempted(Reconstruction(n_candidates=20, n_attempts=1), case)
+    _, eight = attempted(Reconstruction(n_candidates=20, n_attempts=8), case)
     for player in ("attack", "baseline"):
         assert [found[player] for found in one] == [found[player][:1] for found in eight]
         assert all(len(found[player]) == 8 for found in eight)
@@ -83,7 +75,7 @@ def test_the_first_attempt_is_the_one_shot_attack(kind, request):
 def test_attempts_that_share_a_prefix_ask_for_its_candidates_once(judged):
     counting = Counting(judged.target)
     attack = Reconstruction(n_candidates=20)
-    _, outcomes = outcomes_of(attack, replace(judged, target=counting))
+    _, outcomes = attempted(attack, replace(judged, target=counting))
     trie = sum(len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))}) for found in outcomes)
     everything = sum(len(shot) for found in outcomes for shot in tried(found))
     assert len(counting.asked) == len(set(counting.asked)) == trie
@@ -144,7 +136,7 @@ def test_a_memoriser_is_surest_of_what_it_remembers():
     target = planted.Planted(corpus.documents, remembered)
     case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     attack = Reconstruction(n_candidates=30)
-    trials, outcomes = outcomes_of(attack, case)
+    trials, outcomes = attempted(attack, case)
     findings = attack.measure(case, trials, outcomes, np.random.default_rng(1), SILENT)
     found = {item.name: item for item in findings.measurements if isinstance(item, Estimate)}
     assert found["acc_at_5.member.attack"].value == 1.0
@@ -183,7 +175,7 @@ def test_the_white_patch_covers_the_field_and_stays_while_it_is_rebuilt():
     attack = Reconstruction(n_candidates=10)
     trial = attack.trials(case)[0]
     target.page_images.clear()
-    outcomes_of(attack, case, [trial])
+    attempted(attack, case, [trial])
     pixels = {page_image.pixels.tobytes() for page_image in target.page_images}
     assert len(pixels) == 1
     seen = target.page_images[0].pixels

@@ -11,20 +11,20 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 
 
-def outcomes_of(attack, case, trials, width=16):
-    """Attempt the trials, `width` at a time."""
+def outcomes_of(attack, case, trials, width=16, stream=()):
+    """Attempt the trials, `width` at a time, each with random numbers from the stream of its id."""
 
     def attempt(trial):
-        return attack.attempt(case, trial, np.random.default_rng([*trial.id.encode()]))
+        return attack.attempt(case, trial, np.random.default_rng([*stream, *trial.id.encode()]))
 
     found = dict(drive(SimpleNamespace(attempt=attempt), trials, width))
     return json.loads(json.dumps([found[trial.id] for trial in trials], allow_nan=False))
 
 
-def run(attack, case, width=16, seed=1):
+def run(attack, case, width=16, seed=1, stream=()):
     """Attempt all trials and measure them."""
     trials = attack.trials(case)
-    outcomes = outcomes_of(attack, case, trials, width)
+    outcomes = outcomes_of(attack, case, trials, width, stream)
     return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(seed), SILENT)
 
 
