@@ -142,7 +142,7 @@ def _is_read(layer: nn.Module, output_of: Callable[[], torch.Tensor]) -> bool:
 
 
 def share_right(head: Head, model: nn.Module, hidden: torch.Tensor, page: Encoding) -> float:
-    """Of all that the training loss of `page` reads, give the share that the model has right, in [0, 1].
+    """Compute the share of what the training loss of `page` reads that the model has right, in [0, 1].
 
     Args:
         head: the model's.

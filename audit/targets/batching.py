@@ -49,7 +49,7 @@ class Batch:
 
 
 def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
-    """The padded length of a row of `n_tokens`: the next one above it that makes a full block with what is appended.
+    """Return the padded length of a row: the next above `n_tokens` that fills a block with what is appended.
 
     Args:
         n_tokens: of the row.
@@ -59,12 +59,12 @@ def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
 
 
 def longest_row(max_positions: int, n_appended: int = 0) -> int:
-    """The longest row whose bucket still fits into a model with this many positions; see `bucket_of`."""
+    """Return the longest row whose bucket still fits into a model with this many positions; see `bucket_of`."""
     return (max_positions + n_appended) // STEP * STEP - n_appended - 1
 
 
 def padded_rows(n_rows: int) -> int:
-    """The number of gathered rows a head is given: the next multiple of `STEP`."""
+    """Return the number of gathered rows a head is given: the next multiple of `STEP`."""
     return -(-n_rows // STEP) * STEP
 
 

@@ -64,13 +64,13 @@ class PageImage:
         return pixels
 
     def values(self) -> NDArray[np.float32]:
-        """The pixels as the target takes them: (3, height, width)."""
+        """Return the pixels as the target takes them: (3, height, width)."""
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.scale.mean, self.scale.std))
         values: NDArray[np.float32] = (self.pixels * np.float32(self.scale.factor) - mean) / std
         return values
 
     def painted(self, boxes: Floats) -> PageImage:
-        """This picture with white patches over `boxes` too, (n, 4) shares of the page."""
+        """Return this picture with white patches over `boxes` too, (n, 4) shares of the page."""
         return replace(self, patches=np.concatenate([self.patches, boxes]))
 
 
@@ -110,16 +110,16 @@ class Encoding:
         )
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
-        """Positions of the tokens of these words, left to right."""
+        """Return positions of the tokens of these words, left to right."""
         wanted = {*words}
         return tuple(position for position, word in enumerate(self.words.tolist()) if word in wanted)
 
     def masked(self, positions: Sequence[int]) -> Self:
-        """This page with [MASK] at `positions`."""
+        """Return this page with [MASK] at `positions`."""
         return self.with_tokens(positions, [self.mask_id] * len(positions))
 
     def scrubbed(self, positions: Sequence[int]) -> Self:
-        """This page as the adversary gets it: [MASK] at `positions`, and white patches over them in the image.
+        """Return this page as the adversary gets it: [MASK] at `positions`, and white patches over them in the image.
 
         The patches stay when tokens are put in place (Dentan et al. 2024, section 4.1).
         """
@@ -129,7 +129,7 @@ class Encoding:
         return replace(masked, page_image=self.page_image.painted(self.boxes[list(positions)]))
 
     def with_tokens(self, positions: Sequence[int], ids: Sequence[int]) -> Self:
-        """This page with `ids` at `positions`; boxes, labels and picture stay."""
+        """Return this page with `ids` at `positions`; boxes, labels and picture stay."""
         changed = self.ids.copy()
         changed[list(positions)] = ids
         return replace(self, ids=changed)

@@ -138,7 +138,7 @@ class ExtractiveTarget(RowTarget):
         ]
 
     def _losses(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
-        """The log-probabilities of beginning and end, of the likeliest place where an answer stands several times."""
+        """Return log-probabilities of begin and end, at the likeliest of an answer's places."""
         found = []
         for query, (windows, scores) in zip(queries, self._read(queries), strict=True):
             given = dict(zip(map(id, windows), scores, strict=True))
@@ -147,7 +147,7 @@ class ExtractiveTarget(RowTarget):
         return found
 
     def _read(self, queries: Sequence[PageViewQuery[Any]]) -> Iterator[tuple[list[Window], list[Scores]]]:
-        """Per query, its windows and what the model says of each."""
+        """Yield per query, its windows and what the model says of each."""
         for start in range(0, len(queries), AT_ONCE):
             part = queries[start : start + AT_ONCE]
             rows = [self.reader.windows(query.view, query.question) for query in part]
@@ -172,7 +172,7 @@ class ExtractiveTarget(RowTarget):
         return bucket_of(len(cast("WindowSample", sample).row.ids), self.reader.inputs.n_appended)
 
     def _score(self, samples: Sequence[Sample], n_rows: int) -> list[Scores]:
-        """What the model says of one batch, whose windows all have one padded length."""
+        """Return what the model says of one batch, whose windows all have one padded length."""
         rows = cast("Sequence[WindowSample]", samples)
         length = self._bucket(rows[0])
         inputs = self.reader.batch(rows, length)
@@ -189,7 +189,7 @@ class ExtractiveTarget(RowTarget):
         return computing(self.card, lambda: head_of(self.model))
 
     def _adapt(self, query: Adaptation) -> Adapted:
-        """How the model takes to one answer when the last linear layer before its head is trained on it.
+        """Return how the model takes to one answer when the last linear layer before its head is trained on it.
 
         In float32, on the first window that has the answer.
         """
@@ -236,7 +236,7 @@ _MIN_TOKENS = 16
 
 
 def is_extractive(folder: AnyFolder) -> bool:
-    """True for a checkpoint with a head that points at answers.
+    """Return True for a checkpoint with a head that points at answers.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -247,7 +247,7 @@ def is_extractive(folder: AnyFolder) -> bool:
 
 
 def may_point(folder: AnyFolder) -> bool:
-    """True for a checkpoint of a family that transformers has such a head for, whatever its own head.
+    """Return True for a checkpoint of a family that transformers has such a head for, whatever its own head.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -321,7 +321,7 @@ def _class_of(folder: CheckpointFolder) -> Any:
 
 
 def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> Any:
-    """The model; only its head, and a pooler that nothing reads, may be missing in its files."""
+    """Return the model; only its head, and a pooler that nothing reads, may be missing in its files."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model, missing = load_model(folder, model_class)
@@ -333,7 +333,7 @@ def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> A
 
 
 def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
-    """What the model takes, by the names of its own arguments."""
+    """Return what the model takes, by the names of its own arguments."""
     takes = inspect.signature(model.forward).parameters
     config = model.config
     # Where positions follow from it, padding is what the model takes for it.
@@ -353,7 +353,7 @@ def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
 
 
 def _longest(model: Any, tokenizer: Any, n_appended: int) -> int:
-    """The longest row that model and tokenizer take, special tokens included."""
+    """Return the longest row that model and tokenizer take, special tokens included."""
     named = [getattr(model.config, name, None) for name in _POSITIONS]
     positions = next((int(n) for n in named if isinstance(n, int) and n > 0), _USUAL_TOKENS)
     limit = tokenizer.model_max_length

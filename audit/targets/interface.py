@@ -261,7 +261,7 @@ class Target(Protocol):
 
 
 def type_asked(target: Target, queries: Sequence[Query[Any]]) -> type[Query[Any]] | None:
-    """The type that all queries are of; None when there are none.
+    """Return the type that all queries are of; None when there are none.
 
     Raises:
         ValueError: a query of a type that the target cannot answer, or queries of several types.
@@ -285,14 +285,14 @@ class TokenTarget(Target, Protocol):
     labels: tuple[str, ...]
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """The document as the target reads it; when it is too long, the window around the words `around`.
+        """Return the document as the target reads it; when it is too long, the window around the words `around`.
 
         None when these words do not fit into one window or have no tokens.
         """
         ...
 
     def token_strings(self, ids: Sequence[int]) -> str:
-        """The text of these tokens. For the owner's evidence only."""
+        """Return the text of these tokens. For the owner's evidence only."""
         ...
 
 

@@ -9,7 +9,7 @@ import torch
 
 
 def describe() -> dict[str, Any]:
-    """Version of torch, the devices that it can use, the memory of each GPU in bytes, and threads of the CPU."""
+    """Describe torch's version, its devices, the memory of each GPU in bytes, and CPU threads."""
     gpus = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
     return {
         "version": str(torch.__version__),

@@ -113,7 +113,7 @@ def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> C
 
 
 def same_folder(one: Path, other: Path) -> bool:
-    """True for two paths of one folder."""
+    """Return True for two paths of one folder."""
     return one.resolve() == other.resolve()
 
 
@@ -124,7 +124,7 @@ def target_of(
     batch_tokens: int | None = None,
     batch_rows: int | None = None,
 ) -> Checkpoint:
-    """A checkpoint that was trained on the corpus's task.
+    """Return a checkpoint that was trained on the corpus's task.
 
     Args:
         folder: a Hugging Face checkpoint on this machine.
@@ -162,7 +162,7 @@ def target_of(
 def answering_of(
     folder: AnyFolder, corpus: Corpus, device: str = "cpu", batch_rows: int | None = None
 ) -> AnsweringTarget:
-    """A checkpoint that was trained to answer questions, or for parsing to write pages, as the manifest says.
+    """Return a checkpoint that was trained to answer questions, or for parsing to write pages, as the manifest says.
 
     Raises:
         TargetError: see `load_answering` and `load_parsing`.
@@ -210,7 +210,7 @@ _PACKAGES = ("numpy", "pillow", "scipy", "tokenizers", "torch", "transformers")
 
 
 def device_named(name: str) -> str:
-    """The device to run on: `auto` takes CUDA, then Apple's MPS, then the CPU.
+    """Return the device to run on: `auto` takes CUDA, then Apple's MPS, then the CPU.
 
     Raises:
         UsageError: an unknown name, or a device this machine lacks.
@@ -224,12 +224,12 @@ def device_named(name: str) -> str:
 
 
 def device_words(device: str) -> str:
-    """The device in general terms, for the record."""
+    """Return the device in general terms, for the record."""
     return str(torch.cuda.get_device_name()) if device == "cuda" else {"mps": "Apple GPU"}.get(device, "CPU")
 
 
 def instructions() -> str:
-    """The instructions that PyTorch uses on this CPU: others may round differently."""
+    """Return the instructions that PyTorch uses on this CPU: others may round differently."""
     return str(torch.backends.cpu.get_cpu_capability())
 
 
@@ -244,12 +244,12 @@ def use_threads(count: int) -> None:
 
 
 def packages() -> dict[str, str]:
-    """Versions of the packages that a number can depend on."""
+    """Return versions of the packages that a number can depend on."""
     return {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
 def environment(target: Checkpoint) -> Environment:
-    """The machine and the packages of the audit, for the record."""
+    """Return the machine and the packages of the audit, for the record."""
     return Environment(
         docaudit=audit.__version__,
         python=platform.python_version(),
@@ -263,7 +263,7 @@ def environment(target: Checkpoint) -> Environment:
 
 
 def _batches(target: Checkpoint) -> dict[str, int]:
-    """What results depend on in their last bits: nothing for an encoder on a CPU."""
+    """Return what results depend on in their last bits: nothing for an encoder on a CPU."""
     if not target.card.is_model:
         return {}
     if isinstance(target, EncoderTarget):
@@ -329,7 +329,7 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
 
 
 def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
-    """The data set as it is audited: without these documents and questions, its sha256 unchanged."""
+    """Return the data set as it is audited: without these documents and questions, its sha256 unchanged."""
     if not unread.documents and not unread.questions:
         return corpus
 

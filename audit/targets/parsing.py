@@ -97,12 +97,12 @@ class ParsingReader:
         return str(self.tokenizer.decode(spoken, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def written(self, output: str) -> str:
-        """The text that the model is taught for a data set's output."""
+        """Return the text that the model is taught for a data set's output."""
         keys = keys_of(output)
         return as_marks(output) if keys and all(f"<s_{key}>" in self._marks for key in keys) else output
 
     def tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The tokens of an output as it is taught, and the place of each in the text; ends are not there."""
+        """Return the tokens of an output as it is taught, and the place of each in the text; ends are not there."""
         return self._encoded(output)
 
     def _encode(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
@@ -112,7 +112,7 @@ class ParsingReader:
         return list(encoded.ids), list(encoded.offsets)
 
     def _with_output(self, sample: Sample) -> Inputs:
-        """One sample's inputs with its output and the end, and the labels of these."""
+        """Return one sample's inputs with its output and the end, and the labels of these."""
         inputs = self.prompts([sample])
         ids, _ = self.tokens_of(self.written(sample.answer or ""))
         if self._decodes:
@@ -128,7 +128,7 @@ class ParsingReader:
         }
 
     def _continued(self, inputs: Inputs, output: list[int]) -> Inputs:
-        """A decoder's prompt and what follows; nothing is filled up before the prompt."""
+        """Return a decoder's prompt and what follows; nothing is filled up before the prompt."""
         row = inputs["input_ids"]
         own = inputs.get("attention_mask", torch.ones_like(row))[0].bool()
         kept = {
@@ -144,7 +144,7 @@ class ParsingReader:
 
 
 def _unmarked(tokenizer: Any, inner: Reader) -> frozenset[int]:
-    """The ends of the family's answers that are no marks of a field."""
+    """Return the ends of the family's answers that are no marks of a field."""
     names = {token: str(tokenizer.convert_ids_to_tokens(token)) for token in inner.ends}
     return frozenset(token for token, name in names.items() if not name.startswith("</s_"))
 
@@ -197,7 +197,7 @@ class ParsingTarget(AnsweringTarget):
         return WrittenOutput(whole.text, whole.confidence, whole.n_tokens, whole.ended, own, log_probabilities[spoken])
 
     def _reply_in(self, output: WrittenOutput, path: str) -> Reply:
-        """The field of this path in an output."""
+        """Return the field of this path in an output."""
         found = find_field(output.text, path)
         if found is None:
             return Reply("", 0.0, 0, output.ended)
@@ -206,7 +206,7 @@ class ParsingTarget(AnsweringTarget):
         return Reply(found.value, float(np.exp(own.sum())), own.size, output.ended)
 
     def _n_tokens_before(self, output: WrittenOutput, place: int) -> int:
-        """The number of tokens before the one that writes the character at `place`."""
+        """Return the number of tokens before the one that writes the character at `place`."""
         low, high = 0, len(output.ids) - 1
         while low < high:
             middle = (low + high) // 2
@@ -223,7 +223,7 @@ class ParsingTarget(AnsweringTarget):
         return [scored[id(one.sample.view), one.sample.answer][one.first : one.last] for one in placed]
 
     def _placed(self, view: PageView, path: str, value: str) -> _Placed:
-        """The value in its field of the page's own output.
+        """Return the value in its field of the page's own output.
 
         Raises:
             TargetError: nobody knows the page's output, or it has no such field.
@@ -243,7 +243,7 @@ class ParsingTarget(AnsweringTarget):
         return self._within_reach(Sample(view, "", text), begin, end)
 
     def _within_reach(self, sample: Sample, begin: int, end: int) -> _Placed:
-        """The value's tokens; an output that goes on beyond the longest one loses its beginning before the value."""
+        """Locate the value's tokens; an output that is too long loses its beginning before the value."""
         text = str(sample.answer)
         before = self.reader.n_before
         _, offsets = self.reader.tokens_of(text)
@@ -257,7 +257,7 @@ class ParsingTarget(AnsweringTarget):
         return _Placed(replace(sample, answer=text), first + before, last + before)
 
     def _adapt(self, query: Adaptation) -> Adapted:
-        """How the model takes to one field; see `adapt_to_answer`."""
+        """Return how the model takes to one field; see `adapt_to_answer`."""
         view = replace(query.view)
         placed = self._placed(view, query.question, query.answer)
         inputs = self._inputs(self.reader.taught([placed.sample]), 1, 1)
@@ -275,7 +275,7 @@ class ParsingTarget(AnsweringTarget):
 
 
 def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tuple[int, int]:
-    """The first token that holds a character of this part of a text, and the one behind the last."""
+    """Return the first token that holds a character of this part of a text, and the one behind the last."""
     holding = [number for number, (one, other) in enumerate(offsets) if one < end and other > begin]
     if not holding:
         # An empty value: the token that stands in its place.
@@ -336,7 +336,7 @@ def load_parsing(
 
 
 def _first_token(folder: CheckpointFolder) -> str:
-    """The token that a vision encoder-decoder begins with, where nothing else says what it is given."""
+    """Return the token that a vision encoder-decoder begins with, where nothing else says what it is given."""
     config = folder.config
     if config.get("model_type") != "vision-encoder-decoder":
         raise TargetError(
@@ -358,7 +358,7 @@ def _generation_length(folder: CheckpointFolder) -> int | None:
 
 
 def _room(config: Any, reader: Reader, *, decodes: bool) -> int:
-    """Tokens that an output may have in the model's positions, beside the prompt."""
+    """Return tokens that an output may have in the model's positions, beside the prompt."""
     text = config.get_text_config(decoder=True)
     named = [getattr(text, name, None) for name in _POSITIONS]
     positions = next((number for number in named if isinstance(number, int) and number > 0), None)

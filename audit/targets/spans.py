@@ -45,7 +45,7 @@ class Window:
     null: int
 
     def span_of(self, first: int, last: int) -> tuple[int, int] | None:
-        """Positions of the first token of word `first` and the last one of word `last`; None when one is not here."""
+        """Return positions of word `first`'s first and word `last`'s last token; None if either is missing."""
         begins, ends = np.flatnonzero(self.words == first), np.flatnonzero(self.words == last)
         if not len(begins) or not len(ends):
             return None
@@ -113,7 +113,7 @@ class SpanReader:
         return self.page_images is not None
 
     def windows(self, view: PageView, question: str) -> list[Window]:
-        """The rows of a question on a page, at least one, left to right.
+        """Return the rows of a question on a page, at least one, left to right.
 
         A question of more tokens than half a row is cut.
 
@@ -133,7 +133,7 @@ class SpanReader:
         return [self._window(columns, np.concatenate([before, part, after])) for part in _parts(own, room)]
 
     def _spelled(self, words: Sequence[str]) -> list[str]:
-        """The words as parts of one running text: all but the first have their space before them."""
+        """Return the words as parts of one running text: all but the first have their space before them."""
         texts = [self._marks.sub(" ", word) for word in words]
         return [text if number == 0 else f" {text}" for number, text in enumerate(texts)]
 
@@ -155,7 +155,7 @@ class SpanReader:
         return Window(ids, types, boxes, words, int(null[0]) if len(null) else 0)
 
     def batch(self, samples: Sequence[WindowSample], length: int) -> dict[str, torch.Tensor]:
-        """The model's inputs for these rows, each padded on the right to `length` tokens."""
+        """Return the model's inputs for these rows, each padded on the right to `length` tokens."""
         shape = (len(samples), length)
         ids = np.full(shape, self.inputs.pad_id, np.int64)
         mask, types, boxes = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 4), np.int64)
@@ -172,7 +172,7 @@ class SpanReader:
 
 
 def _parts(own: Ints, room: int) -> Iterator[Ints]:
-    """Windows of `room` of the page's tokens; the last one ends with the page."""
+    """Yield windows of `room` of the page's tokens; the last one ends with the page."""
     step = room - min(OVERLAP, room // 2)
     yield own[:room]
     for start in range(step, max(0, len(own) - room) + step, step):
@@ -198,7 +198,7 @@ class Scores:
     log_ends: Floats
 
     def of_span(self, first: int, last: int) -> Floats:
-        """The log-probabilities of its beginning and its end, (2,), nats."""
+        """Return the log-probabilities of its beginning and its end, (2,), nats."""
         return np.array([self.log_begins[first], self.log_ends[last]])
 
 
@@ -220,7 +220,7 @@ class Span:
 
 
 def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
-    """The answer: the span of highest logits over all windows, or none where no answer scores higher in each of them.
+    """Return the span of highest logits over all windows, or none where "no answer" scores higher in each.
 
     Spans are of page tokens, of `MAX_ANSWER` tokens at most; ties go to the one that begins first, then to the shorter.
     "No answer" is the null position as beginning and end, as in SQuAD 2 (transformers' run_qa.py): a model that was
@@ -251,7 +251,7 @@ def _best_in(window: Window, scores: Scores) -> Span | None:
 
 
 def head_of(model: Any) -> torch.nn.Module:
-    """The linear layer that gives beginnings and ends: the last one with two outputs."""
+    """Return the linear layer that gives beginnings and ends: the last one with two outputs."""
     return [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 2][-1]
 
 

@@ -94,7 +94,7 @@ class NluLearner(Learner):
 
 
 def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vocabulary]:
-    """A model of the sizes of `start`, whose weights follow from the seed, and its words.
+    """Return a model of the sizes of `start`, whose weights follow from the seed, and its words.
 
     Neither weights nor words, tags or intents of `start` are used: an audited model has the words of its members.
 

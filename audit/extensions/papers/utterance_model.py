@@ -50,7 +50,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Self:
-        """The vocabulary of these words, sorted, each once."""
+        """Return the vocabulary of these words, sorted, each once."""
         return cls((UNKNOWN, *sorted({*words} - {UNKNOWN})))
 
     @classmethod
@@ -83,7 +83,7 @@ class Vocabulary:
         return {word: index for index, word in enumerate(self.words)}
 
     def ids_of(self, words: Iterable[str]) -> Ints:
-        """The id of each word, that of [UNK] for those that are not here: (n_words,)."""
+        """Return the id of each word, that of [UNK] for those that are not here: (n_words,)."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int64)
 
     @cached_property
@@ -92,7 +92,7 @@ class Vocabulary:
         return tuple(sorted({character for word in self.words[1:] for character in word}))
 
     def spellings(self, longest: int) -> Ints:
-        """The characters of each word by number, 0 after its end: (n_words, longest); [UNK] has none.
+        """Return the characters of each word by number, 0 after its end: (n_words, longest); [UNK] has none.
 
         Args:
             longest: characters kept of a word.
@@ -105,7 +105,7 @@ class Vocabulary:
         return table
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """The words of these ids, joined by single spaces."""
+        """Return the words of these ids, joined by single spaces."""
         return " ".join(self.words[index] for index in ids)
 
 
@@ -192,7 +192,7 @@ class LinearChainCrf(nn.Module):
         self.ends = nn.Parameter(torch.zeros(n_tags))
 
     def score(self, emissions: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
-        """The score of one sequence of tags for each sentence: (n,).
+        """Return the score of one sequence of tags for each sentence: (n,).
 
         Args:
             emissions: (n, n_tokens, L) what each token says of its tag.
@@ -204,7 +204,7 @@ class LinearChainCrf(nn.Module):
         return total
 
     def log_partition(self, emissions: torch.Tensor) -> torch.Tensor:
-        """Log of the sum of exp(score) over all sequences of tags, for each sentence: (n,).
+        """Compute the log of the sum of exp(score) over all tag sequences, for each sentence: (n,).
 
         Args:
             emissions: (n, n_tokens, L).
@@ -221,7 +221,7 @@ class LinearChainCrf(nn.Module):
         return self.log_partition(emissions) - self.score(emissions, tags)
 
     def marginals(self, emissions: torch.Tensor) -> torch.Tensor:
-        """The probability of each tag for each token, by forward-backward: (n, n_tokens, L), rows sum to 1.
+        """Return the probability of each tag for each token, by forward-backward: (n, n_tokens, L), rows sum to 1.
 
         Args:
             emissions: (n, n_tokens, L).
@@ -279,7 +279,7 @@ class CharacterLayer(nn.Module):
         self.convolution = nn.Conv1d(config.character_size, config.character_filters, window, padding=window // 2)
 
     def forward(self, spellings: torch.Tensor) -> torch.Tensor:
-        """The vectors of some words: (n_words, n_filters); zeros for a word without characters.
+        """Return the vectors of some words: (n_words, n_filters); zeros for a word without characters.
 
         Args:
             spellings: (n_words, longest_word) numbers of characters, 0 after the word's end.
@@ -342,17 +342,17 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
                 initialization.zeros_(parameter)
 
     def get_input_embeddings(self) -> nn.Module:
-        """The table of word vectors."""
+        """Return the table of word vectors."""
         return self.words
 
     def input_table(self) -> torch.Tensor:
-        """Input of the first BiLSTM for each word of the vocabulary: (vocab_size, input_size), word vector first."""
+        """Return the first BiLSTM's input for each word: (vocab_size, input_size), word vector first."""
         if self.characters is None:
             return self.words.weight
         return torch.cat([self.words.weight, self.characters(self.spellings)], dim=1)
 
     def inputs_of(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """The input of the first BiLSTM for these words: (n, n_tokens, input_size)."""
+        """Return the input of the first BiLSTM for these words: (n, n_tokens, input_size)."""
         vectors: torch.Tensor = self.words(input_ids)
         if self.characters is None:
             return vectors

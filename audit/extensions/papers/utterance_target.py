@@ -66,7 +66,7 @@ class UtteranceBatch:
 
 
 def alike(keys: Sequence[Any]) -> Iterator[list[int]]:
-    """The indices of equal keys, group by group, in order of their first one."""
+    """Return the indices of equal keys, group by group, in order of their first one."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for index, key in enumerate(keys):
         groups[key].append(index)
@@ -74,7 +74,7 @@ def alike(keys: Sequence[Any]) -> Iterator[list[int]]:
 
 
 def truth_of(query: CompletionLoss | RelaxedLoss) -> tuple[Ints, int]:
-    """The tags and the intent of a query's utterance.
+    """Return the tags and the intent of a query's utterance.
 
     Raises:
         ValueError: it has none.
@@ -86,7 +86,7 @@ def truth_of(query: CompletionLoss | RelaxedLoss) -> tuple[Ints, int]:
 
 
 def completed(query: CompletionLoss) -> tuple[Ints, Ints, Ints]:
-    """Ids (n, n_tokens), labels (n, n_tokens) and intents (n,) of a query's utterance with each completion."""
+    """Return ids (n, n_tokens), labels (n, n_tokens) and intents (n,) of a query's utterance with each completion."""
     labels, intent = truth_of(query)
     n = len(query.completions)
     ids = np.tile(query.page.ids, (n, 1))
@@ -238,7 +238,7 @@ class NluTarget:
         return answers
 
     def _by_length(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], Any]]:
-        """Per batch: its pages, and what the model says of them and of the rows that fill it up."""
+        """Yield per batch: its pages, and what the model says of them and of the rows that fill it up."""
         for rows in alike([len(page.ids) for page in pages]):
             for part in self._parts(len(rows)):
                 own = rows[part]
@@ -246,7 +246,7 @@ class NluTarget:
                 yield own, self._run(inputs)
 
     def _completion_loss(self, queries: Sequence[CompletionLoss]) -> list[Floats]:
-        """One row a completion; the rows of all queries of one length make one stream."""
+        """Compute losses of completions, a row each; queries of one length share batches."""
         answers: list[Floats] = [np.empty(0)] * len(queries)
         for chosen in alike([len(query.page.ids) for query in queries]):
             blocks = [completed(queries[row]) for row in chosen]
@@ -261,7 +261,7 @@ class NluTarget:
         return answers
 
     def _relaxed_loss(self, queries: Sequence[RelaxedLoss]) -> list[Relaxed]:
-        """One row a query; queries of one length, one number of positions and the same candidates share batches."""
+        """Answer relaxed queries; those of one length, number of positions and candidates share batches."""
         answers: list[Relaxed | None] = [None] * len(queries)
         keys = [
             (len(query.page.ids), len(query.positions), query.candidates.tobytes(), query.mix_characters)
@@ -276,7 +276,7 @@ class NluTarget:
         return cast("list[Relaxed]", answers)
 
     def _mixed(self, queries: Sequence[RelaxedLoss]) -> Iterator[Relaxed]:
-        """The answers to relaxed queries that make one batch."""
+        """Return the answers to relaxed queries that make one batch."""
         table = self._table if queries[0].mix_characters else self._bare
         device = table.device
         filled = [*queries, *[queries[0]] * (self._n_rows(len(queries)) - len(queries))]
@@ -301,7 +301,7 @@ class NluTarget:
             yield Relaxed(float(values[row]), slopes[row])
 
     def _losses(self, inputs: torch.Tensor, rows: UtteranceBatch, part: slice) -> torch.Tensor:
-        """The losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
+        """Return the losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
         labels, intents = (torch.from_numpy(value[part]).to(inputs.device) for value in (rows.labels, rows.intents))
         losses = self._run(inputs, labels, intents).losses
         assert losses is not None
@@ -310,7 +310,7 @@ class NluTarget:
     def _run(
         self, inputs: torch.Tensor, labels: torch.Tensor | None = None, intents: torch.Tensor | None = None
     ) -> NluOutput:
-        """The model's output for these inputs: (n, n_tokens, input_size), filled up here with the first row."""
+        """Return the model's output for these inputs: (n, n_tokens, input_size), filled up here with the first row."""
         n = len(inputs)
         rows = torch.arange(self._n_rows(n), device=inputs.device)
         rows[n:] = 0
@@ -323,16 +323,16 @@ class NluTarget:
         return output
 
     def _parts(self, n: int) -> Iterator[slice]:
-        """The batches of `n` rows."""
+        """Return the batches of `n` rows."""
         return (slice(start, min(start + self.batch_rows, n)) for start in range(0, n, self.batch_rows))
 
     def _n_rows(self, n: int) -> int:
-        """The rows that a batch of `n` is filled up to."""
+        """Return the rows that a batch of `n` is filled up to."""
         return padded_rows(n) if self.card.device == "cpu" else max(n, self.batch_rows)
 
 
 def is_nlu(folder: AnyFolder) -> bool:
-    """True for a checkpoint whose configuration is that of an NLU model.
+    """Return True for a checkpoint whose configuration is that of an NLU model.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.

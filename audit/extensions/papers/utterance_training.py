@@ -68,7 +68,7 @@ class NluRecipe:
     train_embeddings: bool = True
 
     def sized_like(self, config: NluConfig) -> NluRecipe:
-        """The same with the sizes, the character layer and the dropout of another model."""
+        """Return the same with the sizes, the character layer and the dropout of another model."""
         return replace(
             self,
             embedding_size=config.embedding_size,
@@ -79,7 +79,7 @@ class NluRecipe:
         )
 
     def as_json(self) -> dict[str, int | float | bool | None]:
-        """The recipe for a record or a cache key."""
+        """Return the recipe for a record or a cache key."""
         return asdict(self)
 
 
@@ -222,7 +222,7 @@ def _start(model: NluModel, vocabulary: Vocabulary, given: Mapping[str, Floats],
 def _by_length(
     documents: Sequence[Document], vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str]
 ) -> list[_Utterances]:
-    """The utterances, those of one length together, shortest first.
+    """Return the utterances, those of one length together, shortest first.
 
     Raises:
         TargetError: a tag that is not among `tags`, or an intent that is not among `intents`.
@@ -244,7 +244,7 @@ def _by_length(
 
 
 def _batches(material: Sequence[_Utterances], size: int, rng: np.random.Generator) -> Iterator[_Utterances]:
-    """One epoch: every utterance once, in batches of one length, those in random order."""
+    """Yield one epoch: every utterance once, in batches of one length in random order."""
     batches = []
     for group in material:
         order = torch.from_numpy(rng.permutation(len(group.intents)))
@@ -292,7 +292,7 @@ def _epoch(
     learning: Sequence[torch.nn.Parameter],
     batch_size: int,
 ) -> tuple[int, float]:
-    """One pass; the number of steps and the mean loss of an utterance.
+    """Train for one epoch; return the number of steps and the mean loss of an utterance.
 
     A batch's losses are summed and divided by the size of a full one, so that every utterance weighs the same.
     """
@@ -310,7 +310,7 @@ def _epoch(
 
 @torch.no_grad()
 def _mean_loss(model: NluModel, material: Sequence[_Utterances]) -> float:
-    """The mean loss of an utterance, without dropout."""
+    """Return the mean loss of an utterance, without dropout."""
     model.eval()
     losses = []
     for group in material:

@@ -106,7 +106,7 @@ class BoxEmbeddings(nn.Module):
         self.vertical = CoordinateEmbedding(config.max_2d_position_embeddings, config.d_model)
 
     def forward(self, bbox: torch.Tensor) -> torch.Tensor:
-        """The sum over a box's coordinates: (n_pages, n_tokens, d_model).
+        """Return the sum over a box's coordinates: (n_pages, n_tokens, d_model).
 
         Args:
             bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1, whole numbers from 0 to 1000; others are brought to the ends.
@@ -126,7 +126,7 @@ class VisualTokens(nn.Module):
         self.projection = VisualProjection(patches.hidden_size, config.d_model)
 
     def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
-        """A token for the whole picture ([CLS]) and one for each patch, row by row: (n_pages, 1 + n_patches, d_model).
+        """Encode the picture: [CLS] and a token per patch, row by row: (n_pages, 1 + n_patches, d_model).
 
         Args:
             pixel_values: (n_pages, 3, height, width), as DiT's image processor makes them.
@@ -181,7 +181,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
         attention_mask: torch.Tensor,
         pixel_values: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The encoder's one input and its mask: (n_pages, n_joined, d_model) and (n_pages, n_joined), padding last.
+        """Join the encoder's input and its mask: (n_pages, n_joined, d_model) and (n_pages, n_joined).
 
         Args:
             words: (n_pages, n_tokens, d_model) word embeddings.
@@ -208,7 +208,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
         inputs_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> EncodedPage:
-        """The encoded sequence; see `VT5ForConditionalGeneration.forward`.
+        """Return the encoded sequence; see `VT5ForConditionalGeneration.forward`.
 
         Raises:
             ValueError: no boxes, a picture for a model without visual branch, or none for a model with one.
@@ -252,7 +252,7 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
         inputs_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Logits of the answer's tokens, (n_pages, n_answer, vocab_size), and the loss where there are labels.
+        """Return logits of the answer's tokens, (n_pages, n_answer, vocab_size), and the loss where there are labels.
 
         Args:
             input_ids: (n_pages, n_tokens) question, words, end, padding.

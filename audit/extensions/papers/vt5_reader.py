@@ -84,7 +84,7 @@ class VT5Reader(LayoutReader):
 
 
 def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = None) -> VT5Reader:
-    """The reader of a checkpoint.
+    """Return the reader of a checkpoint.
 
     Args:
         folder: holds tokenizer.json and, for a model with a visual branch, preprocessor_config.json.

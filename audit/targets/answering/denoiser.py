@@ -135,7 +135,7 @@ class Denoiser:
         return np.array(best, np.int64)
 
     def _scores(self, page: AskedPage, position: int) -> Floats:
-        """The decoder's score of every token of the vocabulary for the hidden token at `position`."""
+        """Return the decoder's score of every token of the vocabulary for the hidden token at `position`."""
         inputs = self._inputs(page, position)
         begun = torch.tensor([[self.model.config.decoder_start_token_id, self._sentinels[0]]])
         device = self.card.device
@@ -156,7 +156,7 @@ class Denoiser:
         return inputs
 
     def _row(self, page: AskedPage, position: int) -> SampleRow:
-        """The page with sentinels for its hidden spans, and the end."""
+        """Return the page with sentinels for its hidden spans, and the end."""
         boxes = np.rint(page.boxes * BOX_SCALE)
         ids, span_boxes = [], []
         others = iter(self._sentinels[1:])
@@ -172,7 +172,7 @@ class Denoiser:
 
 
 def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
-    """The positions of the page's own tokens: each that is shown alone, hidden ones that stand side by side together.
+    """Yield positions of the page's tokens: each shown one alone, adjacent hidden ones together.
 
     A span that holds `position` begins there anew.
     """
@@ -193,13 +193,13 @@ def _page(query: PageQuery[Any]) -> AskedPage:
 
 
 def text_tokens(tokenizer: Any) -> dict[str, int]:
-    """The tokens that stand for text, by what they are written as."""
+    """Return the tokens that stand for text, by what they are written as."""
     silent = {*special_tokens(tokenizer).values(), *tokenizer.all_special_ids, *_sentinels(tokenizer)}
     return {token: number for token, number in tokenizer.get_vocab().items() if number not in silent}
 
 
 def _sentinels(tokenizer: Any) -> list[int]:
-    """The ids of `<extra_id_0>`, `<extra_id_1>` ..., as many as the vocabulary has."""
+    """Return the ids of `<extra_id_0>`, `<extra_id_1>` ..., as many as the vocabulary has."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     ids: list[int] = []
     while (token := f"<extra_id_{len(ids)}>") in vocabulary:
@@ -208,7 +208,7 @@ def _sentinels(tokenizer: Any) -> list[int]:
 
 
 def is_denoiser(folder: AnyFolder) -> bool:
-    """True for a checkpoint whose configuration is of a kind that may be a denoiser: T5 or VT5.
+    """Return True for a checkpoint whose configuration is of a kind that may be a denoiser: T5 or VT5.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -226,7 +226,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
 
 
 def has_sentinels(folder: AnyFolder) -> bool:
-    """True for a checkpoint whose vocabulary has sentinels, which mark hidden spans.
+    """Return True for a checkpoint whose vocabulary has sentinels, which mark hidden spans.
 
     Raises:
         TargetError: its tokenizer cannot be loaded.

@@ -72,7 +72,7 @@ class SampleRow:
 
 
 def boxes_of(view: PageView) -> list[Box]:
-    """The box of each word in thousandths of the page: whole numbers from 0 to 1000.
+    """Return the box of each word in thousandths of the page: whole numbers from 0 to 1000.
 
     Raises:
         TargetError: a word without a box, or a page without a size.
@@ -104,7 +104,7 @@ def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
 
 
 def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word]) -> PageTokens:
-    """The tokens of a page's words, tokenised word by word; `marks` are read as spaces, see `marks_of`."""
+    """Return the tokens of a page's words, tokenised word by word; `marks` are read as spaces, see `marks_of`."""
     texts = [marks.sub(" ", word.text) for word in words]
     encoded = unpadded(tokenizer).encode(texts, is_pretokenized=True, add_special_tokens=False)
     return PageTokens(tuple(encoded.ids), tuple(encoded.word_ids))
@@ -200,7 +200,7 @@ class PageImages:
             )
 
     def __call__(self, samples: Sequence[Sample]) -> torch.Tensor:
-        """The pages' images: (n_samples, 3, height, width); samples of one page view share the work.
+        """Return the pages' images: (n_samples, 3, height, width); samples of one page view share the work.
 
         Raises:
             TargetError: a page without an image.
@@ -277,7 +277,7 @@ class UdopReader(LayoutReader):
 
 
 def udop_reader(folder: CheckpointFolder, config: Any, prompt: str | None = None) -> UdopReader:
-    """The reader of a checkpoint.
+    """Return the reader of a checkpoint.
 
     Args:
         folder: holds tokenizer.json and the image processor's settings.

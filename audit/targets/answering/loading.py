@@ -81,7 +81,7 @@ def find_family(kind: str) -> AnsweringFamily | None:
 
 
 def is_answering(folder: AnyFolder) -> bool:
-    """True for a checkpoint whose configuration is of a kind that answers questions.
+    """Return True for a checkpoint whose configuration is of a kind that answers questions.
 
     Raises:
         TargetError: the folder is no checkpoint, or is unsafe to load.
@@ -158,7 +158,7 @@ def load_answering(
 
 
 def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
-    """The family of a raw configuration; None when its models do not answer questions."""
+    """Return the family of a raw configuration; None when its models do not answer questions."""
     kind = str(raw.get("model_type"))
     family = find_family(kind)
     class_name = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
@@ -185,7 +185,7 @@ _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
 
 
 def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
-    """The family of a model of text; None for all others.
+    """Return the family of a model of text; None for all others.
 
     A configuration that names no class is taken for one unless the family has masked language models too.
     """

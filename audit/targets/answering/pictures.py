@@ -50,7 +50,7 @@ _VISION = ("torchvision", "num2words")
 
 
 def image_processor_of(folder: AnyFolder) -> Any:
-    """The processor that makes a page's image into the model's input; it works on PIL images, without torchvision.
+    """Open the processor that makes a page's image the model's input, on PIL images without torchvision.
 
     Raises:
         TargetError: the folder has none, or its settings cannot be used.
@@ -61,7 +61,7 @@ def image_processor_of(folder: AnyFolder) -> Any:
 
 
 def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
-    """The checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
+    """Return the checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
 
     Raises:
         TargetError: the folder has none, its settings cannot be used, a library is missing, or see `open_tokenizer`.
@@ -103,7 +103,7 @@ def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
 
 
 def _pixels(settings: Any) -> Iterator[int]:
-    """The sizes of pictures in a processor's settings, at any depth, in pixels."""
+    """Return the sizes of pictures in a processor's settings, at any depth, in pixels."""
     if isinstance(settings, dict):
         sides = [settings.get("height"), settings.get("width")]
         for given in (sides, *(settings.get(name) for name in ("size", "crop_size"))):
@@ -115,7 +115,7 @@ def _pixels(settings: Any) -> Iterator[int]:
 
 
 def _lacking(error: BaseException) -> str | None:
-    """The library that an error of transformers asks for, when it is not installed; None: the error is another."""
+    """Return the missing library that an error of transformers asks for; None for other errors."""
     return next((name for name in _VISION if name in str(error).lower() and find_spec(name) is None), None)
 
 
@@ -127,7 +127,7 @@ def resolution_of(image_processor: Any) -> tuple[int, int] | None:
 
 
 def image_of(sample: Sample) -> Any:
-    """The page's image as an image processor takes it: (height, width, 3), uint8.
+    """Return the page's image as an image processor takes it: (height, width, 3), uint8.
 
     Raises:
         TargetError: the page has none.
@@ -147,7 +147,7 @@ _OFFSET = 2
 
 
 def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> DonutReader:
-    """The reader of a vision-encoder-decoder.
+    """Return the reader of a vision-encoder-decoder.
 
     Args:
         folder: the checkpoint.
@@ -225,7 +225,7 @@ class DonutReader(Speller):
         }
 
     def _tokens(self, sample: Sample) -> tuple[list[int], list[int]]:
-        """The prompt's tokens, and the answer's with its end; no answer: none."""
+        """Return the prompt's tokens, and the answer's with its end; no answer: none."""
         return self._spelled(sample.question, sample.answer)
 
     def _spell(self, question: str, answer: str | None) -> tuple[list[int], list[int]]:
@@ -242,7 +242,7 @@ class DonutReader(Speller):
         return self._is_donut and bool(prompt) and prompt[0] in self.forbidden
 
     def _start_of(self, config: Any) -> list[int]:
-        """The token that the decoder's text begins with, unless it begins with a mark of Donut's task."""
+        """Return the token that the decoder's text begins with, unless it begins with a mark of Donut's task."""
         self._is_donut = "donut" in str(config.encoder.model_type)
         named = [getattr(part, "decoder_start_token_id", None) for part in (config, config.decoder)]
         candidates = (*named, getattr(config.decoder, "bos_token_id", None))
@@ -258,7 +258,7 @@ _LINE, _LETTER, _MARGINS = 80, 36, 10
 
 
 def pix2struct_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> Pix2StructReader:
-    """The reader of a Pix2Struct.
+    """Return the reader of a Pix2Struct.
 
     The header is drawn with the font file in the checkpoint's folder (Google's have used Arial), else with DejaVu Sans.
 
@@ -275,7 +275,7 @@ def pix2struct_reader(folder: CheckpointFolder, config: Any, prompt: str | None)
 
 
 def font_of(folder: Path) -> bytes:
-    """The font that a checkpoint's headers are drawn with: its own, or the one that comes with matplotlib.
+    """Return the font that a checkpoint's headers are drawn with: its own, or the one that comes with matplotlib.
 
     Raises:
         TargetError: its own is not readable as a font.
@@ -317,7 +317,7 @@ class Pix2StructReader(ApartReader):
         return None if sample.answer is None else len(self._answer(sample))
 
     def _with_header(self, sample: Sample) -> Any:
-        """The page under its question: (3, height, width), uint8."""
+        """Return the page under its question: (3, height, width), uint8."""
         page = np.moveaxis(image_of(sample), -1, 0)
         header = self._prompt.replace(QUESTION, sample.question)[:LONGEST_HEADER]
         _refuse_narrow(page.shape[1], page.shape[2], len(header))
@@ -325,7 +325,7 @@ class Pix2StructReader(ApartReader):
 
 
 def _refuse_narrow(height: int, width: int, n_characters: int) -> None:
-    """The page is made as wide as the header is: a strip of a few pixels would grow beyond all bounds."""
+    """Return the page is made as wide as the header is: a strip of a few pixels would grow beyond all bounds."""
     growth = max(1.0, (min(_LINE, n_characters) * _LETTER + _MARGINS) / width)
     if height * width * growth**2 > MAX_PIXELS:
         raise TargetError(f"a page of {width} x {height} pixels is too narrow to draw a question above it")

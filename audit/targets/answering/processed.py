@@ -81,15 +81,15 @@ class ProcessorReader(Speller, ABC):
 
     @abstractmethod
     def _texts(self, sample: Sample) -> list[str]:
-        """The text that is asked, and where there is an answer one that tells answers of other lengths apart."""
+        """Return the text that is asked, and where there is an answer one that tells answers of other lengths apart."""
 
     @abstractmethod
     def _asked(self, sample: Sample) -> Inputs:
-        """One sample's inputs without its answer."""
+        """Return one sample's inputs without its answer."""
 
     @abstractmethod
     def _with_answer(self, sample: Sample) -> Inputs:
-        """One sample's inputs with its answer and its end, and the labels of these."""
+        """Return one sample's inputs with its answer and its end, and the labels of these."""
 
     def _question(self, sample: Sample) -> str:
         return self._plain(sample.question, self._longest_question)
@@ -98,7 +98,7 @@ class ProcessorReader(Speller, ABC):
         return self._plain(sample.answer or "", self.max_new_tokens)
 
     def _read(self, sample: Sample, text: str, **settings: Any) -> Inputs:
-        """One sample's inputs, as the processor makes them.
+        """Return one sample's inputs, as the processor makes them.
 
         Raises:
             TargetError: the text has no place for the image, or the row is longer than the model takes.
@@ -125,7 +125,7 @@ class ProcessorReader(Speller, ABC):
             )
 
     def _followed(self, inputs: Inputs, own: list[int], begin: int) -> Inputs:
-        """The inputs with other ids in their row, of which those from `begin` on are taught."""
+        """Return the inputs with other ids in their row, of which those from `begin` on are taught."""
         shape, length = inputs["input_ids"].shape, len(own)
         of_tokens = {
             name: cut_tokens(value, length)
@@ -136,19 +136,19 @@ class ProcessorReader(Speller, ABC):
         return {**inputs, **of_tokens, "input_ids": torch.tensor([own]), "labels": torch.tensor([labels])}
 
     def _stack_samples(self, samples: Sequence[Inputs]) -> Inputs:
-        """Inputs of several samples as one batch, filled on the right."""
+        """Return inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
         return {name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
 
 
 def mark_of(processor: Any) -> str | None:
-    """What stands for the image in a text that this processor reads; None: it says none."""
+    """Return what stands for the image in a text that this processor reads; None: it says none."""
     mark = getattr(processor, "image_token", None)
     return None if mark is None else str(mark)
 
 
 def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[int]:
-    """The tokens that end an answer: the tokenizer's end, and those that the checkpoint's settings name.
+    """Return the tokens that end an answer: the tokenizer's end, and those that the checkpoint's settings name.
 
     Raises:
         TargetError: generation_config.json cannot be used.
@@ -159,19 +159,19 @@ def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[
 
 
 def positions_of(config: Any) -> int | None:
-    """The longest row that a model of this configuration takes; None: it names none."""
+    """Return the longest row that a model of this configuration takes; None: it names none."""
     named = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
     return int(named) if named else None
 
 
 def cut_tokens(value: torch.Tensor, length: int) -> torch.Tensor:
-    """What is said of each token of a row, (1, n, ...), for its first `length`; tokens put behind are as the last."""
+    """Cut a row's values per token, (1, n, ...), to `length`, or repeat the last one up to it."""
     missing = max(0, length - value.shape[1])
     return torch.cat([value, *[value[:, -1:]] * missing], dim=1)[:, :length]
 
 
 def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
-    """Tensors of one rank along their first dimension, each filled at the end of the others to the largest."""
+    """Return tensors of one rank along their first dimension, each filled at the end of the others to the largest."""
     shape = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
 
     def grown(value: torch.Tensor) -> torch.Tensor:
@@ -305,7 +305,7 @@ class PromptReader(ProcessorReader):
         return self._followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
 
     def _spelled(self, sample: Sample) -> list[int]:
-        """The answer as a text of its own, with the special tokens that the tokenizer writes around one."""
+        """Return the answer as a text of its own, with the special tokens that the tokenizer writes around one."""
         return list(self.tokenizer(self._answer(sample)).input_ids)
 
     def _ended(self, answer: list[int]) -> list[int]:
@@ -316,7 +316,7 @@ class PromptReader(ProcessorReader):
 def seeing_reader(
     folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None
 ) -> ProcessorReader:
-    """The reader of an image-text-to-text model.
+    """Return the reader of an image-text-to-text model.
 
     Args:
         folder: the checkpoint.

@@ -114,11 +114,11 @@ class Reader(Protocol):
     ends: frozenset[int]
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """The inputs of `generate`; samples that `alike` puts together only."""
+        """Return the inputs of `generate`; samples that `alike` puts together only."""
         ...
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """The inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
+        """Return the inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
 
         Takes any samples, so that they can be trained on together. An answer of more than `max_new_tokens` tokens is
         cut to as many, and its last label then is not the end token.
@@ -126,14 +126,14 @@ class Reader(Protocol):
         ...
 
     def alike(self, sample: Sample) -> object:
-        """A key: only samples of one key share a batch of `prompts`, so that a sample is padded as if it were alone.
+        """Return a key: only samples of one key share a batch, so that each is padded as if it were alone.
 
         Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds for `taught`.
         """
         ...
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """The answer that these generated tokens spell, without special tokens, white space at its ends taken off."""
+        """Decode generated tokens as an answer, without special tokens and outer white space."""
         ...
 
 
@@ -149,7 +149,7 @@ class PictureReader(Reader, Protocol):
     """
 
     def pictures(self, samples: Sequence[Sample]) -> Inputs:
-        """What the model's encoder is called with."""
+        """Return what the model's encoder is called with."""
         ...
 
 
@@ -169,7 +169,7 @@ class TokenReader(Reader, Protocol):
     """
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
-        """The page's tokens that a row with this question holds."""
+        """Return the page's tokens that a row with this question holds."""
         ...
 
 
@@ -185,7 +185,7 @@ def marks_of(tokenizer: Any) -> re.Pattern[str]:
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
-    """Tokens that stand for no text: the tokenizer's own special ones, and marks of fields as Donut has them."""
+    """Return tokens that stand for no text: the tokenizer's own special ones, and marks of fields as Donut has them."""
     special = {token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens}
     added = tokenizer.get_added_vocab()
     marks = {token: number for token, number in added.items() if token.startswith(("<s_", "</s_", "<sep/"))}
@@ -196,7 +196,7 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
 
 
 def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
-    """Those of these tokens that may end an answer: special ones, and text without a letter or a digit.
+    """Return those of these tokens that may end an answer: special ones, and text without a letter or a digit.
 
     One that begins a word or a number would cut off the very answers that hold it.
     """
@@ -215,12 +215,12 @@ def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
 
 
 def tokens_of(tokenizer: Any, text: str) -> list[int]:
-    """Ids of a text's tokens, no special ones added."""
+    """Return ids of a text's tokens, no special ones added."""
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list[int]]:
-    """The tokens of a prompt, and those that follow when an answer stands right after it.
+    """Return the tokens of a prompt, and those that follow when an answer stands right after it.
 
     They are as in the text written as one, unless a token would span both: the model's own answer cannot begin in the
     middle of a token either.
@@ -236,7 +236,7 @@ def filled(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
 
 
 def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many ids two rows begin with alike."""
+    """Return how many ids two rows begin with alike."""
     shortest = min(len(one), len(other))
     return next((index for index in range(shortest) if one[index] != other[index]), shortest)
 
@@ -266,7 +266,7 @@ _TOKENS = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_
 
 
 def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> GenerationConfig:
-    """The settings that the model is asked with: greedy answers that end at any of `ends`.
+    """Return the settings that the model is asked with: greedy answers that end at any of `ends`.
 
     Args:
         own: the checkpoint's.
@@ -282,7 +282,7 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
 
 
 def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
-    """The names of the settings that the model is asked without, or with less of, though they bear on answers.
+    """Return the names of the settings that the model is asked without, or with less of, though they bear on answers.
 
     Args:
         own: the checkpoint's settings, before `open_ends`.
@@ -311,7 +311,7 @@ def _spoken(named: Set[int], reader: Reader) -> Set[int]:
 
 
 def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:
-    """Token ids that a setting names: one, several or none."""
+    """Return token ids that a setting names: one, several or none."""
     if value is None:
         return frozenset()
     return frozenset([value] if isinstance(value, int) else value)
@@ -352,7 +352,7 @@ def _find_start(own: GenerationConfig, config: Any) -> None:
 
 
 def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[str, Any]:
-    """What of the settings that forbid or force tokens keeps no answer from being given; None: nothing."""
+    """Return what of the settings that forbid or force tokens keeps no answer from being given; None: nothing."""
     silent = marks - ends
     forced = _set(own, "forced_bos_token_id")
     harmless = (
@@ -365,13 +365,13 @@ def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[st
 
 
 def _set(own: GenerationConfig, name: str) -> Any:
-    """A setting's value; None where there is none, or an empty list."""
+    """Return a setting's value; None where there is none, or an empty list."""
     value = getattr(own, name, None)
     return None if value == [] else value
 
 
 def generation_of(folder: CheckpointFolder) -> GenerationConfig:
-    """The checkpoint's generation settings, which may name several ends of a turn; the defaults where it has none."""
+    """Read the checkpoint's generation settings, or the defaults where it has none."""
     if not (folder.path / "generation_config.json").is_file():
         return GenerationConfig()
     try:

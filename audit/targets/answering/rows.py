@@ -78,18 +78,18 @@ def steady(device: str) -> Iterator[None]:
 
 
 def trial_sample() -> Sample:
-    """A white page with one word, and a question: any reader must be able to read it."""
+    """Return a white page with one word, and a question: any reader must be able to read it."""
     page = PageView((Word("a", (80.0, 80.0, 120.0, 100.0)),), _PAGE, lambda: Image.new("RGB", _PAGE, "white"))
     return Sample(page, "a", "a")
 
 
 def share(reader: Reader) -> bool:
-    """True where samples of this reader ever share a forward pass."""
+    """Return True where samples of this reader ever share a forward pass."""
     return reader.alike(trial_sample()) == reader.alike(trial_sample())
 
 
 def rows_for(reader: Reader, device: str) -> int:
-    """The number of samples of a forward pass that suits the size of the reader's images.
+    """Return the number of samples of a forward pass that suits the size of the reader's images.
 
     On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone. 1 where no two samples are alike:
     more rows would repeat one sample.
@@ -110,7 +110,7 @@ def run_batches(
     device: str,
     run: Callable[[Sequence[Sample], int], B],
 ) -> Iterator[tuple[list[int], B]]:
-    """Per batch: the indices of its samples, and what `run` gives for them and a number of rows.
+    """Yield per batch: the indices of its samples, and what `run` gives for them and a number of rows.
 
     When memory runs out the number of rows is lowered and stays so: on a CPU to one, elsewhere to half. Later answers
     may then differ from earlier ones in their last bits.
@@ -172,7 +172,7 @@ def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
 
 
 def unopened(samples: Sequence[Sample]) -> list[Sample]:
-    """Copies whose page views have not opened their images: a page view keeps its own as long as it lives."""
+    """Return copies whose page views have not opened their images: a page view keeps its own as long as it lives."""
     views = {id(sample.view): replace(sample.view) for sample in samples}
     return [replace(sample, view=views[id(sample.view)]) for sample in samples]
 

@@ -86,7 +86,7 @@ class AskedPage(Encoding):
         return replace(self.masked(positions), view=cover(self.view, words))
 
     def samples(self) -> list[Sample]:
-        """The samples of a reader, one a question."""
+        """Return the samples of a reader, one a question."""
         own = tuple(self.ids[self.words >= 0].tolist())
         return [Sample(self.view, question, answer, own) for question, answer in self.asked]
 
@@ -94,7 +94,7 @@ class AskedPage(Encoding):
 def read_page(
     reader: TokenReader, view: PageView, asked: tuple[tuple[str, str], ...], around: Sequence[int]
 ) -> AskedPage | None:
-    """The page as far as a row of the reader holds it; rows with longer questions may hold less of its end.
+    """Return the page as far as a row of the reader holds it; rows with longer questions may hold less of its end.
 
     Args:
         reader: lays out its rows.
@@ -116,7 +116,7 @@ def read_page(
 
 
 def page_of(tokenizer: Any, view: PageView, tokens: PageTokens, asked: tuple[tuple[str, str], ...] = ()) -> AskedPage:
-    """The page of these tokens.
+    """Return the page of these tokens.
 
     Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that. There, as in BERT's,
     the page begins and ends as its masked language models read it, which no reader does.
@@ -242,7 +242,7 @@ class AnsweringTarget(RowTarget):
         return means
 
     def _adapt(self, query: Adaptation) -> Adapted:
-        """How the model takes to one answer; see `adapt_to_answer`."""
+        """Return how the model takes to one answer; see `adapt_to_answer`."""
         sample = Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
@@ -256,7 +256,7 @@ class AnsweringTarget(RowTarget):
         )
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
-        """What `run` gives for each sample, in order."""
+        """Return what `run` gives for each sample, in order."""
         if isinstance(self.reader, PictureReader):
             return [
                 reply
@@ -273,20 +273,20 @@ class AnsweringTarget(RowTarget):
         return answers
 
     def _with_encoded_pages(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples with their pages encoded, each page once."""
+        """Return the samples with their pages encoded, each page once."""
         pages = {id(sample.view): sample for sample in samples}
         encoded = dict(zip(pages, self._run([*pages.values()], self._encode_pages, alike=lambda _: None), strict=True))
         return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
 
     def _encode_pages(self, samples: Sequence[Sample], n_rows: int) -> list[torch.Tensor]:
-        """The pages of one batch as the model's encoder sees them."""
+        """Return the pages of one batch as the model's encoder sees them."""
         assert isinstance(self.reader, PictureReader)
         inputs = self._inputs(self.reader.pictures(samples), len(samples), n_rows)
         with self._steady(n_rows), self.computing():
             return [*self.model.get_encoder()(**inputs).last_hidden_state[: len(samples)]]
 
     def _generate(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
-        """The greedy answers to one batch."""
+        """Return the greedy answers to one batch."""
         with self._steady(n_rows), self.computing():
             out = self.model.generate(
                 **self._inputs(self.reader.prompts(samples), len(samples), n_rows),
@@ -301,7 +301,7 @@ class AnsweringTarget(RowTarget):
         return [self._reply_of(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
 
     def _reply_of(self, ids: list[int], log_probabilities: Floats) -> Reply:
-        """The answer that generated tokens spell, up to the first that ends it, and how likely its own tokens were."""
+        """Return the answer that generated tokens spell before the first end, and its probability."""
         end = next((index for index, token in enumerate(ids) if token in self._ends), None)
         ids = ids[:end]
         spoken = [index for index, token in enumerate(ids) if token not in self._unspoken]
@@ -313,7 +313,7 @@ class AnsweringTarget(RowTarget):
         )
 
     def _score_answers(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
-        """The log-probability of each token of the true answers of one batch."""
+        """Return the log-probability of each token of the true answers of one batch."""
         inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
         with self._steady(n_rows), self.computing():
             logits = self.model(**inputs).logits
@@ -342,12 +342,12 @@ class AnsweringTarget(RowTarget):
 
 
 def _page(query: Query[Any]) -> AskedPage:
-    """The page of a query about pages, as `AnsweringTarget.encode` gives it."""
+    """Return the page of a query about pages, as `AnsweringTarget.encode` gives it."""
     assert isinstance(query, PageQuery)
     assert isinstance(query.page, AskedPage)
     return query.page
 
 
 def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Of one token per row, in float32: (n_rows,), from scores (n_rows, n_vocabulary) and ids (n_rows,)."""
+    """Compute log-probabilities (n_rows,) in float32 from scores (n_rows, n_vocabulary) and ids (n_rows,)."""
     return torch.log_softmax(logits.float(), dim=-1).gather(-1, ids[:, None])[:, 0]

@@ -50,7 +50,7 @@ _POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_p
 
 
 def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> DecoderReader:
-    """The reader of a decoder.
+    """Return the reader of a decoder.
 
     Args:
         folder: the checkpoint.
@@ -73,7 +73,7 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
 
 
 def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> EncoderDecoderReader:
-    """The reader of an encoder-decoder.
+    """Return the reader of an encoder-decoder.
 
     Args:
         folder: the checkpoint.
@@ -88,7 +88,7 @@ def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | 
 
 
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
-    """The longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
+    """Return the longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
     named = [getattr(config.get_text_config(), name, None) for name in _POSITIONS]
     positions = next((number for number in named if isinstance(number, int) and number > 0), None)
     own = tokenizer.model_max_length
@@ -115,7 +115,7 @@ class TextPrompt:
         self.text = text
 
     def parts(self, question: str) -> tuple[str, str]:
-        """What stands before the page's text and behind it; the page's text may hold "{question}" itself."""
+        """Return what stands before the page's text and behind it; the page's text may hold "{question}" itself."""
         before, after = self.text.split(TEXT)
         return before.replace(QUESTION, question), after.replace(QUESTION, question)
 
@@ -185,7 +185,7 @@ class DecoderReader(Speller):
         return bucket_of(len(prompt)), taught
 
     def _tokens(self, sample: Sample) -> tuple[list[int], list[int]]:
-        """The prompt's tokens, and the answer's with its end; no answer: none."""
+        """Return the prompt's tokens, and the answer's with its end; no answer: none."""
         return self._spelled(sample.view.words, sample.question, sample.answer, self.max_new_tokens)
 
     def _spell(
@@ -203,12 +203,12 @@ class DecoderReader(Speller):
         return ids, [] if answer is None else self._ended(after)[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
-        """The answer with its end: what a template writes after the end of the turn is no answer."""
+        """Return the answer with its end: what a template writes after the end of the turn is no answer."""
         last = max((index for index, token in enumerate(answer) if token in self.ends), default=None)
         return [*answer, int(self.tokenizer.eos_token_id)] if last is None else answer[: last + 1]
 
     def _render(self, text: str, question: str, answer: str | None) -> str:
-        """All that the model is given; with an answer, that and the answer."""
+        """Return all that the model is given; with an answer, that and the answer."""
         asked = self._prompt.fill(text, question)
         if not self._turns:
             return asked if answer is None else asked + self._gap + answer
@@ -219,7 +219,7 @@ class DecoderReader(Speller):
         return str(self.tokenizer.apply_chat_template(turns, tokenize=False, **settings))
 
     def _fitting(self, text: str, question: str) -> str:
-        """The beginning of the page's text that leaves room for all else."""
+        """Return the beginning of the page's text that leaves room for all else."""
         most = self.max_tokens - self.max_new_tokens - len(self._start) - 1
         room = most - len(tokens_of(self.tokenizer, self._render("", question, None)))
         return whole_words(self.tokenizer, text, room)
@@ -270,14 +270,14 @@ class EncoderDecoderReader(RowReader):
 
 
 def text_of_words(words: Sequence[Word]) -> str:
-    """The page's words in reading order: lines one under the other where boxes tell them, else one line."""
+    """Return the page's words in reading order: lines one under the other where boxes tell them, else one line."""
     if any(word.box is None for word in words):
         return " ".join(word.text for word in words)
     return "\n".join(" ".join(words[index].text for index in line) for line in lines_of(words))
 
 
 def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
-    """The index of the word at each character of a prompt, for words in one line from `begin` to `end`."""
+    """Return the index of the word at each character of a prompt, for words in one line from `begin` to `end`."""
     found: dict[int, int] = {}
     for index, text in enumerate(texts):
         found |= dict.fromkeys(range(begin, min(begin + len(text), end)), index)
@@ -286,19 +286,19 @@ def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
 
 
 def word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
-    """The word that a token belongs to: that of its first character that is in one; None: none is."""
+    """Return the word that a token belongs to: that of its first character that is in one; None: none is."""
     return next((word_at[place] for place in range(*offsets) if place in word_at), None)
 
 
 def around(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before a text and behind it."""
+    """Return the special tokens that the tokenizer puts before a text and behind it."""
     whole, bare = tokenizer("a")["input_ids"], tokens_of(tokenizer, "a")
     place = next((n for n in range(len(whole)) if whole[n : n + len(bare)] == bare), 0)
     return list(whole[:place]), list(whole[place + len(bare) :])
 
 
 def whole_words(tokenizer: Any, text: str, n_tokens: int) -> str:
-    """The beginning of the text that has at most `n_tokens` tokens and ends with a whole word."""
+    """Return the beginning of the text that has at most `n_tokens` tokens and ends with a whole word."""
     short = first_tokens(tokenizer, text, n_tokens)
     if len(short) == len(text) or text[len(short)].isspace():
         return short.rstrip()

@@ -90,7 +90,7 @@ def read_adapter(folder: Path, settings: Mapping[str, Any]) -> Adapter:
 
 
 def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -> Path:
-    """The folder of the model that an adapter was trained on: `given`, or a local folder that its settings name.
+    """Return the folder of the model that an adapter was trained on: `given`, or a local folder that its settings name.
 
     Raises:
         TargetError: neither is one.
@@ -116,7 +116,7 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
 
 
 def assemble(adapter: Adapter, base: Path) -> Path:
-    """A folder with all of an adapted model but its weights.
+    """Return a folder with all of an adapted model but its weights.
 
     Tokenizer and processor are the adapter's where it has them, else the base's; never half of each.
     """
@@ -134,7 +134,7 @@ def assemble(adapter: Adapter, base: Path) -> Path:
 
 
 def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
-    """The raw configuration of the adapted model: the base's, under the head and with the vocabulary of the adapter."""
+    """Return the adapted model's raw configuration: the base's, with the adapter's head and vocabulary."""
     name, labelled = _trained_as(adapter.settings, str(base.get("model_type")))
     own = _beside(adapter, base)
     config = {**base, **({"architectures": own["architectures"]} if name is None and "architectures" in own else {})}
@@ -151,7 +151,7 @@ def adapted_config(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trained_as(settings: Mapping[str, Any], kind: str) -> tuple[str | None, bool]:
-    """The class that the adapter was trained over, None when its settings do not say; and True when it has labels."""
+    """Return the class that the adapter was trained over, None if unknown, and whether it has labels."""
     table = _HEADS.get(str(settings.get("task_type")))
     named = settings.get("auto_mapping")
     name = named.get("base_model_class") if isinstance(named, dict) else None
@@ -175,7 +175,7 @@ def _labels(adapter: Adapter) -> dict[str, Any]:
 
 
 def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of the same kind of model that lies beside the adapter, as some write it there."""
+    """Return the configuration of the same kind of model that lies beside the adapter, as some write it there."""
     try:
         own = json.loads((adapter.path / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -209,7 +209,7 @@ def import_peft() -> Any:
 
 
 def merge_adapter(model: Any, adapter: Adapter) -> Any:
-    """The model with the adapter merged into its weights; it takes the place of the model that is given.
+    """Return the model with the adapter merged into its weights; it takes the place of the model that is given.
 
     Raises:
         TargetError: PEFT is not installed or does not know the adapter, tensors are left over or missing, or the
@@ -315,7 +315,7 @@ def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
 
 
 def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors without the copies that PEFT writes of trained modules when the vocabulary was resized.
+    """Return the tensors without the copies that PEFT writes of trained modules when the vocabulary was resized.
 
     Of such a module it writes, beside the tensor that it reads, an equal one and the one from before training.
     """
@@ -354,7 +354,7 @@ def untie(model: Any, adapter: Adapter) -> None:
 
 
 def _changes(adapter: Adapter, name: str) -> bool:
-    """True when an adapter has tensors of its own on this module; whole weights and single tokens stay tied."""
+    """Return True when an adapter has tensors of its own on this module; whole weights and single tokens stay tied."""
     prefix = f"{PREFIX}{name}."
     own = [tensor.removeprefix(prefix) for tensor in adapter.shapes if tensor.startswith(prefix)]
     saved = name.split(".")[-1] in (adapter.settings.get("modules_to_save") or ())

@@ -34,7 +34,7 @@ class TrainingProgress(BaseModel, strict=True, frozen=True):
 
 
 def training_progress(folder: Path) -> TrainingProgress:
-    """The progress in `trainer_state.json` of a checkpoint; none when it is missing, damaged or too large."""
+    """Return the progress in `trainer_state.json` of a checkpoint; none when it is missing, damaged or too large."""
     path = folder / TRAINER_STATE
     try:
         # Only a plain file: reading a pipe or a device would never end.
@@ -87,18 +87,18 @@ def other_weights(folder: Path) -> list[str]:
 
 
 def code_that_runs(folder: Path) -> list[str]:
-    """The files of code in a folder whose configuration names classes of them: loaders that trust it run them."""
+    """List the files of code that a loader would run because the configuration names their classes."""
     named = _read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
     return [name for name in unscanned_files(folder) if Path(name).suffix in _CODE] if named else []
 
 
 def is_adapter(folder: Path) -> bool:
-    """True for a folder that holds an adapter."""
+    """Return True for a folder that holds an adapter."""
     return (folder / SETTINGS).is_file()
 
 
 def file_digest(path: Path) -> bytes:
-    """The sha256 of a file.
+    """Return the sha256 of a file.
 
     Raises:
         TargetError: it cannot be read.
@@ -111,7 +111,7 @@ def file_digest(path: Path) -> bytes:
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """The sha256 of each file of a checkpoint, by name, as the card of a scan lists them.
+    """Return the sha256 of each file of a checkpoint, by name, as the card of a scan lists them.
 
     Of an adapter: its own two files, and under "base/" those of the local folder that it names as its base.
 
@@ -129,7 +129,7 @@ def hash_files(folder: Path) -> dict[str, str]:
 
 
 def bases_named(folder: Path, named: object) -> list[Path]:
-    """The folders of models that an adapter's settings may mean by their `base_model_name_or_path`.
+    """Return the folders of models that an adapter's settings may mean by their `base_model_name_or_path`.
 
     An adapter from elsewhere may name any folder of this machine: one that holds no model is not looked into.
     """
@@ -140,7 +140,7 @@ def bases_named(folder: Path, named: object) -> list[Path]:
 
 
 def _named_base(folder: Path) -> Path | None:
-    """The local folder that an adapter names as its base; None where there is none with a model."""
+    """Return the local folder that an adapter names as its base; None where there is none with a model."""
     named = _read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
     return next(iter(bases_named(folder, named)), None)
 
@@ -229,7 +229,7 @@ def recognise_task(folder: Path) -> RecognisedTask:
 
 
 def _labels(config: Mapping[str, Any], kind: TaskKind) -> tuple[str, ...]:
-    """The labels in the order of the outputs; none where they are placeholders, or a manifest cannot name them."""
+    """Return labels in output order; none where they are placeholders or unfit for a manifest."""
     named = config.get("id2label")
     if kind not in LABELLED or not isinstance(named, dict):
         return ()

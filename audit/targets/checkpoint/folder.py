@@ -234,18 +234,18 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
 
 
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
-    """The folder, whose weights, and those of an adapter's base, are to be held in this format."""
+    """Return the folder, whose weights, and those of an adapter's base, are to be held in this format."""
     base = None if folder.base is None else in_format(folder.base, number_format)
     return replace(folder, base=base, number_format=number_format)
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """True for a folder that holds a model's configuration or an adapter."""
+    """Return True for a folder that holds a model's configuration or an adapter."""
     return (folder / "config.json").is_file() or is_adapter(folder)
 
 
 def _dtype_of(model: Any) -> str:
-    """The number format of most of a model's weights."""
+    """Return the number format of most of a model's weights."""
     sizes: Counter[str] = Counter()
     for weights in model.parameters():
         sizes[str(weights.dtype).removeprefix("torch.")] += weights.numel()

@@ -36,7 +36,7 @@ _UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
 
 
 def not_finite(model: Any) -> list[str]:
-    """The parameters of a model that hold numbers which are not finite."""
+    """Return the parameters of a model that hold numbers which are not finite."""
     return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
 
 
@@ -55,7 +55,7 @@ def place(model: Any, device: str) -> Any:
 
 
 def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
-    """The model, when its files hold every parameter, as finite numbers.
+    """Return the model, when its files hold every parameter, as finite numbers.
 
     Raises:
         TargetError: they do not, or see `load_model`.
@@ -78,7 +78,7 @@ def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
 def load_model(
     folder: AnyFolder, model_class: type[Any], settings: Mapping[str, Any] | None = None
 ) -> tuple[Any, list[str]]:
-    """The model and the names of the parameters that its files lack (initialised at random).
+    """Return the model and the names of the parameters that its files lack (initialised at random).
 
     In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is merged into its base.
 
@@ -101,7 +101,7 @@ def load_model(
 def _read_whole(
     folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
 ) -> tuple[Any, list[str]]:
-    """The same, with an adapter merged in."""
+    """Read a checkpoint's model, with its adapter merged in."""
     if folder.adapter is None or folder.base is None:
         return _read(folder, model_class, settings)
     wanted = {**_adapted(folder), **(settings or {})}
@@ -123,7 +123,7 @@ def score_exactly(scores: Any) -> None:
 
 
 def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
-    """The labels that the adapter's head has and the base's configuration has not."""
+    """Return the labels that the adapter's head has and the base's configuration has not."""
     assert folder.base is not None
     config = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
     changed = {key: config[key] for key in ("id2label", "label2id") if config.get(key) != folder.base.config.get(key)}
@@ -135,7 +135,7 @@ def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
 def _read(
     folder: CheckpointFolder, model_class: type[Any], settings: Mapping[str, Any] | None
 ) -> tuple[Any, list[str]]:
-    """The model, and the names of the parameters that its files lack."""
+    """Return the model, and the names of the parameters that its files lack."""
     more: dict[str, Any] = dict(settings or {})
     with quiet():
         try:
@@ -165,7 +165,7 @@ def _read(
 
 
 def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[str]) -> list[str]:
-    """The weights of layers that the configuration leaves out: a layer before them is part of the model."""
+    """Return the weights of layers that the configuration leaves out: a layer before them is part of the model."""
     of_layers = _LAYERS if family_of(str(folder.config.get("model_type"))) else (".layer.",)
     read = ({*folder.weight_names} - {*unexpected}) | {*model.state_dict()}
     return sorted(

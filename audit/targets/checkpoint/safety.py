@@ -35,7 +35,7 @@ DAMAGE = (
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error, on one line of at most 200 characters."""
+    """Return the message of an error, on one line of at most 200 characters."""
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
@@ -63,7 +63,7 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 
 
 def method_of(config: Mapping[str, Any]) -> str | None:
-    """The name of a configuration's quantisation; None for weights in full or half precision."""
+    """Return the name of a configuration's quantisation; None for weights in full or half precision."""
     settings = config.get("quantization_config")
     if settings is None:
         return None
@@ -135,7 +135,7 @@ and of tokens that stand for a page."""
 
 
 def refuse_unsafe(folder: Path) -> dict[str, Any]:
-    """The raw configuration, once it is clear that loading runs no code and reads no pickle.
+    """Return the raw configuration, once it is clear that loading runs no code and reads no pickle.
 
     Raises:
         TargetError: with what is unsafe or missing.
@@ -152,7 +152,7 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
 
 
 def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
-    """The settings of an adapter, once it is clear that loading it runs no code and reads no pickle.
+    """Return the settings of an adapter, once it is clear that loading it runs no code and reads no pickle.
 
     Raises:
         TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
@@ -185,7 +185,7 @@ def _refuse_large(folder: Path) -> None:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """A file of settings that asks for no code, nor for a model beyond measure; empty when there is none."""
+    """Return a file of settings that asks for no code, nor for a model beyond measure; empty when there is none."""
     try:
         if path.is_file() and path.stat().st_size > _MOST_BYTES:
             raise TargetError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is")
@@ -242,7 +242,7 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _leaves(folder: Path, path: Path) -> bool:
-    """True for a link out of the folder; a snapshot in the cache of the hub may link to the blobs beside it."""
+    """Return True for a link out of the folder; a snapshot in the cache of the hub may link to the blobs beside it."""
     try:
         own, place = folder.resolve(), path.resolve()
     except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13

@@ -24,12 +24,12 @@ NAMING: tuple[HeadName, ...] = ("token-classification", "spade-extraction")
 
 
 def first_tokens(words: Ints) -> Ints:
-    """Positions of the first token of each word, left to right."""
+    """Return positions of the first token of each word, left to right."""
     return np.flatnonzero((words >= 0) & np.append(True, words[1:] != words[:-1]))
 
 
 def tag_labels(document: Document, words: Ints, label_ids: Mapping[str, int], scheme: Scheme, all_tokens: bool) -> Ints:
-    """Tags of the first token of each word, or of all its tokens; special tokens are not read."""
+    """Return tags of the first token of each word, or of all its tokens; special tokens are not read."""
     tags = [scheme.outside] * len(document.words)
     for entity in document.entities:
         for index, tag in zip(entity.words, scheme.tags_of(entity.label, len(entity.words)), strict=True):
@@ -44,7 +44,7 @@ def tag_labels(document: Document, words: Ints, label_ids: Mapping[str, int], sc
 
 
 def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int]) -> Ints:
-    """Class of the first token of each word: its entity's at the entity's first word, "O" elsewhere."""
+    """Return class of the first token of each word: its entity's at the entity's first word, "O" elsewhere."""
     outside = label_ids["O"]
     classes = {entity.words[0]: label_ids.get(entity.label, outside) for entity in document.entities}
     labels = np.full(len(words), NOT_READ, np.int64)
@@ -54,7 +54,7 @@ def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int])
 
 
 def predecessors(document: Document, words: Ints) -> Ints:
-    """Position of the token before each one in its entity; `NO_LINK` for its first one and outside of entities."""
+    """Return the position of each token's predecessor in its entity; `NO_LINK` where it has none."""
     links = np.full(len(words), NO_LINK, np.int64)
     for entity in document.entities:
         chain = np.concatenate([np.flatnonzero(words == index) for index in entity.words])
@@ -63,7 +63,7 @@ def predecessors(document: Document, words: Ints) -> Ints:
 
 
 def parents(document: Document, words: Ints) -> Ints:
-    """Position of the first token of each entity's parent, at the entity's own first token.
+    """Return position of the first token of each entity's parent, at the entity's own first token.
 
     `NO_LINK` at the first token of every other word, and where the page does not hold the parent; `NOT_READ` elsewhere.
     An entity has one parent, that of its first link.
@@ -150,7 +150,7 @@ UNKNOWN_SHARE = 0.01
 
 
 def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens before and after a page: [CLS] and [SEP], or the tokens of beginning and end, or none."""
+    """Return the special tokens before and after a page: [CLS] and [SEP], begin and end, or none."""
     names = (("cls_token_id", "bos_token_id"), ("sep_token_id", "eos_token_id"))
     first, last = (
         [token for name in own if (token := getattr(tokenizer, name, None)) is not None][:1] for own in names
@@ -251,7 +251,7 @@ class Encoder:
         return self.max_tokens - sum(map(len, self._ends))
 
     def _window(self, words: Ints, around: Sequence[int]) -> slice | None:
-        """The tokens to keep: all of them when they fit, else a window with the field in its middle.
+        """Return the tokens to keep: all of them when they fit, else a window with the field in its middle.
 
         Classifiers of pages were trained on the beginning of long ones, and read that alone.
         """
@@ -279,7 +279,7 @@ class Encoder:
         return shares
 
     def _read_by_the_loss(self, document: Document, words: Ints) -> tuple[Ints | None, Ints | None]:
-        """Labels and links of the tokens of these words, see `Encoding`."""
+        """Return labels and links of the tokens of these words, see `Encoding`."""
         if self.task == "spade-extraction":
             return spade_classes(document, words, self._label_ids), predecessors(document, words)
         if self.task == "spade-linking":

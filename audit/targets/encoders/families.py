@@ -120,13 +120,13 @@ class PageImageReader:
         self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resize)
 
     def __call__(self, document: Document) -> PageImage | None:
-        """The picture; None for a document without an image."""
+        """Return the picture; None for a document without an image."""
         if document.image is None or self.open_image is None:
             return None
         return PageImage(partial(self._page, document), self.size, self.scale, self._reach(document))
 
     def _reach(self, document: Document) -> float:
-        """How far a pixel of the page shows beyond its edges, in pixels: an enlarged one spreads over as many more."""
+        """Compute how far a page pixel shows beyond its edges after resizing, in pixels of the picture."""
         height, width = self.size
         page_width, page_height = document.size or (width, height)
         return REACH[self._resample] * max(1.0, width / page_width, height / page_height)
@@ -163,7 +163,7 @@ class VisualInputs:
         self._made: WeakKeyDictionary[PageImage, tuple[Floats, torch.Tensor]] = WeakKeyDictionary()
 
     def batch(self, pages: Sequence[Encoding], bucket: int) -> dict[str, torch.Tensor]:
-        """The forward pass's argument for these pages, padded to `bucket` tokens where it is made of tokens."""
+        """Return the forward pass's argument for these pages, padded to `bucket` tokens where it is made of tokens."""
         rows = [self._of(page) for page in pages]
         # Most rows are candidates for one page: each page's own is put on the device's side of the copy once.
         different = {id(row): row for row in rows}
@@ -224,14 +224,14 @@ class Family:
     alone: bool = False
 
     def n_positions(self, config: Any) -> int:
-        """The number of tokens of a page that have a position; `UNBOUNDED` where the configuration names none."""
+        """Return the number of positions for a page's tokens; `UNBOUNDED` where the configuration names none."""
         given = getattr(config, "max_position_embeddings", None)
         if not isinstance(given, int) or given < 1:
             return UNBOUNDED
         return given - ((config.pad_token_id or 0) + 1 if self.counts_from_padding else 0)
 
     def inputs(self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str) -> dict[str, torch.Tensor]:
-        """The keyword arguments of the model's (or its encoder's) forward pass, on `device`."""
+        """Return the keyword arguments of the model's (or its encoder's) forward pass, on `device`."""
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": attention_mask}
         if self.boxes is not None:
             inputs["bbox"] = self.boxes(boxes)
@@ -239,18 +239,18 @@ class Family:
 
 
 def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor on a device; from pinned memory to a GPU, so that the copy runs beside the computation."""
+    """Return the tensor on a device; from pinned memory to a GPU, so that the copy runs beside the computation."""
     return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor.to(device)
 
 
 def thousandths(boxes: Floats) -> Ints:
-    """Boxes in whole thousandths of the page, LayoutLM's unit."""
+    """Return boxes in whole thousandths of the page, LayoutLM's unit."""
     # The small term keeps 0.7 / 100 * 1000 from becoming 6.
     return np.floor(boxes * LAYOUTLM_SCALE + 1e-6).astype(np.int64)
 
 
 def shares(boxes: Floats) -> NDArray[np.float32]:
-    """Boxes as shares of the page, BROS's unit."""
+    """Return boxes as shares of the page, BROS's unit."""
     return boxes.astype(np.float32)
 
 

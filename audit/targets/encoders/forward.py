@@ -73,7 +73,7 @@ class Forward:
     def hidden(
         self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Per batch: its rows, and the last hidden states, float32, (n_rows or more, n_padded_tokens, n_hidden).
+        """Yield per batch: its rows, and the last hidden states, float32, (n_rows or more, n_padded_tokens, n_hidden).
 
         When memory runs out the batch is halved and tried again, and batches stay that small. On a CPU no answer
         depends on it; on a GPU later answers may differ from earlier ones in their last bits, and the record says so.
@@ -92,7 +92,7 @@ class Forward:
         return self._run_batches(lengths, run)
 
     def exact(self, page: Encoding) -> torch.Tensor:
-        """The last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
+        """Return the last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
         bucket = bucket_of(len(page.ids), self._n_appended)
         with torch.no_grad():
             inputs = self._padded([page], bucket, 1)
@@ -102,7 +102,7 @@ class Forward:
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
     ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
-        """Per batch: its pages, and their losses (n_pages,) with the gradients of these.
+        """Yield per batch: its pages, and their losses (n_pages,) with the gradients of these.
 
         A gradient is that of a page's own loss with respect to its word embeddings, as `change` left them: (n_pages,
         n_padded_tokens, n_hidden), float32. Batches are smaller than those of `hidden`, so that memory stays about the
@@ -123,7 +123,7 @@ class Forward:
         run: Callable[[Sequence[int], int, int], B],
         cost: int = 1,
     ) -> Iterator[tuple[list[int], B]]:
-        """Per batch: its rows, and what `run` gives for them, a bucket, and a number of rows.
+        """Yield per batch: its rows, and what `run` gives for them, a bucket, and a number of rows.
 
         `cost` is how many times the memory of a plain forward pass a row takes.
         """
@@ -169,7 +169,7 @@ class Forward:
     def _differentiate(
         self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
     ) -> tuple[Floats, torch.Tensor]:
-        """The losses of one batch and their gradients; no gradient is left at the model's parameters."""
+        """Return the losses of one batch and their gradients; no gradient is left at the model's parameters."""
         filled = [*pages, *[pages[0]] * (n_rows - len(pages))]
         # Tensors that are made in inference mode cannot be differentiated later.
         with torch.inference_mode(False):

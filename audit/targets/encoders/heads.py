@@ -38,7 +38,7 @@ from audit.targets.interface import (
 
 
 def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
-    """Scores (n_rows, n_outputs) of gathered hidden states (n_rows, n_hidden), of a head that scores each alone."""
+    """Score gathered hidden states (n_rows, n_hidden) with the head: (n_rows, n_outputs)."""
     ids = torch.zeros(1, len(rows), dtype=torch.int64, device=rows.device)
     with _encoded(model, rows[None]):
         scores: torch.Tensor = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
@@ -46,7 +46,7 @@ def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
 
 
 def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
-    """Scores (n_pages, n_outputs) of a head that reads whole pages.
+    """Return scores (n_pages, n_outputs) of a head that reads whole pages.
 
     Args:
         model: the model.
@@ -91,7 +91,7 @@ def answering(module: nn.Module, output: Any) -> Iterator[None]:
 
 
 def _pooled(encoder: Any, hidden: torch.Tensor) -> torch.Tensor | None:
-    """What the encoder's pooler makes of each page; None where the encoder has none."""
+    """Return what the encoder's pooler makes of each page; None where the encoder has none."""
     pooler = getattr(encoder, "pooler", None)
     if pooler is None:
         return None
@@ -119,13 +119,13 @@ class Costs:
     n_read: Ints
 
     def means(self) -> Floats:
-        """Each page's mean: shape (n_pages,), in double precision."""
+        """Return each page's mean: shape (n_pages,), in double precision."""
         values = self.values.detach().cpu().double().numpy()
         # A page's own costs are summed on their own, so that the sum does not depend on the pages beside it.
         return np.array([part.mean() for part in np.split(values, np.cumsum(self.n_read)[:-1])])
 
     def sum_of_means(self) -> torch.Tensor:
-        """All means together, to be differentiated: its gradient at a page's own inputs is that of the page's mean."""
+        """Sum all means for differentiation: the gradient at a page's inputs is that of its mean."""
         weights = 1 / np.repeat(self.n_read, self.n_read)
         return (self.values * torch.from_numpy(weights.astype(np.float32)).to(self.values.device)).sum()
 
@@ -156,18 +156,18 @@ class Head:
 
 
 def page_losses(terms: Sequence[Costs]) -> Floats:
-    """The training loss of each page from the terms of it: shape (n_pages,), nats."""
+    """Return the training loss of each page from the terms of it: shape (n_pages,), nats."""
     losses: Floats = np.sum([term.means() for term in terms], axis=0)
     return losses
 
 
 def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
-    """The training losses of all pages together, to be differentiated."""
+    """Return the training losses of all pages together, to be differentiated."""
     return torch.stack([term.sum_of_means() for term in terms]).sum()
 
 
 def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Outputs of `head` for the tokens that `read` marks: shape (n_read, n_outputs).
+    """Return outputs of `head` for the tokens that `read` marks: shape (n_read, n_outputs).
 
     Args:
         hidden: (n_pages, n_tokens, n_hidden).
@@ -180,14 +180,14 @@ def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Te
 
 
 def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
-    """Cross-entropies of the tokens that have a tag to read."""
+    """Return cross-entropies of the tokens that have a tag to read."""
     return (label_costs(partial(own_scores, model), hidden, [page.labels for page in pages]),)
 
 
 def label_costs(
     head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[Ints | None]
 ) -> Costs:
-    """Cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
+    """Return cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
     padded = padded_labels(labels, hidden.shape[1])
     read = padded != NOT_READ
     logits = read_rows(hidden, torch.from_numpy(read).to(hidden.device), head)
@@ -196,32 +196,32 @@ def label_costs(
 
 
 def bio_tags(model: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of BIO tags."""
+    """Return log-probabilities of BIO tags."""
     scores = own_scores(model, hidden.flatten(0, 1)).reshape(*hidden.shape[:2], -1)
     return torch.log_softmax(scores, dim=-1)
 
 
 def class_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
-    """Cross-entropies of the pages' classes, one a page; all of them have one."""
+    """Return cross-entropies of the pages' classes, one a page; all of them have one."""
     true = torch.tensor([page.page_class for page in pages], device=hidden.device)
     chosen = class_scores(model, hidden, pages).gather(-1, true[:, None])[:, 0]
     return (Costs(-chosen, np.ones(len(pages), np.int64)),)
 
 
 def class_scores(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> torch.Tensor:
-    """Log-probabilities (n_pages, n_labels) of classes of pages."""
+    """Return log-probabilities (n_pages, n_labels) of classes of pages."""
     scores = own_page_scores(model, hidden, [len(page.ids) for page in pages])
     return torch.log_softmax(scores, dim=-1)
 
 
 def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
-    """Cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
+    """Return cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
     classes = label_costs(model.initial_token_classifier, hidden, [page.labels for page in pages])
     return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
 
 
 def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> Costs:
-    """Cross-entropies of each page's `links` where they are read."""
+    """Return cross-entropies of each page's `links` where they are read."""
     links = padded_labels([page.links for page in pages], hidden.shape[1])
     read = links != NOT_READ
     log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
@@ -241,7 +241,7 @@ def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) 
 
 
 def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]) -> torch.Tensor:
-    """A relation head's masked scores (n_pages, n_tokens, n_tokens + 1) of the tokens that are read, for each other.
+    """Compute a relation head's masked scores (n_pages, n_tokens, n_tokens + 1) of tokens that are read.
 
     Rows of tokens that are not read mean nothing. `extractor` is ours or transformers' BROS's.
     """
@@ -259,7 +259,7 @@ def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any,
 
 
 def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
-    """Labels or links of each page, (n_tokens,) each, none missing, as (n_pages, length); padding is not read."""
+    """Pad the labels or links of pages to (n_pages, length); padding is not read."""
     padded = np.full((len(values), length), NOT_READ, np.int64)
     for row, own in enumerate(values):
         assert own is not None

@@ -73,7 +73,7 @@ def load(
 
 
 def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
-    """The configuration, family and head of a checkpoint."""
+    """Return the configuration, family and head of a checkpoint."""
     family = _family_of(folder)
     named = folder.config.get("architectures")
     architectures = [str(name) for name in named] if isinstance(named, list) else []
@@ -92,7 +92,7 @@ def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
 
 
 def config_of(folder: AnyFolder) -> Any:
-    """The configuration of a checkpoint of a known family, whatever its head.
+    """Return the configuration of a checkpoint of a known family, whatever its head.
 
     Raises:
         TargetError: the folder holds none.
@@ -125,7 +125,7 @@ def _check_relations(config: Any, folder: CheckpointFolder) -> None:
 
 
 def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> PageImageReader | None:
-    """The maker of pictures for a model of this configuration; None when it sees none.
+    """Return the maker of pictures for a model of this configuration; None when it sees none.
 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
@@ -135,7 +135,7 @@ def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> 
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
-    """The longest page the model and its tokenizer take, special tokens included.
+    """Return the longest page the model and its tokenizer take, special tokens included.
 
     Raises:
         TargetError: one of them takes no page worth the name.
@@ -160,7 +160,7 @@ _KINDS = {"token-classification": "BIO tags", "spade-extraction": "classes of SP
 
 
 def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder, head: HeadName) -> tuple[str, ...]:
-    """The labels in the order of the model's outputs, "O" for the class outside of entities whatever its name.
+    """Return the labels in the order of the model's outputs, "O" for the class outside of entities whatever its name.
 
     Args:
         config: the model's.
@@ -193,7 +193,7 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
 
 
 def _class_names(config: Any, named: tuple[str, ...], folder: CheckpointFolder) -> tuple[str, ...]:
-    """The names of a classifier's classes: its own, or the manifest's where it has none."""
+    """Return the names of a classifier's classes: its own, or the manifest's where it has none."""
     own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
     if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
         raise TargetError(

@@ -103,7 +103,7 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
         subsequent_token_labels: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> BrosSpadeOutput:
-        """Logits of classes (n_pages, n_tokens, n_labels) and predecessors (n_pages, n_tokens, n_tokens + 1).
+        """Return logits of classes (n_pages, n_tokens, n_labels) and predecessors (n_pages, n_tokens, n_tokens + 1).
 
         Args:
             input_ids: (n_pages, n_tokens).
@@ -144,7 +144,7 @@ class LayoutLMSpadeForLinking(_LayoutLMSpade):
         labels: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> TokenClassifierOutput:
-        """Logits of parents (n_pages, n_tokens, n_tokens + 1).
+        """Return logits of parents (n_pages, n_tokens, n_tokens + 1).
 
         Args:
             input_ids: (n_pages, n_tokens).
@@ -192,7 +192,7 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
         self.post_init()
 
     def get_output_embeddings(self) -> nn.Module:
-        """The decoder whose weight is tied to the word embeddings."""
+        """Return the decoder whose weight is tied to the word embeddings."""
         decoder: nn.Module = self.cls.predictions.decoder
         return decoder
 
@@ -209,7 +209,7 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
         labels: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> MaskedLMOutput:
-        """Logits over the vocabulary.
+        """Return logits over the vocabulary.
 
         Args:
             input_ids: (n_pages, n_tokens).

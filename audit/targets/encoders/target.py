@@ -110,7 +110,7 @@ class EncoderTarget:
         return self.forward.batch.size
 
     def rounded(self, dtype: str) -> EncoderTarget:
-        """This checkpoint with its encoder computing in `dtype`; weights are shared."""
+        """Return this checkpoint with its encoder computing in `dtype`; weights are shared."""
         card = replace(self.card, dtype=dtype)
         other = EncoderTarget(self.model, self.family, self.encoder, card, self.batch_tokens)
         other.forward.batch = self.forward.batch
@@ -216,7 +216,7 @@ class EncoderTarget:
         return own + own[:1] * (len(hidden) - len(rows))
 
     def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
-        """How the model takes to one page when the last dense layer of its encoder is trained on it.
+        """Return how the model takes to one page when the last dense layer of its encoder is trained on it.
 
         DocMIA trains a layer of a generative model. In float32, whatever the encoder computes in.
         """
@@ -231,7 +231,7 @@ class EncoderTarget:
             )
 
     def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
-        """Logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
+        """Return logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
         n_rows = len(hidden)
         filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
         return cast("Floats", own_scores(self.model, filled)[:n_rows].cpu().double().numpy())
@@ -242,7 +242,7 @@ class EncoderTarget:
 
 
 def best_first(scores: Floats, n: int) -> Ints:
-    """Indices of the `n` largest finite scores, largest first, ties to the lower index."""
+    """Return indices of the `n` largest finite scores, largest first, ties to the lower index."""
     n = min(n, int(np.isfinite(scores).sum()))
     threshold = np.partition(scores, -n)[-n]
     above = np.flatnonzero(scores >= threshold)
@@ -264,13 +264,13 @@ class TokenLosses:
     costs_of: CostsOf
 
     def training(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
-        """The loss of each page with each candidate in place (step 2 of CDMI)."""
+        """Return the loss of each page with each candidate in place (step 2 of CDMI)."""
         return self.completions(
             [CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in queries]
         )
 
     def completions(self, queries: Sequence[CompletionLoss]) -> list[Floats]:
-        """The loss of each page with each completion in place, one row a completion.
+        """Return the loss of each page with each completion in place, one row a completion.
 
         Rows of all queries make one stream of length buckets; a row's page is made when its batch is.
         """
