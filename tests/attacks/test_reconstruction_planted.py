@@ -86,7 +86,9 @@ def test_a_leaky_model_violates_and_an_ignorant_one_passes():
     assert attack_pr.null == measured(findings, "pr.member.baseline").value
 
 
-@pytest.mark.parametrize(("target_weight", "reason"), [(0.4, "attacker too weak"), (1.0, "the attacker was weakened")])
+@pytest.mark.parametrize(
+    ("target_weight", "reason"), [(0.4, "attacker too weak"), (1.0, "the attacker was weakened")], ids=["0.4", "1.0"]
+)
 def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided(target_weight, reason):
     corpus = planted.corpus(150, 150)
     useless = planted.Planted(corpus.documents, reach=0.0, seed=5)
