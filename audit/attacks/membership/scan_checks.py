@@ -309,17 +309,13 @@ def check_reference_reading(case: Case) -> Iterator[Check]:
     documents = tuple(one for one in case.corpus.documents if one.split != "heldout" or one.id in chosen)
     corpus = replace(case.corpus, documents=documents)
     own = usefulness_by_document(case.target, corpus, _READING_SEED)
-    gaps = [
-        gap
-        for model in models
-        for gap in _compare_usefulness(own, usefulness_by_document(model, corpus, _READING_SEED))
-    ]
+    gaps = [gap for model in models for gap in _compare(own, usefulness_by_document(model, corpus, _READING_SEED))]
     if gaps:
         p_value, reason = min(gaps)
         yield Check("reference reads otherwise", min(1.0, len(gaps) * p_value), "alarm", reason, BETTER)
 
 
-def _compare_usefulness(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:
+def _compare(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:
     """Compare two models by each measure of usefulness: the p of a difference beyond `MAX_GAP`, and its reason."""
     for name in own.keys() & other.keys():
         found = ratio_difference(own[name], other[name], None, np.random.default_rng(_READING_SEED))

@@ -27,7 +27,7 @@ from audit.attacks.provider_membership.methods import (
     measure_forest_area,
     smaller_side,
 )
-from audit.attacks.provider_membership.providers import IN, OUT, REASONS, Matched, Provider, ProviderTable, provider_of
+from audit.attacks.provider_membership.providers import IN, OUT, Matched, Provider, ProviderTable, provider_of
 from audit.attacks.score_figures import LOW, ScoreComparison, TwoSides, draw_roc, rank_scores
 from audit.corpus.documents import Corpus
 from audit.corpus.summary import unnamed_members
@@ -268,7 +268,8 @@ def count_providers(corpus: Corpus, providers: Sequence[Provider], compared: Mat
         "providers out": sides.count(OUT),
         "documents": len(documents),
         "questions": sum(len(document["questions"]) for document in documents),
-        **{f"left out: {reason}": sum(one.left_out == reason for one in providers) for reason in REASONS},
+        "left out: no kept-aside document": sum(not one.heldout for one in providers),
+        "left out: nothing to ask": sum(bool(one.heldout) and not one.asked for one in providers),
         "left out: nothing asked": compared.dropped,
         "left out: no provider": nameless,
         "in training: no provider": unnamed_members(corpus),

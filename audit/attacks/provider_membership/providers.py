@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
-from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -36,9 +35,6 @@ MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared: one alone has no spread."""
 BY_CHANCE = 20
 """The same where documents were drawn by lot: few providers are out then, and nothing can be said of so few."""
-NO_HELDOUT, NOTHING_TO_ASK = "no kept-aside document", "nothing to ask"
-REASONS = (NO_HELDOUT, NOTHING_TO_ASK)
-"""Why a provider is left out."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +54,6 @@ class Provider:
     spellings: tuple[str, ...]
     heldout: tuple[Document, ...]
     asked: tuple[Document, ...]
-
-    @property
-    def left_out(self) -> str | None:
-        """Return why it is not asked about (one of `REASONS`); None when it is."""
-        if self.asked:
-            return None
-        return NOTHING_TO_ASK if self.heldout else NO_HELDOUT
 
 
 def provider_of(document: Document) -> str:
@@ -308,7 +297,7 @@ class ProviderTable:
     member: Bools
     n_questions: Ints
     n_documents: Ints
-    features: Mapping[str, Floats] = field(default_factory=lambda: MappingProxyType({}))
+    features: Mapping[str, Floats]
     user: Floats | None = None
 
 

@@ -169,21 +169,13 @@ class RedactionContext(Attack):
         counts = {"values": len(samples), f"mask: {declared}": len(samples)}
         counts |= {"documents": len({span.document for span in samples.spans}), "on pages": on_pages}
         images = {"looked at under the box": covered.seen, "text under the box": covered.painted}
+        meaning = f"1: an accuracy over {LEAK} by document; rule out first what stands on both sides of a fold"
         leaking = float(predictions.hits(predictions.told).mean()) > LEAK
         return Result(
             "redaction",
             measurements=(*found, *gains),
             counts=(*text.count(counts), *kinds_of(predictions), *text.count(asked | images)),
-            diagnostics=(
-                Diagnostic(
-                    "folds", self.n_folds, "of the cross-validation; a document, and a provider, is in one of them"
-                ),
-                Diagnostic(
-                    "leak_between_folds",
-                    float(leaking),
-                    f"1: an accuracy over {LEAK} by document; rule out first what stands on both sides of a fold",
-                ),
-            ),
+            diagnostics=(Diagnostic("leak_between_folds", float(leaking), meaning),),
             methods={EXCESS[0]: EXCESS},
             about_text=tuple(item.name for item in found),
         )
