@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -23,40 +25,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT = "#1d2733", "#d5dae0"
 FONTS = "docaudit Sans, Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
 WIDTH = 6.9
 """Inches: the width of an A4 page between its margins."""
-FONT_SIZE = 9.0
-"""Points, of all text: nothing in a report is smaller."""
-RC: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "docaudit",
-    "font.family": ["Liberation Sans", "DejaVu Sans"],  # matplotlib's own measures the letters that the first lacks
-    "font.size": FONT_SIZE,
-    **dict.fromkeys(("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"), "medium"),
-    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-    "axes.edgecolor": FAINT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": "medium",
-    "axes.titleweight": "bold",
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.5,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-}
-STYLES: tuple[dict[str, Any], ...] = (
-    {"color": "#0072B2", "marker": "o", "fill": True, "line": "-"},
-    {"color": "#D55E00", "marker": "s", "fill": False, "line": "--"},
-    {"color": "#6b7785", "marker": "D", "fill": True, "line": ":"},
-    {"color": "#009E73", "marker": "^", "fill": False, "line": "-."},
-    {"color": "#CC79A7", "marker": "v", "fill": True, "line": (0, (5, 1, 1, 1, 1, 1))},
-    {"color": "#8a6d00", "marker": "P", "fill": False, "line": (0, (1, 1))},
-)
-"""One for each series: hue, marker, filled or open, and the line's dashes."""
+STYLE: dict[str, Any] = tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))
+"""Settings of matplotlib, and the look of each series of lines and kind of bars."""
+RC: dict[str, Any] = STYLE["rc"]
+INK, FONT_SIZE = RC["text.color"], RC["font.size"]
+"""Colour of text and size of all letters in points: nothing in a report is smaller."""
 LEGEND = 92
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
 
@@ -115,8 +91,6 @@ def as_svg(figure: Figure, name: str, alternative: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
 
 
-BARS = (("#0072B2", "#0072B2"), ("#e3e7eb", "#6b7785"), ("#f0c9a8", "#D55E00"), ("#b7e0d2", "#009E73"))
-"""Fill and edge of each kind of bar: the first is dark, the others are light (hatching is slow to draw in a PDF)."""
 BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
 """Inches: a figure of bars, and a row of panels with lines, where nothing else is asked for."""
 
@@ -196,7 +170,7 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
 
 
 def _draw_bars(axis: Axes, histogram: Histogram, key: str, index: int, n_kinds: int, label: str) -> None:
-    fill, edge = BARS[index % len(BARS)]
+    style = STYLE["bars"][index % len(STYLE["bars"])]
     counts = histogram.counts[key]
     widths = [(right - left) * 0.86 / n_kinds for left, right in pairwise(histogram.edges)]
     starts = [left + (right - left) * 0.07 for left, right in pairwise(histogram.edges)]
@@ -205,8 +179,8 @@ def _draw_bars(axis: Axes, histogram: Histogram, key: str, index: int, n_kinds: 
         [100 * count / (sum(counts) or 1) for count in counts],
         widths,
         align="edge",
-        color=fill,
-        edgecolor=edge,
+        color=style["fill"],
+        edgecolor=style["edge"],
         linewidth=0.7,
         label=label,
     )
@@ -247,14 +221,15 @@ def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
     for line in panel.lines:
         if not line.points:
             continue
-        style = STYLES[labels.index(line.label) % len(STYLES)] if line.label in labels else STYLES[0]
+        number = labels.index(line.label) if line.label in labels else 0
+        style = STYLE["lines"][number % len(STYLE["lines"])]
         points = [point or gap for point in line.points]
         lows, highs = [scale * point.low for point in points], [scale * point.high for point in points]
         axis.fill_between(line.positions, lows, highs, color=style["color"], alpha=0.12, linewidth=0)
         axis.plot(
             line.positions,
             [scale * point.value for point in points],
-            linestyle=style["line"],
+            linestyle=style["line"] if isinstance(style["line"], str) else (0, style["line"]),
             linewidth=1.3,
             markersize=3.2,
             label=line.label if line.label in labels else None,
