@@ -12,10 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MOST_LINES = 400
 VARIANTS = {
-    "private training": (
-        r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private",
-        "extensions/private/",
-    ),
+    "private training": (r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private", "extensions/private/"),
     "countermeasures": (
         r"extensions\.countermeasures|[Ee]xtraction blocking|cap-providers|random-(before|after)",
         "extensions/countermeasures/",

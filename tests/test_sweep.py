@@ -21,12 +21,7 @@ from audit.targets.checkpoint import content
 from audit.targets.checkpoint.content import TrainingProgress, training_progress
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
-from audit.workflows.sweep import (
-    Checkpoint,
-    CheckpointAudit,
-    exit_code,
-    find_checkpoints,
-)
+from audit.workflows.sweep import Checkpoint, CheckpointAudit, exit_code, find_checkpoints
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
 

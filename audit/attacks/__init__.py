@@ -11,15 +11,7 @@ from pathlib import Path
 from audit import plugins
 from audit.attacks.text import AttackText, load
 
-FOLDERS = (
-    "reconstruction",
-    "memorisation",
-    "attributes",
-    "membership",
-    "provider_membership",
-    "redaction",
-    "canaries",
-)
+FOLDERS = ("reconstruction", "memorisation", "attributes", "membership", "provider_membership", "redaction", "canaries")
 
 
 def _find_texts() -> Iterator[Path]:

@@ -189,12 +189,7 @@ def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, unit: str, 
 
 
 def _examine(
-    corpus: Corpus,
-    documents: Sequence[Document],
-    names: Sequence[str],
-    labels: Bools,
-    unit: Unit,
-    progress: Progress,
+    corpus: Corpus, documents: Sequence[Document], names: Sequence[str], labels: Bools, unit: Unit, progress: Progress
 ) -> Blind:
     rng = np.random.default_rng(SEED)
     chosen = _drawn(documents, names, labels, rng)

@@ -245,10 +245,7 @@ MAX_NAMES = 5
 """Documents that a warning names."""
 
 
-def ocr(
-    data_dir: DataDir,
-    language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng",
-) -> None:
+def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng") -> None:
     """Add words and boxes, read by Tesseract, to documents that have an image and no words.
 
     The answers of their questions are then located among the words. documents.jsonl is replaced; the old file stays as

@@ -35,13 +35,7 @@ def complete_policy(incomplete: str) -> list[str]:
 
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.data_dir"], show_default=False)]
 Assigned = Annotated[
-    Assignment | None,
-    typer.Option(
-        "--assigned",
-        metavar="RULE",
-        help=HELP["shared.assigned"],
-        show_default="official",
-    ),
+    Assignment | None, typer.Option("--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official")
 ]
 PolicyName = Annotated[str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=complete_policy)]
 ModelOfRecord = Annotated[

@@ -18,9 +18,7 @@ FILES = {
 }
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo")) -> None:
     """Scan a small model that leaks, which comes with docaudit, and write its report: about a minute, no network.
 
     The same command goes on where it was interrupted, and shows what is done already. The exit code is 0 although the
@@ -52,10 +50,7 @@ def demo(
     console.say("")
     console.show_commands(
         "Next, for a model of your own",
-        [
-            "docaudit import --help",
-            "docaudit scan MODEL_DIR DATA_DIR --documents 20 --budget quick --out first-look",
-        ],
+        ["docaudit import --help", "docaudit scan MODEL_DIR DATA_DIR --documents 20 --budget quick --out first-look"],
     )
     console.say(f"  In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
 

@@ -176,8 +176,5 @@ def weaknesses(stops: Sequence[Stop]) -> list[str]:
     references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
     done = [result for stop in stops for result in stop.record.completed.values()]
     formats = {(result.attack, result.dtype) for result in done}
-    notes = {
-        OTHER_REFERENCE: len(references) > 1,
-        OTHER_FORMAT: len(formats) > len({attack for attack, _ in formats}),
-    }
+    notes = {OTHER_REFERENCE: len(references) > 1, OTHER_FORMAT: len(formats) > len({attack for attack, _ in formats})}
     return [note for note, holds in notes.items() if holds]

@@ -41,8 +41,7 @@ MOST_PLANNED = 3
 CONTENTS = "<!--contents-->"
 """The place of the contents in a page whose sections are not known before it is drawn."""
 _SECTION = re.compile(
-    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?',
-    re.DOTALL,
+    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?', re.DOTALL
 )
 _TAG = re.compile(r"<[^>]+>")
 Context = dict[str, Any]

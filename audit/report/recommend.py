@@ -131,11 +131,7 @@ def recommend(
 
 
 def _recommendation(
-    remedy: Remedy,
-    found: tuple[Finding, ...],
-    comparisons: Sequence[Comparison],
-    record: AuditRecord,
-    verdict: Verdict,
+    remedy: Remedy, found: tuple[Finding, ...], comparisons: Sequence[Comparison], record: AuditRecord, verdict: Verdict
 ) -> Recommendation:
     pairs = {(one.attack, one.metric) for one in found}
     violated = [

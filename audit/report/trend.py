@@ -217,11 +217,7 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
 
 
 def panels_of(
-    stops: Sequence[Stop],
-    axis: str,
-    reports: Mapping[str, AttackText],
-    limits: Sequence[Limit],
-    useful: Sequence[str],
+    stops: Sequence[Stop], axis: str, reports: Mapping[str, AttackText], limits: Sequence[Limit], useful: Sequence[str]
 ) -> list[figures.LinePanel]:
     """Return usefulness, then the panels of each attack's report, then limited numbers that none of these show.
 

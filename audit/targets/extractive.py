@@ -37,28 +37,12 @@ from audit.targets.answering.rows import (
 )
 from audit.targets.batching import Batch, bucket_of, longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import (
-    load_model,
-    load_whole_model,
-    open_tokenizer,
-    place,
-    score_exactly,
-)
+from audit.targets.checkpoint.loading import load_model, load_whole_model, open_tokenizer, place, score_exactly
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import counts_from_padding
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
-from audit.targets.spans import (
-    Inputs,
-    Scores,
-    SpanReader,
-    Window,
-    WindowSample,
-    head_of,
-    located,
-    reply_of,
-    scores_of,
-)
+from audit.targets.spans import Inputs, Scores, SpanReader, Window, WindowSample, head_of, located, reply_of, scores_of
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
 """Windows of one forward pass, by kind of device."""
@@ -125,11 +109,7 @@ class ExtractiveTarget(RowTarget):
         return str(self.reader.tokenizer.decode(list(ids))).strip()
 
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
-        return {
-            Answer: self._replies,
-            AnswerLoss: self._losses,
-            Adaptation: lambda asked: [*map(self._adapt, asked)],
-        }
+        return {Answer: self._replies, AnswerLoss: self._losses, Adaptation: lambda asked: [*map(self._adapt, asked)]}
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         return [

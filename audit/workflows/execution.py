@@ -292,11 +292,7 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
 
 
 def journal_key(
-    opened: ScanSetup,
-    attack: Attack,
-    card: TargetCard,
-    filled: LoadedReferences,
-    batch: tuple[int | None, int | None],
+    opened: ScanSetup, attack: Attack, card: TargetCard, filled: LoadedReferences, batch: tuple[int | None, int | None]
 ) -> str:
     """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal.
 

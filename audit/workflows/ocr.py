@@ -54,12 +54,7 @@ class WordsAdded:
     unclassified: int
 
 
-def add_words(
-    data_dir: Path,
-    progress: Progress,
-    *,
-    reader: PageReader | None = None,
-) -> WordsAdded:
+def add_words(data_dir: Path, progress: Progress, *, reader: PageReader | None = None) -> WordsAdded:
     """Read the pages that have an image and no words, locate the answers of their questions, write the data set.
 
     What was read is kept as it comes, so that a run that was ended goes on where it was. The documents file is replaced

@@ -58,14 +58,7 @@ class Cost:
 
 
 Outlook = Literal[
-    "decides",
-    "confounded",
-    "too small",
-    "blind check too weak",
-    "lacks",
-    "cannot pass",
-    "inapplicable",
-    "no plan",
+    "decides", "confounded", "too small", "blind check too weak", "lacks", "cannot pass", "inapplicable", "no plan"
 ]
 
 WANTED_POWER = 0.8

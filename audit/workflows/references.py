@@ -23,14 +23,7 @@ from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, open_model, threads
-from audit.workflows.setup import (
-    CheckedModel,
-    ScanSetup,
-    check_model,
-    doubt_draw,
-    open_target,
-    usable_references,
-)
+from audit.workflows.setup import CheckedModel, ScanSetup, check_model, doubt_draw, open_target, usable_references
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
 Given = Mapping[str, Sequence[Path]]

@@ -154,11 +154,7 @@ def _set_aside(options: ScanOptions) -> None:
 
 
 def _audit(
-    checkpoint: Checkpoint,
-    options: ScanOptions,
-    policy: Policy,
-    claim: Callable[[], None],
-    progress: Progress,
+    checkpoint: Checkpoint, options: ScanOptions, policy: Policy, claim: Callable[[], None], progress: Progress
 ) -> Iterator[str | CheckpointAudit]:
     """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     own = options.below(checkpoint.name)

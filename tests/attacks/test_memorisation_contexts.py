@@ -21,10 +21,7 @@ WORDS = (
     Word("corner", (170, 100, 199, 118)),
     Word("nowhere"),
 )
-CHANGES = {
-    "no text": without_text,
-    "brightened": brightened,
-}
+CHANGES = {"no text": without_text, "brightened": brightened}
 
 
 def drawn():

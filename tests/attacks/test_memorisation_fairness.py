@@ -59,12 +59,7 @@ def test_two_models_that_misread_other_pages_are_not_called_unequal():
 
 @pytest.mark.parametrize(
     ("target_misreads", "baseline_misreads", "confounded", "weak"),
-    [
-        (30, 5, "stronger than", True),
-        (13, 3, None, True),
-        (3, 13, None, False),
-        (5, 30, "not as strong as", False),
-    ],
+    [(30, 5, "stronger than", True), (13, 3, None, True), (3, 13, None, False), (5, 30, "not as strong as", False)],
 )
 def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(target_misreads, baseline_misreads, confounded, weak):
     corpus = answering.corpus(150, 150)

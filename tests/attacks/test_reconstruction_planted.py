@@ -152,11 +152,7 @@ def test_fields_that_cannot_be_spelt_are_left_out_and_counted_and_those_out_of_r
     entity = short.entities[0]
     changed = [
         replace(short, entities=(replace(entity, words=entity.words[:2]),)),
-        replace(
-            long,
-            words=long.words * 4,
-            entities=(replace(entity, words=tuple(range(3, 19))),),
-        ),
+        replace(long, words=long.words * 4, entities=(replace(entity, words=tuple(range(3, 19))),)),
         replace(unknown, words=(*unknown.words[:-1], replace(unknown.words[-1], text="1"))),
         *corpus.documents[3:],
     ]

@@ -41,11 +41,7 @@ print(json.dumps(found))
 """
 POLICY = 'schema = 1\nname = "{name}"\n'
 LIMIT = '[[limits]]\nattack = "loss_gap"\nmetric = "{metric}"\nmax = {limit}\nrationale = "made up"\n'
-POLICIES = {
-    "mine": {"gap": 9.5, "low": 0.95},
-    "misspelt": {"gab": 0.5},
-    "percent": {"low": 65},
-}
+POLICIES = {"mine": {"gap": 9.5, "low": 0.95}, "misspelt": {"gab": 0.5}, "percent": {"low": 65}}
 """Limits by metric."""
 
 

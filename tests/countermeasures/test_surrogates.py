@@ -36,10 +36,7 @@ def documents(draw):
     for number, value in enumerate(draw(st.lists(VALUE, min_size=1, max_size=4))):
         entities.append(
             Entity(
-                f"e{number}",
-                "X",
-                draw(st.sampled_from(CATEGORIES)),
-                tuple(range(len(texts), len(texts) + len(value))),
+                f"e{number}", "X", draw(st.sampled_from(CATEGORIES)), tuple(range(len(texts), len(texts) + len(value)))
             )
         )
         texts += [*value, draw(PLAIN), *(value if draw(st.booleans()) else ())]

@@ -13,11 +13,7 @@ from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.corpus.documents import (
-    Corpus,
-    ReferencePaths,
-    TrainingRecipe,
-)
+from audit.corpus.documents import Corpus, ReferencePaths, TrainingRecipe
 from audit.engine.interface import Progress
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.countermeasures.wrappers import reworded

@@ -20,14 +20,7 @@ from audit.corpus.manifest import load, write
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import SILENT
 from audit.errors import ManifestError, TargetError
-from audit.extensions.countermeasures.changed_data import (
-    BLOCKED,
-    MOST,
-    NOT_PRESENT,
-    cap,
-    write_blocked,
-    write_capped,
-)
+from audit.extensions.countermeasures.changed_data import BLOCKED, MOST, NOT_PRESENT, cap, write_blocked, write_capped
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.extensions.countermeasures.scans import side_channel
 from audit.extensions.countermeasures.scrubbing import FOLDER, write_scrubbed

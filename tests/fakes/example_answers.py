@@ -6,24 +6,11 @@ import dataclasses
 
 from example_records import Case, judged, mean, record, share
 
-from audit.measurements import (
-    Count,
-    Curve,
-    CurvePoint,
-    Estimate,
-    Histogram,
-    Measurement,
-    Unresolved,
-)
+from audit.measurements import Count, Curve, CurvePoint, Estimate, Histogram, Measurement, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import AuditRecord, Result
 
-CONTEXTS = {
-    "decoy": 0.8,
-    "no_text": 0.05,
-    "paraphrased": 0.5,
-    "brightness_130": 0.9,
-}
+CONTEXTS = {"decoy": 0.8, "no_text": 0.05, "paraphrased": 0.5, "brightness_130": 0.9}
 """What is left of the leak in each context."""
 N = 150
 GUESSED = 20

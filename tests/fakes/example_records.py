@@ -9,16 +9,7 @@ from statistics import NormalDist
 
 from audit import __version__
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
-from audit.measurements import (
-    ALPHAS,
-    Bound,
-    Count,
-    Diagnostic,
-    Estimate,
-    Histogram,
-    Measurement,
-    Unresolved,
-)
+from audit.measurements import ALPHAS, Bound, Count, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
 from audit.report.comparison import Comparison
@@ -144,20 +135,12 @@ def _histogram(leak: float, n: int) -> Histogram:
     tail = (0, 1, 1, 2, 4, 7, 10, 14, 21, n - 60)
     exact = round(leak * n)
     leaky = (exact, *tail[1:-1], max(0, tail[-1] - exact))
-    counts = {
-        "member, attack": leaky,
-        "member, baseline": tail,
-        "held-out, attack": tail,
-        "held-out, baseline": tail,
-    }
+    counts = {"member, attack": leaky, "member, baseline": tail, "held-out, attack": tail, "held-out, baseline": tail}
     return Histogram("hamming", "normalised Hamming distance", edges, counts)
 
 
 def record(
-    *attacks: Result,
-    battery: tuple[str, ...] = ("reconstruction",),
-    name: str = "receipts-model",
-    documents: int = 150,
+    *attacks: Result, battery: tuple[str, ...] = ("reconstruction",), name: str = "receipts-model", documents: int = 150
 ) -> AuditRecord:
     """A record around these results, from so many member and as many held-out documents."""
     card = TargetCard(

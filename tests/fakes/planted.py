@@ -80,12 +80,7 @@ class Planted:
 
     def ask(self, queries):
         self.asked.append(len(queries))
-        answer = {
-            FillMask: self._fill,
-            BestTokens: self._best,
-            CandidateLogits: self._logits,
-            TrainingLoss: self._loss,
-        }
+        answer = {FillMask: self._fill, BestTokens: self._best, CandidateLogits: self._logits, TrainingLoss: self._loss}
         return [answer[type(query)](query) for query in queries]
 
     def _rng(self, page, position):

@@ -107,11 +107,7 @@ def test_whether_the_verdict_can_change_is_answered_with_yes_no_or_not_known() -
     found += [item.verdict for item in recommend(*cases[0][:2], comparisons)]
     assert {
         next((one for one in ("Yes", "No", "Not known") if re.match(rf"{one}[.:]", text)), text) for text in found
-    } == {
-        "Yes",
-        "No",
-        "Not known",
-    }
+    } == {"Yes", "No", "Not known"}
 
 
 def test_what_the_attacker_is_not_hindered_by_says_no() -> None:

@@ -149,9 +149,7 @@ def redaction(data: Corpus, target: object = None) -> str:
     found = redacted.findings(data, target)
     names = ("measurements", "counts", "diagnostics")
     result = Result(
-        "redaction",
-        parameters=dataclasses.asdict(RedactionContext()),
-        **{name: getattr(found, name) for name in names},
+        "redaction", parameters=dataclasses.asdict(RedactionContext()), **{name: getattr(found, name) for name in names}
     )
     record = answers.answering(result)
     limits = (Limit("redaction", "lift_share", "What a redacted copy tells.", max=0.1, required=False),)

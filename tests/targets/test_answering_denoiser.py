@@ -94,8 +94,7 @@ def test_scores_are_those_of_transformers_for_the_token_after_the_first_sentinel
         scores = (
             T5ForConditionalGeneration.from_pretrained(folder)
             .eval()(
-                input_ids=torch.tensor([[*text[:4], FIRST, *text[7:], 1]]),
-                decoder_input_ids=torch.tensor([[0, FIRST]]),
+                input_ids=torch.tensor([[*text[:4], FIRST, *text[7:], 1]]), decoder_input_ids=torch.tensor([[0, FIRST]])
             )
             .logits[0, -1]
             .numpy()

@@ -168,9 +168,7 @@ def test_lines_stand_under_each_other_where_boxes_tell_them() -> None:
     assert text_of_words([Word("b"), Word("a")]) == "b a"
 
 
-def test_pages_without_words_are_refused_and_no_page_needs_an_image(
-    opened: Callable[[str], AnsweringTarget],
-) -> None:
+def test_pages_without_words_are_refused_and_no_page_needs_an_image(opened: Callable[[str], AnsweringTarget]) -> None:
     asked = (Question("q", "What?", ("x",)),)
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
     documents = (Document("d1", "member", questions=asked), Document("d2", "member", (Word("x"),), questions=asked))

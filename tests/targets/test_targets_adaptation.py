@@ -15,11 +15,7 @@ from audit.attacks.membership.scores import cluster
 from audit.stats.roc import auc
 from audit.targets.adaptation import adapt
 from audit.targets.encoders.loading import load
-from audit.targets.interface import (
-    AdaptationRule,
-    PageAdaptation,
-    TagProbabilities,
-)
+from audit.targets.interface import AdaptationRule, PageAdaptation, TagProbabilities
 
 RULE = AdaptationRule(threshold=1e-3, max_steps=12, learning_rate=1e-2)
 

@@ -45,11 +45,7 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
     assert page.ids[list(page.positions_of([1]))] == TOKENIZER.convert_tokens_to_ids("c")
 
 
-@given(
-    st.lists(st.integers(1, 6), min_size=1, max_size=60),
-    st.integers(16, 40),
-    st.data(),
-)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=60), st.integers(16, 40), st.data())
 def test_a_long_document_is_cut_so_that_the_field_is_inside(
     lengths: list[int], max_tokens: int, data: st.DataObject
 ) -> None:

@@ -19,13 +19,7 @@ from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.interface import BestLinks, BestTokens, TagProbabilities
-from audit.targets.utility import (
-    MASK_PROBABILITY,
-    MAX_DOCUMENTS,
-    masked_token_accuracy,
-    measure_task,
-    spade_entities,
-)
+from audit.targets.utility import MASK_PROBABILITY, MAX_DOCUMENTS, masked_token_accuracy, measure_task, spade_entities
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
 DOCUMENTS = tiny.documents(0, 30, 0)

@@ -44,17 +44,7 @@ from audit.case import Case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences
 from audit.engine.interface import Json, Progress
-from audit.measurements import (
-    Check,
-    Control,
-    Count,
-    Coverage,
-    Diagnostic,
-    Estimate,
-    Histogram,
-    Measurement,
-    Unresolved,
-)
+from audit.measurements import Check, Control, Count, Coverage, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.record import Result
 from audit.stats.intervals import Interval, proportion
 from audit.stats.ranking import at, at_interval
@@ -333,10 +323,7 @@ def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: Fi
 
 
 def coverage(
-    offered: Mapping[FieldKind, int],
-    fields: Iterable[Field],
-    seen: Mapping[str, Occurrence],
-    withheld: Counter[str],
+    offered: Mapping[FieldKind, int], fields: Iterable[Field], seen: Mapping[str, Occurrence], withheld: Counter[str]
 ) -> tuple[Coverage, ...]:
     """Count the member fields that this scan attacked, of all that there are, in all and by category.
 

@@ -1,13 +1,6 @@
 """Output to a terminal: progress, verdicts, tables, errors. The only package that imports rich."""
 
-from audit.cli.console.tables import (
-    SHOWN_DIGITS,
-    format_estimate,
-    show_subject,
-    show_sweep,
-    show_table,
-    show_verdict,
-)
+from audit.cli.console.tables import SHOWN_DIGITS, format_estimate, show_subject, show_sweep, show_table, show_verdict
 from audit.cli.console.terminal import (
     Reporter,
     duration,

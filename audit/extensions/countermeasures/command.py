@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import (
-    Budget,
-    Device,
-    Evidence,
-    PolicyName,
-    Pretrained,
-    Seed,
-    named_paths,
-    show_errors,
-)
+from audit.cli.options import Budget, Device, Evidence, PolicyName, Pretrained, Seed, named_paths, show_errors
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
@@ -76,11 +67,7 @@ def defend(
     ],
     folders: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MODEL_DIR DATA_DIR",
-            help="The audited model and its data set.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="MODEL_DIR DATA_DIR", help="The audited model and its data set.", show_default=False),
     ],
     out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
     evidence: Evidence = None,

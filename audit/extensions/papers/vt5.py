@@ -175,11 +175,7 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
             initialization.normal_(module.weight, std=factor * module.in_features**-0.5)
 
     def joined(
-        self,
-        words: torch.Tensor,
-        bbox: torch.Tensor,
-        attention_mask: torch.Tensor,
-        pixel_values: torch.Tensor | None,
+        self, words: torch.Tensor, bbox: torch.Tensor, attention_mask: torch.Tensor, pixel_values: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Join the encoder's input and its mask: (n_pages, n_joined, d_model) and (n_pages, n_joined).
 

@@ -74,14 +74,7 @@ class DpTraining(TrainingDefense):
         from audit.extensions.private.train import train_private
 
         model = train_private(
-            start,
-            corpus,
-            out,
-            self.options,
-            device=device,
-            progress=progress,
-            audited=self.audited,
-            proves=self.proves,
+            start, corpus, out, self.options, device=device, progress=progress, audited=self.audited, proves=self.proves
         )
         return RetrainedModel(model, corpus.root)
 

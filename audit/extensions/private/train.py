@@ -118,12 +118,7 @@ def train_private(
 
 
 def prepare_training(
-    start: Path,
-    corpus: Corpus,
-    options: DpOptions,
-    *,
-    audited: Path | None = None,
-    proves: Proves | None = None,
+    start: Path, corpus: Corpus, options: DpOptions, *, audited: Path | None = None, proves: Proves | None = None
 ) -> PreparedTraining:
     """Check a training before its model is opened; for arguments and errors see `train_private`."""
     check_options(options)

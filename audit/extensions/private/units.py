@@ -107,12 +107,7 @@ def kind_of(documents: Sequence[Document], asked: UnitKind | None = None) -> Uni
 
 
 def units_of(
-    corpus: Corpus,
-    documents: Sequence[Document],
-    kind: UnitKind,
-    *,
-    per_unit: int | None = None,
-    seed: int = 0,
+    corpus: Corpus, documents: Sequence[Document], kind: UnitKind, *, per_unit: int | None = None, seed: int = 0
 ) -> tuple[Unit, ...]:
     """Group documents into units; each document belongs to one of them.
 

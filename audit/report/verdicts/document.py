@@ -162,10 +162,7 @@ _DOCUMENT: TypeAdapter[VerdictDocument] = TypeAdapter(VerdictDocument)
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the verdict."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_DOCUMENT.json_schema(mode="serialization"),
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_DOCUMENT.json_schema(mode="serialization")}
 
 
 def as_json(judged: Judged) -> str:

@@ -174,11 +174,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
 
 
 _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
-    (
-        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-        transformers.AutoModelForSeq2SeqLM,
-        encoder_decoder_reader,
-    ),
+    (MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForSeq2SeqLM, encoder_decoder_reader),
     (MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, decoder_reader),
 )
 """Models of text: those that read a page as words, by the classes that transformers has for them."""

@@ -247,12 +247,7 @@ class AnsweringTarget(RowTarget):
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
         return adapt_to_answer(
-            self.model,
-            inputs,
-            lambda: self._generate([asked], 1)[0].text,
-            query.answer,
-            query.rule,
-            self.computing,
+            self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule, self.computing
         )
 
     def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:

@@ -118,10 +118,7 @@ class Forward:
         )
 
     def _run_batches(
-        self,
-        lengths: Sequence[int],
-        run: Callable[[Sequence[int], int, int], B],
-        cost: int = 1,
+        self, lengths: Sequence[int], run: Callable[[Sequence[int], int, int], B], cost: int = 1
     ) -> Iterator[tuple[list[int], B]]:
         """Yield per batch: its rows, and what `run` gives for them, a bucket, and a number of rows.
 
