@@ -59,7 +59,7 @@ class Statement(BaseModel):
 
     @property
     def digests(self) -> dict[str, dict[str, str]]:
-        """The digests of each subject, by its name."""
+        """Return the digests of each subject, by its name."""
         return {one.name: one.digest for one in self.subject}
 
 
@@ -90,11 +90,15 @@ def unseal(text: bytes, source: str) -> Attestation:
         RecordError: it is neither an envelope nor a statement of a test result.
         UsageError: it is an envelope, and securesystemslib is not installed.
     """
-    content = _parse(text, source)
-    if "payload" not in content:
-        return Attestation(_statement(content, source), None)
-    envelope = _envelope(content, source)
-    return Attestation(_statement(_parse(envelope.payload, source), source), envelope)
+    content, envelope = _parse(text, source), None
+    if "payload" in content:
+        envelope = _envelope(content, source)
+        content = _parse(envelope.payload, source)
+    try:
+        return Attestation(Statement.model_validate(content), envelope)
+    except ValidationError as error:
+        problems = [f"{source}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        raise RecordError(problems, "give the in-toto statement that docaudit attest wrote") from None
 
 
 def _parse(text: bytes, source: str) -> Json:
@@ -108,7 +112,7 @@ def _parse(text: bytes, source: str) -> Json:
 
 
 def _envelope(content: Json, source: str) -> Envelope:
-    """Read an envelope; one that would be written otherwise than it stands there is refused."""
+    """Read an envelope, and refuse content that writing it again would change."""
     try:
         from securesystemslib.dsse import Envelope
         from securesystemslib.exceptions import FormatError
@@ -125,16 +129,8 @@ def _envelope(content: Json, source: str) -> Envelope:
     return envelope
 
 
-def _statement(content: Json, source: str) -> Statement:
-    try:
-        return Statement.model_validate(content)
-    except ValidationError as error:
-        problems = [f"{source}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        raise RecordError(problems, "give the in-toto statement that docaudit attest wrote") from None
-
-
 def is_signed_by(attestation: Attestation, key: SSlibKey) -> bool:
-    """Test whether one of the signatures is this key's, under its own id."""
+    """Test whether this key made one of the signatures."""
     from securesystemslib.exceptions import UnverifiedSignatureError
 
     try:
@@ -149,8 +145,7 @@ def read_private_key(path: Path) -> CryptoSigner:
     Raises:
         UsageError: it is none, or securesystemslib is not installed.
     """
-    made = "openssl genpkey -algorithm ed25519 -out KEY"
-    private = _read_key(path, private=True, hint=f"make one with: {made}")
+    private = _read_key(path, private=True, hint="make one with: openssl genpkey -algorithm ed25519 -out KEY")
     from securesystemslib.signer import CryptoSigner
 
     return CryptoSigner(private, _named(private.public_key()))

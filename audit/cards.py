@@ -57,7 +57,7 @@ class TargetCard:
 
     @property
     def is_model(self) -> bool:
-        """False on the card of an audit of the text alone, whose family is `NO_MODEL`."""
+        """Test whether a model was audited, rather than the text of a data set alone."""
         return self.family != NO_MODEL
 
 
@@ -188,7 +188,7 @@ class CorpusCard:
 
     @property
     def draw(self) -> str:
-        """The draw of the membership in words; empty where docaudit did not draw it."""
+        """Describe in words how membership was drawn; empty where docaudit did not draw it."""
         return "" if self.drawn is None else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
 
 
@@ -238,7 +238,7 @@ class Timing:
 
     @property
     def origin(self) -> str:
-        """A sentence on the outcomes that earlier runs computed, without its full stop; empty when there are none."""
+        """Describe the outcomes that earlier runs computed, in an unended sentence; empty when there are none."""
         if self.oldest is None:
             unknown = "read from the journal, which does not say when the first of them was computed"
             return f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}" if self.resumed else ""

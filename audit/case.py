@@ -48,7 +48,7 @@ class References:
 
     @classmethod
     def of(cls, models: Mapping[str, Target], members: Mapping[str, frozenset[str]]) -> References:
-        """From models by role: "auxiliary", "pretrained", "baseline-0" ..., "split-0" ...
+        """Sort models by their role: "auxiliary", "pretrained", "baseline-0" ..., "split-0" ...
 
         Args:
             models: by role, in the order in which those of one kind are numbered.
@@ -76,12 +76,12 @@ class Case:
 
     @property
     def token_target(self) -> TokenTarget:
-        """The target, when it reads pages as tokens: only for attacks that are inapplicable to others."""
+        """Return the target as one that reads pages as tokens, for attacks that are inapplicable to others."""
         return cast("TokenTarget", self.target)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The target's tags or classes; none of a target that names none."""
+        """Return the target's tags or classes; empty where it has none."""
         return tuple(getattr(self.target, "labels", ()))
 
 

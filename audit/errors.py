@@ -37,7 +37,7 @@ class DocauditError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """The problems, then the hint if there is one."""
+        """Return the problems, then the hint if there is one."""
         return [*self.problems, *([self.hint] if self.hint else [])]
 
 

@@ -15,7 +15,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from audit.errors import EngineError, UsageError
@@ -99,7 +98,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def _umask() -> int:
-    """The user's umask, which can be read only by setting it."""
+    """Read the user's umask, which is possible only by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
@@ -149,13 +148,13 @@ def check_folder(option: str, folder: Path) -> None:
 
 
 def takes_files(folder: Path) -> bool:
-    """Tell whether files can be written into a folder, or into one that would be made there."""
+    """Test whether files can be written into a folder, or into one that would be made there."""
     there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def digest_of_files(digests: Mapping[str, str], base: str | None = None) -> str:
-    """The sha256 of a checkpoint, over the names and the sha256 of its files.
+    """Compute the sha256 of a checkpoint, over the names and the sha256 of its files.
 
     Args:
         digests: the sha256 of each file, by its name, in the order in which they count.
@@ -254,12 +253,10 @@ class PrivateFolder:
             raise
 
     def __enter__(self) -> Path:
-        """The folder."""
+        """Return the path of the folder."""
         return self.path
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the folder."""
         self.remove()
 
@@ -274,7 +271,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped_folder(name: str) -> Path:
-    """The shipped_folder of shipped files called `name` ("templates", "policies" or "sample_models").
+    """Find the folder of shipped files called `name` ("templates", "policies" or "sample_models").
 
     Raises:
         FileNotFoundError: the installation lacks it.

@@ -119,7 +119,7 @@ class Check:
     p_adjusted: float | None = None
 
     def bears_on(self, metric: str) -> bool:
-        """Test whether a limit on this metric is concerned."""
+        """Test whether the check concerns a limit on this metric."""
         return not self.metrics or metric in self.metrics
 
 
@@ -240,5 +240,5 @@ class Coverage:
     unique: int | None = None
 
     def behind(self, metric: str) -> int:
-        """Count what a metric rests on: of a metric on unique values, the attacked ones that are unique."""
+        """Count the attacked values behind a metric: for a metric on unique values, only those that are unique."""
         return self.unique if self.unique is not None and metric.endswith(".unique") else self.attacked

@@ -95,7 +95,7 @@ def load(group: Group) -> dict[str, Any]:
 
 
 def extend(core: Mapping[str, T], group: Group) -> dict[str, T]:
-    """Join a table of the core with the items of a group, of which classes are instantiated.
+    """Add the items of a group to a table of the core; classes among them are instantiated.
 
     Raises:
         EngineError: see `load`; or an item has the name of one of the core.

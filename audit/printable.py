@@ -6,18 +6,8 @@ import unicodedata
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Unicode categories of what is not drawn: controls, formats (zero width, direction), line and paragraph separators."""
-_BLANK = {
-    0x034F,
-    0x115F,
-    0x1160,
-    0x17B4,
-    0x17B5,
-    0x2800,
-    0x3164,
-    0xFFA0,
-    *range(0x180B, 0x1810),
-    *range(0xFE00, 0xFE10),
-}
+_FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
+_BLANK = {*_FILLERS, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)}
 """Letters, marks and symbols that are drawn as nothing: fillers, the empty braille cell, selectors of variants."""
 
 

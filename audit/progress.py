@@ -1,4 +1,4 @@
-"""Progress of long work, told upwards: to what a workflow was given, or to whoever observes the whole command."""
+"""Progress of long work, reported upwards: to what a workflow was given, or to whoever observes the whole command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """Told how far a long run is; the command line draws it, tests are silent."""
+    """Receives how far a long run is; the command line draws it, tests are silent."""
 
     def stage(self, name: str, total: int = 0) -> None:
         """Begin a stage of `total` steps, 0 where nobody counts them; the one before it is over."""
@@ -38,7 +38,7 @@ _OBSERVER: ContextVar[Progress] = ContextVar("observer", default=SILENT)
 
 @contextmanager
 def observed_by(observer: Progress) -> Iterator[None]:
-    """Tell an observer of the loops that `steps` marks, however deep they lie."""
+    """Report the loops that `steps` marks to an observer, however deep they lie."""
     token = _OBSERVER.set(observer)
     try:
         yield
@@ -47,7 +47,7 @@ def observed_by(observer: Progress) -> Iterator[None]:
 
 
 def steps(name: str, items: Iterable[T], total: int) -> Iterator[T]:
-    """Pass on the items of a loop, and tell the observer of each that is done.
+    """Yield the items of a loop, and report each completed item to the observer.
 
     Args:
         name: of the stage.
@@ -62,5 +62,5 @@ def steps(name: str, items: Iterable[T], total: int) -> Iterator[T]:
 
 
 def observer() -> Progress:
-    """Find who observes this command; nobody in a test or a worker."""
+    """Return the observer of this command; a silent one in tests and workers."""
     return _OBSERVER.get()

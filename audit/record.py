@@ -15,18 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
-from audit import __version__
-from audit.cards import (
-    AuditSheet,
-    Bounds,
-    CorpusCard,
-    DeclaredPolicy,
-    Environment,
-    PrivacyCard,
-    ReferenceCard,
-    TargetCard,
-    Timing,
-)
+from audit import __version__, cards
 from audit.errors import RecordError
 from audit.files import read_file, write_atomically
 from audit.measurements import (
@@ -106,7 +95,7 @@ class Result:
 
     @property
     def why(self) -> str:
-        """Why it did not run to its end; empty where it did."""
+        """Explain why it did not run to its end; empty where it did."""
         if self.reason is None:
             return ""
         return f"it broke down ({self.reason.why})" if self.status == "failed" else self.reason.why
@@ -131,39 +120,39 @@ class AuditRecord:
     """
 
     schema_version: Literal[2]
-    target: TargetCard
-    corpus: CorpusCard
-    references: tuple[ReferenceCard, ...]
+    target: cards.TargetCard
+    corpus: cards.CorpusCard
+    references: tuple[cards.ReferenceCard, ...]
     budget: str
     share: float
     seed: int
     battery: tuple[str, ...]
     attacks: tuple[Result, ...]
     utility: tuple[Measurement, ...]
-    environment: Environment
-    timing: Timing
+    environment: cards.Environment
+    timing: cards.Timing
     derived_by: tuple[str, ...] = ()
     left_out: tuple[Result, ...] = ()
-    dp: PrivacyCard | None = None
-    bounds: Bounds | None = None
-    policy: DeclaredPolicy | None = None
-    audit: AuditSheet = AuditSheet()
+    dp: cards.PrivacyCard | None = None
+    bounds: cards.Bounds | None = None
+    policy: cards.DeclaredPolicy | None = None
+    audit: cards.AuditSheet = cards.AuditSheet()
     checks: tuple[Check, ...] = ()
     untested: tuple[str, ...] = ()
 
     @property
     def completed(self) -> dict[str, Result]:
-        """The results of the attacks that ran to their end, by attack."""
+        """Return the results of the attacks that ran to their end, by attack."""
         return {result.attack: result for result in self.attacks if result.status == "completed"}
 
     @property
     def results(self) -> dict[str, Result]:
-        """Every result, those of attacks that were not asked for among them, by attack."""
+        """Return every result by attack, those of attacks that were not asked for among them."""
         return {result.attack: result for result in (*self.left_out, *self.attacks)}
 
     @property
     def subject(self) -> str:
-        """The name of what was audited: of the model, or of the data set where its text was audited alone."""
+        """Return the name of what was audited: of the model, or of the data set where its text was audited alone."""
         return self.target.name if self.target.is_model else self.corpus.name
 
 
@@ -171,15 +160,13 @@ _RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of `record.json`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_RECORD.json_schema(mode="serialization"),
-    }
+    """Return the JSON Schema of `record.json`."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **_RECORD.json_schema(mode="serialization")}
 
 
 def dumps(record: AuditRecord) -> str:
-    """The record as JSON text: keys in a fixed order, floats in full precision, a newline at the end."""
+    """Write a record as JSON text: keys in a fixed order, floats in full precision, a newline at the end."""
     return json.dumps(_RECORD.dump_python(record), indent=1, allow_nan=False) + "\n"
 
 
@@ -210,7 +197,7 @@ def _hint_for(text: str | bytes) -> str:
 
 
 def _place_and_message(problem: ErrorDetails) -> str:
-    """Where something is wrong and what, without the value that is."""
+    """Format the place and message of a problem, without the invalid value."""
     message = problem["msg"]
     if problem["type"] == "union_tag_invalid":
         message = f"{problem['ctx']['discriminator']} is none of {problem['ctx']['expected_tags']}"
@@ -219,7 +206,7 @@ def _place_and_message(problem: ErrorDetails) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The file of a record, given itself or the folder a scan wrote."""
+    """Return the file of a record, given itself or the folder a scan wrote."""
     return path / "record.json" if path.is_dir() else path
 
 

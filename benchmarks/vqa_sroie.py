@@ -39,8 +39,9 @@ from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
-from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
+from audit.references.retrain import recipe_for
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.workflows.options import ScanOptions
@@ -231,7 +232,7 @@ def train(setting: Setting, data: Path, start: Path, options: argparse.Namespace
     if log.exists():
         return
     corpus = manifest.load(data)
-    recipe = replace(recipe_of(corpus), bf16=options.bf16)
+    recipe = replace(recipe_for(corpus), bf16=options.bf16)
     samples = samples_of(corpus, corpus.of("member"))
     target = load_answering(start, device=options.device)
     epochs = Epochs(f"{setting.name}, model", recipe.epochs)

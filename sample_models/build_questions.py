@@ -47,8 +47,9 @@ from audit.corpus.documents import (
     TrainingRecipe,
 )
 from audit.corpus.images import PageView
-from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
+from audit.references.retrain import recipe_for
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
@@ -157,7 +158,7 @@ def build(out: Path) -> None:
 
 def fine_tune(pretrained: Path, draft: Path, corpus: Corpus) -> None:
     """Train the model on the members, and two baselines as `docaudit train-baseline` does."""
-    recipe = recipe_of(corpus)
+    recipe = recipe_for(corpus)
     fit(pretrained, draft / "model", samples_of(corpus, corpus.of("member")), recipe)
     places = train_baseline(pretrained, corpus, draft / "baselines", count=2, seed=BASELINES_SEED, half=True)
     for place, folder in zip(places, (draft / "data" / "references" / "baseline", draft / "baseline"), strict=True):

@@ -195,27 +195,14 @@ def test_without_a_key_the_statement_is_bare_and_says_so(out: Path, keys: tuple[
     assert docaudit("verify", out, "--pub", keys[1]).exit_code == 10
 
 
-EARLIER = (
-    '{"payloadType":"application/vnd.in-toto+json","payload":"eyJfdHlwZSI6Imh0dHBzOi8vaW4tdG90by5pby9TdGF0ZW1l'
-    "bnQvdjEiLCJzdWJqZWN0IjpbeyJuYW1lIjoicmVjb3JkLmpzb24iLCJkaWdlc3QiOnsic2hhMjU2IjoiMDAwMDAwMDAwMDAwMDAwMDAwM"
-    "DAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMCJ9fV0sInByZWRpY2F0ZVR5cGUiOiJodHRwczovL2luLX"
-    'RvdG8uaW8vYXR0ZXN0YXRpb24vdGVzdC1yZXN1bHQvdjAuMSIsInByZWRpY2F0ZSI6eyJyZXN1bHQiOiJQQVNTRUQifX0=","signatur'
-    'es":[{"keyid":"a050837d85070582ccf7394b0988847cc312cb88259b894899f6f239cf1791a5","sig":"AkbpGf1AR2jk43i8E'
-    'jxeztbYgpDiOH6+E1Ug6zHBBuzyPzIDEOCSlykTKpJAysSx1S7MTTsQw9OfPkW1XB0dDg=="}]}'
-)
-"""What docaudit 0.13 signed with its own DSSE code, and the key below."""
-EARLIER_KEY = (
-    "-----BEGIN PUBLIC KEY-----\n"
-    "MCowBQYDK2VwAyEAA6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=\n"
-    "-----END PUBLIC KEY-----\n"
-)
+EARLIER = Path(__file__).with_name("attested_by_0.13.intoto.jsonl")
+"""What docaudit 0.13 signed with its own DSSE code; the key lies beside it."""
 
 
-def test_a_signature_of_an_earlier_version_is_still_verified(keys: tuple[Path, Path], tmp_path: Path) -> None:
-    (tmp_path / "pub.pem").write_text(EARLIER_KEY)
-    sealed = unseal(EARLIER.encode(), "earlier")
+def test_a_signature_of_an_earlier_version_is_still_verified(keys: tuple[Path, Path]) -> None:
+    sealed = unseal(EARLIER.read_bytes(), "earlier")
     assert sealed.statement.digests == {"record.json": {"sha256": "0" * 64}}
-    assert is_signed_by(sealed, read_public_key(tmp_path / "pub.pem"))
+    assert is_signed_by(sealed, read_public_key(EARLIER.with_name("attested_by_0.13.pem")))
     assert not is_signed_by(sealed, read_public_key(keys[1]))
 
 

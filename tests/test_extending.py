@@ -16,6 +16,8 @@ from answering_checkpoints import make_donut
 from asked_pages import corpus as asked_corpus
 
 ROOT = Path(__file__).parents[1]
+Outputs = dict[str, tuple[int, str]]
+"""Exit code and output of every command, by name."""
 BLOCK = re.compile(r"```(?:python|toml)\n# (?P<path>acme/\w+\.\w+)\n(?P<code>.*?)```", re.S)
 ENTRY_POINTS = re.compile(r"```toml\n(?P<text>\[project\.entry-points.*?)```", re.S)
 PROGRAM = """
@@ -87,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outputs(folder: Path) -> dict[str, tuple[int, str]]:
+def outputs(folder: Path) -> Outputs:
     """Exit code and output of every command, by name."""
     receipts, coarse = folder / "receipts", folder / "coarse"
     policy = ("--policy", folder / "mine.toml")
@@ -129,9 +131,7 @@ def outputs(folder: Path) -> dict[str, tuple[int, str]]:
     return {name: (code, " ".join(output.split())) for name, (code, output) in printed.items()}
 
 
-def test_the_attack_is_planned_run_and_gated_on_the_new_family(
-    outputs: dict[str, tuple[int, str]], folder: Path
-) -> None:
+def test_the_attack_is_planned_run_and_gated_on_the_new_family(outputs: Outputs, folder: Path) -> None:
     assert "loss_gap" in outputs["plan"][1]
     record = json.loads((folder / "scan" / "record.json").read_text())
     assert record["target"]["family"] == "LayoutLM with coarse boxes"
@@ -142,25 +142,23 @@ def test_the_attack_is_planned_run_and_gated_on_the_new_family(
     assert "loss_gap auc" in outputs["gate"][1]
 
 
-def test_the_format_is_imported(outputs: dict[str, tuple[int, str]]) -> None:
+def test_the_format_is_imported(outputs: Outputs) -> None:
     assert outputs["import"][0] == 0, outputs["import"][1]
     assert outputs["inspect"][0] == 0, outputs["inspect"][1]
 
 
-def test_the_countermeasure_is_taken_by_scan_and_defend(outputs: dict[str, tuple[int, str]], folder: Path) -> None:
+def test_the_countermeasure_is_taken_by_scan_and_defend(outputs: Outputs, folder: Path) -> None:
     record = json.loads((folder / "behind" / "record.json").read_text())
     assert "capitals" in " ".join(record["derived_by"])
     assert "capitals" in outputs["defend"][1]
 
 
-def test_the_command_stands_beside_the_shipped_ones(outputs: dict[str, tuple[int, str]]) -> None:
+def test_the_command_stands_beside_the_shipped_ones(outputs: Outputs) -> None:
     assert outputs["greet"] == (0, "Good morning, Ada.")
     assert "Greet somebody." in outputs["help"][1]
 
 
-def test_the_engine_gives_the_same_measurements_in_another_order(
-    outputs: dict[str, tuple[int, str]], folder: Path
-) -> None:
+def test_the_engine_gives_the_same_measurements_in_another_order(outputs: Outputs, folder: Path) -> None:
     assert outputs["again"][0] == outputs["scan"][0]
     here, again = (json.loads((folder / out / "record.json").read_text())["attacks"] for out in ("scan", "again"))
     assert here == again

@@ -16,6 +16,7 @@ import pytest
 import redacted
 import tiny
 from commands import docaudit
+from progress_log import ProgressLog
 
 from audit import policy as policies
 from audit.attacks import TEXTS, known_metrics, text_of
@@ -40,7 +41,7 @@ from audit.corpus.documents import (
     Word,
 )
 from audit.corpus.documents import Membership as Assigned
-from audit.engine.interface import Silent, Trial
+from audit.engine.interface import Trial
 from audit.policy import Demand, Gap, Limit, Policy, check_names
 from audit.workflows import planning
 from audit.workflows.options import ScanOptions
@@ -290,15 +291,10 @@ def test_a_blind_check_that_is_too_weak_decides_nothing_but_where_the_lot_did():
 def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
     made = corpus(pages(40, 40))
     policy = checked(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
-    told = []
-
-    class Told(Silent):
-        def stage(self, name, total=0):
-            told.append(total)
-
-    assert set(blind_checks(made, policy, "standard", at_most(made, "standard"), Told())) == {"membership"}
-    assert set(blind_checks(made, policy, "quick", at_most(made, "quick"), Told())) == {"membership"}
-    assert told == [80, 20]
+    progress = ProgressLog()
+    for budget in ("standard", "quick"):
+        assert set(blind_checks(made, policy, budget, at_most(made, budget), progress)) == {"membership"}
+    assert [total for _, total in progress.stages] == [80, 20]
     assert blind_checks(made, Policy(1, "mine", (NET,)), "quick", at_most(made, "quick")) == {}
 
 

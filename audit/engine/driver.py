@@ -25,7 +25,7 @@ from audit.engine.interface import (
 from audit.errors import UsageError
 
 LEAST = 8
-"""Attempts that go on together at least, however long they take (ours): fewer would no longer fill a batch."""
+"""Attempts that go on together at least, however long they take: fewer would no longer fill a batch."""
 
 
 def drive(
@@ -83,7 +83,7 @@ def drive(
 
 
 def _answers(requests: Sequence[Request]) -> list[list[Any]]:
-    """The answers to these requests, in order, asking each answerer once for each type of query."""
+    """Answer these requests, in order, asking each answerer once for each type of query."""
     groups: dict[tuple[int, type], list[tuple[int, object]]] = defaultdict(list)
     answerers = {id(request.answerer): request.answerer for request in requests}
     for index, request in enumerate(requests):

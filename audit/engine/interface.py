@@ -36,7 +36,7 @@ class Answerer(Protocol):
     """Answers many queries of one type, in order."""
 
     def ask(self, queries: Sequence[Any]) -> Sequence[Any]:
-        """One answer a query."""
+        """Return one answer for each query."""
         ...
 
 
@@ -56,7 +56,7 @@ class Work(Protocol):
     """What is done with each trial. An outcome depends on its trial alone."""
 
     def attempt(self, trial: Trial) -> Attempt:
-        """The trial as a generator."""
+        """Return the trial as a generator."""
         ...
 
 

@@ -16,7 +16,7 @@ from audit.engine.interface import Json
 from audit.errors import EngineError
 
 SYNC_SECONDS = 1.0
-"""How much of a scan a failure of power may cost (ours). What ends the process alone, `kill -9` too, costs nothing."""
+"""How much of a scan a failure of power may cost. What ends the process alone, `kill -9` too, costs nothing."""
 
 
 class Journal:

@@ -1,6 +1,6 @@
 """Fine-tuning of models that answer questions about a page, of any family, through the family's own reader.
 
-The loop is transformers' Trainer; what is ours is the batch: pages are opened when a batch is made and let go with it.
+The loop is transformers' Trainer; docaudit makes the batch: pages are opened with a batch and let go with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from audit.errors import TargetError
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import EpochWatch, MixedTrainer, store, train
 from audit.targets.answering.loading import is_answering
-from audit.targets.answering.reader import Inputs, Reader, Sample
+from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import files_of
@@ -30,17 +30,10 @@ from audit.targets.extractive import TASK, ExtractiveTarget, is_extractive, may_
 from audit.targets.spans import SpanReader, WindowSample
 
 _SHARDS = "model.safetensors.index.json"
-_NAMED_IN_MANIFEST = ("epochs", "learning_rate", "batch_size", "seed", "prompt", "system")
-
-
-def recipe_of(corpus: Corpus) -> AnsweringRecipe:
-    """The recipe of the manifest's `[recipe]`; what it leaves open is ours."""
-    given = {name: getattr(corpus.manifest.recipe, name) for name in _NAMED_IN_MANIFEST}
-    return replace(AnsweringRecipe(), **{name: value for name, value in given.items() if value is not None})
 
 
 def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
-    """The questions of these documents, each with the first of its accepted answers; opens no image.
+    """List the questions of these documents, each with its first accepted answer; opens no image.
 
     For parsing their whole outputs, one a document.
     """
@@ -79,7 +72,8 @@ def fit_answering(
     """
     if any(sample.answer is None for sample in samples):
         raise TargetError("a question to train on has no answer")
-    return _fit(target, samples, recipe, _Collator(target.reader), progress)
+    # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
+    return _fit(target, samples, recipe, lambda batch: target.reader.taught(unopened(batch)), progress)
 
 
 def _fit(
@@ -117,17 +111,6 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
             shutil.copyfile(path, folder / name)
 
 
-@dataclass(frozen=True)
-class _Collator:
-    """Makes a batch. Pages are opened here."""
-
-    reader: Reader
-
-    def __call__(self, samples: Sequence[Sample]) -> Inputs:
-        # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
-        return self.reader.taught(unopened(samples))
-
-
 @dataclass(frozen=True, eq=False)
 class PointedSample:
     """A question, its page, and the first and last word of the answer; None: it does not stand on the page."""
@@ -138,7 +121,7 @@ class PointedSample:
 
 
 def trains_pointing(start: AnyFolder, corpus: Corpus) -> bool:
-    """True where models that this start becomes point at answers, rather than write them.
+    """Test whether models trained from this start point at answers, rather than write them.
 
     Raises:
         TargetError: the start is no checkpoint, or is unsafe to load.
@@ -150,7 +133,7 @@ def trains_pointing(start: AnyFolder, corpus: Corpus) -> bool:
 
 
 def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[PointedSample, ...]:
-    """The questions of these documents, each with the place of the first of its accepted answers; opens no image.
+    """List the questions of these documents, each with the place of its first accepted answer; opens no image.
 
     That is the question's entity where its words follow each other, else the first place where the page has the answer.
     """

@@ -45,7 +45,7 @@ class Example:
 
 
 def labelled(page: Encoding) -> Example:
-    """The page with the labels it carries; an example of a masked language model when it carries none."""
+    """Make an example of a page with its labels; without labels, one for a masked language model."""
     if page.page_class is not None:
         return Example(page, page.ids, np.array([page.page_class], np.int64))
     return Example(page, page.ids, page.links if page.labels is None else page.labels)
@@ -73,13 +73,13 @@ class Collator:
         self._masker.create_rng()
 
     def masked(self, page: Encoding) -> Example:
-        """The page with a mask drawn once."""
+        """Return the page with a mask drawn once."""
         special = torch.from_numpy(page.words < 0)[None]
         ids, labels = self._masker.torch_mask_tokens(torch.from_numpy(page.ids.copy())[None], special)
         return Example(page, ids[0].numpy(), labels[0].numpy())
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, torch.Tensor]:
-        """The batch: the family's inputs and what the loss reads (`_targets`), as the models take them."""
+        """Make a batch: the family's inputs and what the loss reads (`_targets`), as the models take them."""
         drawn = [self.masked(example.page) if example.labels is None else example for example in examples]
         length = max(len(example.ids) for example in drawn)
         shape = (len(drawn), length)
@@ -96,13 +96,13 @@ class Collator:
 
 
 def _pixel_values(examples: Sequence[Example]) -> torch.Tensor:
-    """The pages' pictures as the model takes them: (n_pages, 3, height, width)."""
+    """Stack the pages' pictures as the model takes them: (n_pages, 3, height, width)."""
     page_images = [example.page.page_image for example in examples]
     return torch.from_numpy(np.stack([page_image.values() for page_image in page_images if page_image is not None]))
 
 
 def _targets(examples: Sequence[Example], length: int) -> dict[str, torch.Tensor]:
-    """What the loss reads, all (n_pages, length), under the names of transformers' models.
+    """Make the tensors that the loss reads, all (n_pages, length), under transformers' names.
 
     Taggers and masked language models take `labels`; classifiers of pages as well, (n_pages,). SPADE models take links,
     where `length` stands for "none", and which tokens are the first of their word.
@@ -193,7 +193,7 @@ class PageTrainer(MixedTrainer):
         return loss.detach(), None, None
 
     def _read_logits(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """The head's logits where the loss reads: shape (n_read, n_vocabulary)."""
+        """Compute the head's logits where the loss reads: shape (n_read, n_vocabulary)."""
         pages = {name: value for name, value in inputs.items() if name != "labels"}
         with torch.autocast(inputs["labels"].device.type, torch.bfloat16, enabled=self.bf16):
             hidden = getattr(model, _family_of(model).encoder)(**pages).last_hidden_state
@@ -244,6 +244,7 @@ def fit(
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
     watch = watch or BestLoss(on_epoch)
+    scored = [labelled(page) for page in validation]
     train(
         trainer,
         model,
@@ -252,7 +253,7 @@ def fit(
         device,
         collator=collator,
         watch=watch,
-        validation=[_fixed(page, fixed) for page in validation],
+        validation=[example if example.labels is not None else fixed.masked(example.page) for example in scored],
     )
     model.to("cpu").eval()
     return Fitted(model, tuple(watch.history), watch.loss)
@@ -279,11 +280,6 @@ def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, proces
                 shutil.copyfile(settings, folder / settings.name)
 
 
-def _fixed(page: Encoding, collator: Collator) -> Example:
-    example = labelled(page)
-    return collator.masked(page) if example.labels is None else example
-
-
 def _family_of(model: Any) -> Family:
     family = family_of(model.config.model_type)
     if family is None:
@@ -292,7 +288,7 @@ def _family_of(model: Any) -> Family:
 
 
 def _vocabulary_head(model: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """The head of a masked language model, where it can be run on some tokens alone; else None."""
+    """Return the head of a masked language model, where it can be run on some tokens alone; else None."""
     named = _family_of(model).vocabulary_head
     head: Callable[[torch.Tensor], torch.Tensor] | None = None if named is None else getattr(model, named, None)
     return head

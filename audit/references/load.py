@@ -67,7 +67,7 @@ class GivenFolder:
 
     @cached_property
     def checkpoint(self) -> CheckpointFolder:
-        """The folder, opened.
+        """Open the folder.
 
         Raises:
             TargetError: see `open_checkpoint`.
@@ -109,7 +109,7 @@ class Reference:
 
     @property
     def card(self) -> ReferenceCard:
-        """The card for a record."""
+        """Return the card for a record."""
         return ReferenceCard(self.role, self.source, self.target.card, self.recipe, self.corpus)
 
 
@@ -187,7 +187,7 @@ def load_same_kind(
 
 
 def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
-    """True where what the target was fine-tuned from can be asked what the target is asked.
+    """Test whether the start of the target's fine-tuning can be asked what the target is asked.
 
     Models that write answers begin as such, unless they begin as T5; a masked language model too. A tagger, or a model
     that points at answers, mostly begins as a masked language model or a bare encoder: these give no loss of tags or
@@ -213,7 +213,7 @@ def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
 
 
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
-    """The folder itself when it is a checkpoint, else the checkpoints in it, by name."""
+    """List the folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     path = folder.path
     if is_checkpoint(path):
         return [folder]
@@ -270,7 +270,7 @@ def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) ->
 
 
 def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget, target: EncoderTarget) -> None:
-    """Losses compare only over the same outcomes: the same tags, or for masked language models the same tokens."""
+    """Refuse other outputs: losses compare only over the same tags, or for masked language models the same tokens."""
     masked = target.card.task == "mlm"
     tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
     if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:

@@ -50,9 +50,13 @@ class Origin:
 
     @classmethod
     def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None) -> Origin:
-        """The origin of a model that is trained on these documents, from the weights of `start` if from any."""
+        """Describe the origin of a model trained on these documents, from the weights of `start` if given."""
         hashes = tuple(sorted(_hashes(corpus, documents)))
-        return cls(hashes, ()) if start is None else cls(hashes, _begun(start), adapter_words(start))
+        return (
+            cls(hashes, ())
+            if start is None
+            else cls(hashes, tuple(sorted(_weights(start.beginning))), adapter_words(start))
+        )
 
 
 def write_origin(folder: Path, origin: Origin) -> None:
@@ -78,7 +82,7 @@ def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFol
 
 
 def adapter_of(folder: Path) -> str | None:
-    """The adapter that docaudit trained a reference with, in words; None where it says none."""
+    """Read in words the adapter that docaudit trained a reference with; None where none is stated."""
     try:
         said = json.loads((folder / FILE_NAME).read_text(encoding="utf-8")).get("adapter")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -116,7 +120,7 @@ def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: Ch
 
 
 def content_of(corpus: Corpus, document: Document) -> Hashable:
-    """A key that copies share: the document's words; without words its image file, byte for byte; else its id.
+    """Return a key that copies share: the document's words; without words its image file, byte for byte; else its id.
 
     Raises:
         ManifestError: the image of a document without words cannot be read.
@@ -130,10 +134,6 @@ def content_of(corpus: Corpus, document: Document) -> Hashable:
 
 def _hashes(corpus: Corpus, documents: Sequence[Document]) -> frozenset[str]:
     return frozenset(hashlib.sha256(repr(content_of(corpus, document)).encode()).hexdigest() for document in documents)
-
-
-def _begun(start: CheckpointFolder) -> tuple[str, ...]:
-    return tuple(sorted(_weights(start.beginning)))
 
 
 def _weights(folder: CheckpointFolder) -> frozenset[str]:
@@ -163,12 +163,12 @@ _splits_type = TypeAdapter(Splits)
 
 
 def folder_of(number: int) -> str:
-    """The name of a model's folder, beside `splits.json`."""
+    """Return the name of a model's folder, beside `splits.json`."""
     return f"model-{number:02}"
 
 
 def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, frozenset[str]]]:
-    """The models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
+    """List the models that `train_splits` left in a folder, each with the ids of the documents it was trained on.
 
     Args:
         folder: that of `train_splits`.
@@ -233,7 +233,7 @@ MAX_CHANGE = 0.05
 
 
 def distance_of_weights(one: Path, other: Path) -> float | None:
-    """The distance of the weights of two checkpoints: 0 for the same weights, about 1.4 for unrelated ones.
+    """Compute the distance of the weights of two checkpoints: 0 for the same weights, about 1.4 for unrelated ones.
 
     The median, over the tensors that are not equal, of the L2 norm of their difference over that of the larger one: so
     that layers which no training touched say nothing.
@@ -261,7 +261,7 @@ Drawn = Mapping[str, tuple[torch.Size, torch.Tensor]]
 
 
 def drawn_weights(model: Any) -> Drawn:
-    """Numbers of each tensor of a loaded model, evenly spaced, so that two large models need not be in memory at once.
+    """Draw evenly spaced numbers of each tensor of a model, so that two large models need not be in memory at once.
 
     Of adapters no file holds the weights that they were merged into.
     """
@@ -273,7 +273,7 @@ def drawn_weights(model: Any) -> Drawn:
 
 
 def distance_of_drawn(one: Drawn, other: Drawn) -> float | None:
-    """The distance of two loaded models, see `distance_of_weights`, from the numbers that were drawn of each."""
+    """Compute the distance of two loaded models from the numbers drawn of each; see `distance_of_weights`."""
     distances = [
         _relative(numbers, other[name][1])
         for name, (shape, numbers) in one.items()
@@ -283,7 +283,7 @@ def distance_of_drawn(one: Drawn, other: Drawn) -> float | None:
 
 
 def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
-    """The distance of two checkpoints from those of their tensors; see `distance_of_weights`."""
+    """Compute the distance of two checkpoints from those of their tensors; see `distance_of_weights`."""
     changed = [distance for distance in distances if distance]
     if len(distances) < max(1, MIN_SHARED * n_tensors) or (not changed and len(distances) < n_tensors):
         return None
@@ -291,7 +291,7 @@ def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
 
 
 def _tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
-    """By the name of a tensor, the open file that holds it."""
+    """Open the weight files, by the name of each tensor."""
     paths = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
     files = [opened.enter_context(safe_open(path, "pt")) for path in paths]
     return {name: file for file in files for name in file.keys()}  # noqa: SIM118 (no mapping)
@@ -303,7 +303,7 @@ def _shape(file: Any, name: str) -> list[int]:
 
 
 def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
-    """The relative distance of two tensors of one shape; 0 where there is nothing to compare."""
+    """Compute the relative distance of two tensors of one shape; 0 where there is nothing to compare."""
     if not (one.is_floating_point() and other.is_floating_point()):
         return 0.0
     one, other = one.double(), other.double()
@@ -369,7 +369,7 @@ def _refusal(role: str, folder: Path, distance: float, more: str) -> TargetError
 
 
 def _alike(one: Floats, other: Floats) -> bool:
-    """Whether two models have the same losses but for noise; False where documents are too few to tell."""
+    """Test whether two models have the same losses but for noise; False where documents are too few to tell."""
     spread = float(one.std()) if len(one) > 2 else 0.0
     if not spread or not float(other.std()):
         return False
@@ -378,7 +378,7 @@ def _alike(one: Floats, other: Floats) -> bool:
 
 
 def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
-    """The training loss of the first member documents; none for models whose loss is not that of a document."""
+    """Compute the training loss of the first member documents; none for models whose loss is not that of a document."""
     asked = [document for document in corpus.of("member") if document.words or document.questions][:MAX_DOCUMENTS]
     if AnswerLoss in model.answers:
         queries = [
@@ -392,7 +392,6 @@ def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
         encoded = [cast("TokenTarget", model).encode(document) for document in corpus.of("member")[:MAX_DOCUMENTS]]
         pages = [page for page in encoded if page is not None and page.has_loss]
         # The loss of the page as it is: a token in its own place.
-        return np.array(
-            [float(losses[0]) for losses in model.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])]
-        )
+        losses = model.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])
+        return np.array([float(loss[0]) for loss in losses])
     return np.empty(0)

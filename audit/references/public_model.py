@@ -51,26 +51,26 @@ _ONE_VOCABULARY = "the public model proposes tokens to the target: both must com
 
 
 def proposed_to(target: Checkpoint) -> bool:
-    """True where a public model can propose tokens to this target: it reads pages as tokens of its vocabulary."""
+    """Test whether a public model can propose tokens to this target: it reads pages as tokens of its vocabulary."""
     if target.card.family in OWN_VOCABULARIES:
         return False
     return isinstance(target, EncoderTarget) or tokenizer_of(target) is not None
 
 
 def provide(target: Checkpoint) -> str:
-    """Advice to the owner where there is no public model."""
+    """Advise the owner how to provide a public model."""
     if not isinstance(target, EncoderTarget):
         return PROVIDE_LONGFORMER if target.card.family in TABLE["answering"]["robertas"] else PROVIDE_DENOISER
     return PROVIDE_MASKED if has_masked_head(target) else PROVIDE_TEXT_MODEL.format(family=target.family.name)
 
 
 def has_masked_head(target: EncoderTarget) -> bool:
-    """True where a public model of the target's own family can be trained from what it was fine-tuned from."""
+    """Test whether a public model of the target's own family can be trained."""
     return "mlm" in target.family.heads
 
 
 def tokenizer_of(target: Checkpoint) -> Any:
-    """The tokenizer of a target that answers questions from a page's words; None for all others."""
+    """Return the tokenizer of a target that answers questions from a page's words; None for all others."""
     if isinstance(target, AnsweringTarget) and isinstance(target.reader, TokenReader):
         return target.reader.tokenizer
     return None
@@ -96,7 +96,7 @@ def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = 
 
 
 def _images_of(target: Checkpoint) -> OpenImage | None:
-    """The function that opens the pages' images; None for targets that see none."""
+    """Return the function that opens the pages' images; None for targets that see none."""
     if isinstance(target, EncoderTarget):
         return target.encoder.images
     return target.images if isinstance(target, AnsweringTarget) else None
@@ -154,7 +154,9 @@ def _check_public(path: CheckpointFolder, auxiliary: EncoderTarget, target: Chec
     """
     if FillMask not in auxiliary.answers:
         raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
-    needed = _longest_page(target)
+    # Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
+    # masked language model the page comes with its own two tokens around it.
+    needed = target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
     if auxiliary.card.max_tokens < needed:
         raise TargetError(
             f"reference auxiliary: {path} reads shorter pages than the target",
@@ -164,19 +166,10 @@ def _check_public(path: CheckpointFolder, auxiliary: EncoderTarget, target: Chec
     check_image_input("auxiliary", path, auxiliary.encoder.page_images, target)
 
 
-def _longest_page(target: Checkpoint) -> int:
-    """The longest page that is proposed for, special tokens included.
-
-    Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
-    masked language model the page comes with its own two tokens around it.
-    """
-    return target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
-
-
 def check_image_input(
     role: str, path: CheckpointFolder, page_images: PageImageReader | None, target: Checkpoint
 ) -> None:
-    """The public model reads the pages that the target reads: it sees no image, or the target's own.
+    """Refuse a public model that sees images otherwise than the target does.
 
     Raises:
         TargetError: it does not.
@@ -234,9 +227,7 @@ def fit_public_mlm(
     start = open_checkpoint(pretrained)
     page_images = page_images_of(start, config_of(start), images)
     folder = cache / f"public-mlm-{_key(start, documents, recipe, page_images)}"
-    return made_once(
-        folder, lambda unfinished: _train(start, documents, recipe, device, unfinished, progress, page_images)
-    )
+    return made_once(folder, lambda path: _train(start, documents, recipe, device, path, progress, page_images))
 
 
 def _key(

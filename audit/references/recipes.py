@@ -36,7 +36,7 @@ from audit.targets.encoders.loading import unknown_hint
 
 @dataclass(frozen=True)
 class Schedule:
-    """How weights are fitted. The defaults are ours: they suit a pretrained checkpoint of the usual sizes.
+    """How weights are fitted. The defaults suit a pretrained checkpoint of the usual sizes.
 
     Attributes:
         epochs: passes over the samples.
@@ -57,7 +57,7 @@ class Schedule:
     bf16: bool = False
 
     def as_json(self) -> dict[str, int | float | str | None]:
-        """The recipe for a record or a cache key; a record leaves out a prompt."""
+        """Return the recipe for a record or a cache key; a record leaves out a prompt."""
         return asdict(self)
 
 
@@ -91,7 +91,7 @@ class AnsweringRecipe(Schedule):
 
 @contextlib.contextmanager
 def reproducible(device: str) -> Iterator[None]:
-    """Deterministic kernels while training; the process's setting and random state are given back.
+    """Use deterministic kernels within; restore the process's setting and random state after.
 
     On a GPU kernels without a deterministic form only warn: the weights of a reference may then differ in the last bits
     between two trainings, and the record names a checkpoint by its hash.
@@ -117,12 +117,12 @@ UNFINISHED = "unfinished-"
 
 
 def key_of(depends_on: object) -> str:
-    """A short name for everything that a trained model depends on; `depends_on` is what `json.dumps` takes."""
+    """Make a short name for everything that a trained model depends on; `depends_on` is what `json.dumps` takes."""
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """`folder`, filled by `make` unless it is there already.
+    """Fill `folder` by `make`, unless it is there already.
 
     Args:
         folder: named after everything its content depends on.
@@ -168,7 +168,7 @@ def starting_model(
     fresh: Sequence[str] = (),
     seed: int = 0,
 ) -> Any:
-    """The encoder in `folder` with this head; a head that the folder lacks is fresh.
+    """Open the encoder in `folder` under this head; a head that the folder lacks is fresh.
 
     To audit such a model would mean nothing: `load` refuses a checkpoint that lacks weights.
 
@@ -206,7 +206,7 @@ def starting_model(
 
 
 def _other_hint(kind: str, family: Family, head: HeadName) -> str:
-    """What serves where transformers has no such head of a family."""
+    """Suggest a model where transformers has no such head of a family."""
     if head == "mlm" and kind in _READ_BY:
         return f"give a masked language model that reads the same tokens, {_READ_BY[kind]}, as reference auxiliary"
     return f"it has {', '.join(family.heads)}"
@@ -224,13 +224,13 @@ _SAID = ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "t
 
 
 def without_weights(start: CheckpointFolder) -> CheckpointFolder:
-    """The start of a training like that of `start`: an adapter's base, with the adapter's settings; else itself."""
+    """Return the start of a similar training: an adapter's base with the adapter's settings, else `start` itself."""
     return start if start.adapter is None else replace(start, fresh=True)
 
 
 @contextmanager
 def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
-    """Within, only a fresh adapter of the model is trained, with the settings of the start's; then it is merged.
+    """Train only a fresh adapter of the model within, with the settings of the start's; then merge it.
 
     Args:
         model: the model of `start` without the adapter's weights (`without_weights`); changed in place.
@@ -261,7 +261,7 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
 
 
 def adapter_words(start: CheckpointFolder) -> str | None:
-    """The adapter's settings in words, for a record; None for a start that is no adapter."""
+    """Describe the adapter's settings in words, for a record; None for a start that is no adapter."""
     if start.adapter is None:
         return None
     settings = start.adapter.settings

@@ -68,22 +68,22 @@ class LoadedReferences:
 
     @property
     def models(self) -> dict[str, Checkpoint | Denoiser]:
-        """The models by role, see `References.of`."""
+        """Return the models by role, see `References.of`."""
         return {one.role: one.target for one in self.loaded}
 
     @property
     def members(self) -> dict[str, frozenset[str]]:
-        """For every split model, the ids of the documents it was trained on."""
+        """Return for every split model the ids of the documents it was trained on."""
         return {one.role: one.members for one in self.loaded if one.members is not None}
 
     @property
     def cards(self) -> tuple[ReferenceCard, ...]:
-        """Their cards, for a record."""
+        """Return their cards, for a record."""
         return tuple(one.card for one in self.loaded)
 
     @property
     def references(self) -> References:
-        """The models as attacks take them."""
+        """Return the models as attacks take them."""
         return replace(References.of(self.models, self.members), uncounted=self.uncounted)
 
 

@@ -1,4 +1,4 @@
-"""Training the audited model's like on documents of one's choice: its start and its recipe, other documents."""
+"""Train models like the audited one, with its start and recipe, on other documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from audit.references.answering import (
     fit_answering,
     fit_extractive,
     pointed_samples,
-    recipe_of,
     samples_of,
     save_answering,
     trains_pointing,
@@ -60,38 +59,39 @@ class Retraining:
     half: bool = False
 
     def with_seed(self, seed: int) -> Retraining:
-        """The same with another seed."""
+        """Return the same with another seed."""
         return replace(self, recipe=replace(self.recipe, seed=seed))
 
     @property
     def continues(self) -> bool:
-        """True where training goes on from the weights of the start; an extension's model takes its sizes alone."""
+        """Test whether training goes on from the weights of the start; an extension's model takes its sizes alone."""
         return isinstance(self.recipe, AnsweringRecipe | Recipe)
 
     def as_json(self) -> dict[str, Any]:
-        """The values for a cache key."""
+        """Return the values for a cache key."""
         return asdict(self)
 
 
 def recipe_for(corpus: Corpus) -> AnyRecipe:
-    """The manifest's `[recipe]` for the manifest's task; what it leaves open is ours.
+    """Read the manifest's `[recipe]` for the manifest's task, with docaudit's values where it names none.
 
     Raises:
         ManifestError: docaudit trains no models of this task.
     """
-    kind = corpus.manifest.task.kind
-    if corpus.manifest.task.asks:
-        return recipe_of(corpus)
-    other = trainer_of(kind)
-    if other is None and kind not in get_args(HeadName):
-        raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {kind}")
-    given = {name: getattr(corpus.manifest.recipe, name) for name in ("epochs", "learning_rate", "batch_size", "seed")}
+    task = corpus.manifest.task
+    settings = ("epochs", "learning_rate", "batch_size", "seed", *(("prompt", "system") if task.asks else ()))
+    given = {name: getattr(corpus.manifest.recipe, name) for name in settings}
     named = {name: value for name, value in given.items() if value is not None}
+    if task.asks:
+        return AnsweringRecipe(**named)
+    other = trainer_of(task.kind)
+    if other is None and task.kind not in get_args(HeadName):
+        raise ManifestError(f"manifest.toml task.kind: docaudit trains no models for {task.kind}")
     return Recipe(**named) if other is None or other.recipe is None else other.recipe(**named)
 
 
 def start_of(corpus: Corpus, given: Path | None) -> Path:
-    """The folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
+    """Find the folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
 
     Raises:
         TargetError: neither names it, or there is no such folder.
@@ -114,7 +114,7 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
 
 
 def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
-    """The number of samples that these documents make: questions with an answer, or pages with words for an encoder.
+    """Count the samples that these documents make: questions with an answer, or pages with words for an encoder.
 
     For parsing pages with an output.
     """
@@ -126,7 +126,7 @@ def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
 
 
 def repeated(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
-    """`n` of the items, in their order: none is drawn again before every other was; the draw follows the seed."""
+    """Draw `n` of the items, in their order; none is drawn again before every other was."""
     rng = np.random.default_rng([seed, *b"repeated"])
     drawn: list[int] = []
     while len(drawn) < n:
@@ -199,7 +199,7 @@ def retrain(
 
 
 def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:
-    """The documents whose labels the model has; others would teach it that their fields are none."""
+    """Select the documents whose labels the model has; others would teach it that their fields are none."""
     return [document for document in documents if document.id not in unknown]
 
 
@@ -208,7 +208,7 @@ def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
 
 
 def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any, Encoder]:
-    """The start's encoder under the head of the task, and what makes its pages.
+    """Open the start's encoder under the head of the task, and the encoder of its pages.
 
     Args:
         start: a checkpoint of a known family, with any head or none.
@@ -239,7 +239,7 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
 
 
 def _names_of(task: Task) -> tuple[str, ...]:
-    """The labels of the task's pages, as an `Encoder` takes them."""
+    """Return the labels of the task's pages, as an `Encoder` takes them."""
     if task.kind not in _LABELLED:
         return ()
     return canonical(task.labels, task.outside) if task.kind == "token-classification" else task.labels

@@ -50,7 +50,7 @@ class MixedTrainer(Trainer):  # type: ignore[misc]
     bf16 = False
 
     def compute_loss(self, model: Any, inputs: dict[str, torch.Tensor], *rest: Any, **more: Any) -> Any:
-        """The model's own loss."""
+        """Compute the model's own loss."""
         with torch.autocast(next(iter(inputs.values())).device.type, torch.bfloat16, enabled=self.bf16):
             return super().compute_loss(model, inputs, *rest, **more)
 

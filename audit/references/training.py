@@ -64,7 +64,7 @@ class Material:
 
 
 def material(corpus: Corpus) -> Material:
-    """The public documents that stand in for the audited ones.
+    """Select the public documents that stand in for the audited ones.
 
     Raises:
         ManifestError: the members make no sample, so that there is nothing to be as strong as; no public document makes
@@ -291,7 +291,7 @@ class _Training(Work):
     out: Path
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Asks nothing; the model is in its folder when it returns."""
+        """Train the model into its folder, without asking any question."""
         yield from ()
         number = int(trial.id)
         how = self.how.with_seed(self.how.recipe.seed + number)
@@ -310,7 +310,7 @@ class _Elsewhere:
     threads: int
 
     def __call__(self, folders: Mapping[str, Path]) -> Work:
-        """The work, from the folders "start" and "data".
+        """Open the work from the folders "start" and "data".
 
         Raises:
             EngineError: the other process does not see the folder, or got other files.

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from progress_log import ProgressLog
 
 from audit.attacks import blind_baseline
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.manifest import load
-from audit.engine.interface import Silent
 from audit.importers.registry import FORMATS
 from audit.measurements import Estimate, Unresolved
 
@@ -210,20 +209,12 @@ def test_documents_by_provider_are_compared_within_providers():
 def test_large_data_sets_are_checked_on_a_sample(monkeypatch):
     monkeypatch.setattr(blind_baseline, "MAX_UNITS", 30)
     monkeypatch.setattr(blind_baseline, "MAX_DOCUMENTS", 2)
-    told = Counter()
-
-    class Told(Silent):
-        def stage(self, name, total=0):
-            told["total"] += total
-
-        def advance(self, steps=1):
-            told["steps"] += steps
-
+    progress = ProgressLog()
     drawn = receipts(300, n_shops=100)
     whole = corpus(drawn, np.arange(300) < 250)
-    found = blind_baseline.by_document(whole, whole.documents, np.arange(300) < 250, Told())
+    found = blind_baseline.by_document(whole, whole.documents, np.arange(300) < 250, progress)
     assert found.estimate.n == 60
-    assert told == {"total": 60, "steps": 60}
+    assert (sum(total for _, total in progress.stages), progress.steps) == (60, 60)
     shops = sorted({shop for _, shop, _ in drawn})
     assert by_provider(whole, dict.fromkeys(shops, False) | dict.fromkeys(shops[:40], True)).estimate.n == 60
 

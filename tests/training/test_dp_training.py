@@ -14,6 +14,7 @@ from pathlib import Path
 import dp_toy as toy
 import pytest
 import torch
+from progress_log import ProgressLog
 from pydantic import ValidationError
 
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
@@ -79,17 +80,9 @@ def test_a_seeded_training_can_be_repeated_and_has_no_epsilon(start, corpus, tmp
 
 
 def test_progress_tells_steps_and_nothing_of_the_members(start, corpus, tmp_path: Path) -> None:
-    told = []
-
-    class Heard:
-        def stage(self, name: str, total: int = 0) -> None:
-            told.append((name, total))
-
-        def advance(self, steps: int = 1) -> None:
-            told.append(steps)
-
-    train(start, corpus, tmp_path / "out", progress=Heard())
-    assert told == [("private training, steps", 5), 0, 1, 1, 1, 1, 1]
+    progress = ProgressLog()
+    train(start, corpus, tmp_path / "out", progress=progress)
+    assert progress.calls == [("private training, steps", 5), 0, 1, 1, 1, 1, 1]
 
 
 def test_members_that_make_no_sample_are_refused(start, corpus, tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ import pytest
 import torch
 from answering_checkpoints import make_chat, make_pix2struct, make_vit_decoder
 from PIL import Image
+from progress_log import ProgressLog
 from text_answering_checkpoints import make_udop, make_vt5
 
-from audit.corpus.documents import TrainingRecipe
 from audit.corpus.images import PageView, page_view
-from audit.engine.interface import Silent
 from audit.errors import TargetError
-from audit.references.answering import fit_answering, recipe_of, samples_of, save_answering
+from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
@@ -73,13 +72,7 @@ def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
 
 
 def test_the_loss_falls_over_the_epochs_and_each_is_told(start, pages):
-    class Counting(Silent):
-        steps = 0
-
-        def advance(self, steps=1):
-            self.steps += steps
-
-    progress = Counting()
+    progress = ProgressLog()
     _, losses = trained(start, samples_of(pages, pages.of("member")), replace(RECIPE, epochs=8), progress=progress)
     assert len(losses) == progress.steps == 8
     assert losses[-1] < 0.7 * losses[0]
@@ -153,12 +146,6 @@ def test_samples_are_the_questions_with_their_first_answers(pages):
     several = replace(documents[0].questions[0], answers=("first", "second"))
     none = replace(documents[0].questions[0], id="none", answers=())
     assert [s.answer for s in samples_of(pages, [replace(documents[0], questions=(several, none))])] == ["first"]
-
-
-def test_the_recipe_is_the_manifests_and_the_rest_is_ours(tmp_path):
-    given = TrainingRecipe(epochs=3, learning_rate=1e-3, prompt="{question}", seed=0)
-    made = recipe_of(asked_pages.corpus(tmp_path, recipe=given))
-    assert made == replace(AnsweringRecipe(), epochs=3, learning_rate=1e-3, prompt="{question}")
 
 
 def test_nothing_to_learn_is_an_error(start, pages):

@@ -8,11 +8,11 @@ import tiny
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from progress_log import ProgressLog
 
 from audit.corpus.documents import ReferencePaths, TrainingRecipe
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
-from audit.engine.interface import Silent
 from audit.errors import EngineError, ManifestError, TargetError
 from audit.references import retrain
 from audit.references.answering import samples_of
@@ -116,18 +116,9 @@ def test_a_training_that_breaks_down_leaves_nothing(start, pages, tmp_path, monk
 
 
 def test_progress_names_the_stage_and_counts_epochs(start, pages, tmp_path):
-    class Told(Silent):
-        stages, steps = (), 0
-
-        def stage(self, name, total=0):
-            self.stages = (*self.stages, (name, total))
-
-        def advance(self, steps=1):
-            self.steps += steps
-
-    progress = Told()
+    progress = ProgressLog()
     train_baseline(start, pages, tmp_path, count=2, recipe=RECIPE, progress=progress)
-    assert progress.stages == tuple((f"training a baseline (seed {seed}), epochs", 2) for seed in (0, 1))
+    assert progress.stages == [(f"training a baseline (seed {seed}), epochs", 2) for seed in (0, 1)]
     assert progress.steps == 4
 
 
@@ -189,8 +180,9 @@ def test_a_tagger_gets_baselines_too(checkpoints, tmp_path):
 
 
 def test_recipes_follow_the_task(tmp_path):
-    given = TrainingRecipe(epochs=7, batch_size=3, label_all_tokens=True)
+    given = TrainingRecipe(epochs=7, learning_rate=1e-3, seed=0, prompt="{question}", label_all_tokens=True)
     tagged = load_corpus(tiny.corpus(tmp_path / "tagged"))
     tagged = replace(tagged, manifest=replace(tagged.manifest, recipe=given))
-    assert recipe_for(tagged) == replace(Recipe(), epochs=7, batch_size=3)
-    assert recipe_for(asked_pages.corpus(tmp_path / "asked", recipe=given)) == AnsweringRecipe(epochs=7, batch_size=3)
+    assert recipe_for(tagged) == replace(Recipe(), epochs=7, learning_rate=1e-3)
+    asked = recipe_for(asked_pages.corpus(tmp_path / "asked", recipe=given))
+    assert asked == AnsweringRecipe(epochs=7, learning_rate=1e-3, prompt="{question}")

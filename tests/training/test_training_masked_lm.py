@@ -39,26 +39,22 @@ def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_pa
 def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, monkeypatch):
     monkeypatch.setattr(public_model, "_train", lambda *arguments: None)  # only the names matter here
     pretrained = checkpoints("layoutlm", "mlm")
-    word = replace(PUBLIC[0].words[0], text="changed")
-    edited = (replace(PUBLIC[0], words=(word, *PUBLIC[0].words[1:])), *PUBLIC[1:])
-    moved = replace(PUBLIC[0].words[0], box=(1.0, 1.0, 20.0, 9.0))
-    names = [fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name]
-    names += [fit_public_mlm(pretrained, edited, tmp_path, recipe=RECIPE).name]
-    names += [
-        fit_public_mlm(
-            pretrained, (replace(PUBLIC[0], words=(moved, *PUBLIC[0].words[1:])), *PUBLIC[1:]), tmp_path, recipe=RECIPE
-        ).name
-    ]
-    names += [fit_public_mlm(pretrained, PUBLIC[:-1], tmp_path, recipe=RECIPE).name]
-    names += [
-        fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=replace(RECIPE, **change)).name
-        for change in ({"epochs": 2}, {"learning_rate": 2e-4}, {"mask_probability": 0.2}, {"seed": 1})
-    ]
-    names += [fit_public_mlm(checkpoints("layoutlm", "mlm", 1), PUBLIC, tmp_path, recipe=RECIPE).name]
+    first, *others = PUBLIC[0].words
+    edited, moved = (
+        (replace(PUBLIC[0], words=(replace(first, **change), *others)), *PUBLIC[1:])
+        for change in ({"text": "changed"}, {"box": (1.0, 1.0, 20.0, 9.0)})
+    )
+
+    def name_of(documents=PUBLIC, start=pretrained, **change):
+        return fit_public_mlm(start, documents, tmp_path, recipe=replace(RECIPE, **change)).name
+
+    changes = ({"epochs": 2}, {"learning_rate": 2e-4}, {"mask_probability": 0.2}, {"seed": 1})
+    names = [name_of(), name_of(edited), name_of(moved), name_of(PUBLIC[:-1])]
+    names += [*(name_of(**change) for change in changes), name_of(start=checkpoints("layoutlm", "mlm", 1))]
     monkeypatch.setattr(public_model, "__version__", "0.0.0")
-    names += [fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name]
+    names.append(name_of())
     assert len(set(names)) == len(names) == 10
-    assert fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE).name == names[-1]
+    assert name_of() == names[-1]
 
 
 def test_a_training_that_breaks_down_leaves_nothing_that_looks_finished(checkpoints, tmp_path, monkeypatch):

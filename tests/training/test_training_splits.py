@@ -12,10 +12,10 @@ import pytest
 import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from progress_log import ProgressLog
 
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.driver import LocalEngine
-from audit.engine.interface import Silent
 from audit.errors import EngineError, ManifestError, TargetError, UsageError
 from audit.references import training as module
 from audit.references.provenance import SPLITS_FILE, folder_of, read_splits
@@ -118,19 +118,10 @@ def test_what_is_complete_is_not_trained_again(start, pages, tmp_path, untrained
     (tmp_path / folder_of(2)).rmdir()
     (tmp_path / "unfinished-x").mkdir()
 
-    class Told(Silent):
-        total, steps = None, 0
-
-        def stage(self, name, total=0):
-            self.total = total
-
-        def advance(self, steps=1):
-            self.steps += steps
-
-    progress = Told()
+    progress = ProgressLog()
     train_splits(start, pages, tmp_path, count=K, recipe=RECIPE, progress=progress)
     assert [seed for seed, _ in untrained] == [2]
-    assert (progress.total, progress.steps) == (1, 1)
+    assert (progress.stages, progress.steps) == ([("training split models", 1)], 1)
     assert not (tmp_path / "unfinished-x").exists()
 
 

@@ -12,8 +12,8 @@ import torch
 from vlm_zoo import ZOO
 
 from audit.corpus.documents import Corpus, TrainingRecipe
-from audit.references.answering import recipe_of, samples_of
-from audit.references.retrain import Retraining, retrain
+from audit.references.answering import samples_of
+from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
 
@@ -32,7 +32,7 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(
     corpus = replace(pages, manifest=replace(pages.manifest, recipe=given))
     documents = corpus.of("member")[:2]
     start = vlms(family)
-    retrain(Retraining(recipe_of(corpus)), start, corpus, documents, tmp_path / "baseline")
+    retrain(Retraining(recipe_for(corpus)), start, corpus, documents, tmp_path / "baseline")
     before, after = (load_answering(folder, prompt=prompt) for folder in (start, tmp_path / "baseline"))
     queries = [AnswerLoss(one.view, one.question, str(one.answer)) for one in samples_of(corpus, documents)]
     worse, better = (-sum(one.mean() for one in target.ask(queries)) for target in (before, after))
@@ -47,6 +47,6 @@ def test_a_recipes_system_turn_is_trained_with(vlms: Callable[[str], Path], page
     for number, recipe in enumerate((given, plain)):
         corpus = replace(pages, manifest=replace(pages.manifest, recipe=recipe))
         folder = tmp_path / str(number)
-        retrain(Retraining(recipe_of(corpus)), vlms("gemma3"), corpus, corpus.of("member")[:1], folder)
+        retrain(Retraining(recipe_for(corpus)), vlms("gemma3"), corpus, corpus.of("member")[:1], folder)
         weights.append(load_answering(folder).model.get_output_embeddings().weight)
     assert not torch.equal(*weights)
