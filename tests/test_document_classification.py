@@ -1,8 +1,7 @@
-"""Models that classify pages, from the data set to the scan."""
+"""Models that classify pages; the matrix scans some."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +9,7 @@ import encoder_zoo
 import numpy as np
 import pytest
 import tiny
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
@@ -22,8 +19,6 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import BestClass
 from audit.targets.opening import check, find_unread, target_of, without_unread
 from audit.targets.utility import usefulness, usefulness_by_document
-
-pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
 
 
 def documents() -> tuple[Document, ...]:
@@ -66,6 +61,7 @@ class Fixed:
 
 def test_accuracy_is_measured_against_naming_the_commonest_class(corpus: Corpus, model: Path) -> None:
     target = load(model)
+    assert target.card.architecture == "DeBERTa-v2, document classification"
     (measured,) = usefulness(Fixed(target, {0, 1, 2, 5}), corpus, 0)
     assert (measured.name, measured.value, measured.n) == ("class_accuracy", 0.5, 8)
     assert measured.null == 3 / 8
@@ -114,14 +110,3 @@ def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(
 
 def labelled(corpus: Corpus, labels: tuple[str, ...]) -> Manifest:
     return replace(corpus.manifest, task=replace(corpus.manifest.task, labels=labels))
-
-
-def test_a_classifier_is_scanned(corpus: Corpus, model: Path, tmp_path: Path) -> None:
-    command = ["scan", str(model), str(corpus.root), "--out", str(tmp_path / "out"), "--budget", "quick"]
-    done = CliRunner().invoke(app, [*command, "--only", "membership", "--only", "memorisation"], terminal_width=200)
-    assert done.exit_code == 11, done.output
-    record = json.loads((tmp_path / "out" / "record.json").read_text())
-    assert record["target"]["architecture"] == "DeBERTa-v2, document classification"
-    status = {one["attack"]: one["status"] for one in record["attacks"]}
-    assert status == {"membership": "completed", "memorisation": "inapplicable"}
-    assert record["utility"][0]["name"] == "class_accuracy"

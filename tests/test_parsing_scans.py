@@ -1,16 +1,14 @@
-"""Models that write pages, and models of text, from the command line to the record."""
+"""Models that write pages, from the command line to the record."""
 
 from __future__ import annotations
 
 import pytest
-from asked_pages import corpus as asked_corpus
 from commands import docaudit
 from parsed_pages import corpus as parsed_corpus
 from parsed_pages import donut
-from text_zoo import PLAIN_PROMPT, write_text_model
 
 from audit import record as records
-from audit.corpus.documents import ReferencePaths, TrainingRecipe
+from audit.corpus.documents import ReferencePaths
 from audit.record import Result
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
@@ -50,24 +48,6 @@ def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_t
     assert found["net.paraphrased"].kind == "unresolved"
     (useful,) = record.utility
     assert (useful.name, useful.unit) == ("anls", "fields")
-
-
-def test_a_scan_of_a_text_model_runs_the_attacks_on_answers(tmp_path):
-    recipe = TrainingRecipe(prompt=PLAIN_PROMPT, epochs=1, batch_size=4, learning_rate=1e-3)
-    asked_corpus(tmp_path / "data", members=4, heldout=2, public=2, labels=("TOTAL",), images=False, recipe=recipe)
-    for seed, part in enumerate(("model", "pretrained", "baseline")):
-        write_text_model(tmp_path / part, "gpt2", seed)
-    given = [f"baselines={tmp_path / 'baseline'}", f"pretrained={tmp_path / 'pretrained'}"]
-    more = [part for reference in given for part in ("--reference", reference)]
-    scan = docaudit(
-        "scan", tmp_path / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick", *more
-    )
-    assert scan.exit_code in (0, 10, 11), scan.output
-    record = records.read(tmp_path / "out")
-    for attack in ("memorisation", "membership"):
-        assert isinstance(result_of(record, attack), Result), result_of(record, attack)
-    assert "no public masked language model has its tokens" in result_of(record, "reconstruction").why
-    assert record.target.family == "gpt2"
 
 
 def test_a_countermeasure_that_rewords_questions_is_refused_for_a_parsing_model(parsed, tmp_path):
