@@ -141,8 +141,8 @@ def _divide_named(
     splits: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
     others = {split: share for split in splits if (share := shares.get(split, 0.0))}
     drawn = assign([group for group in untrained if heldout.isdisjoint(group)], others, seed) if others else {}
-    kept: dict[str, Split] = {name: "heldout" for group in untrained for name in group if name in heldout}
-    return drawn | dict.fromkeys(sorted(members), "member") | kept
+    drawn |= {name: "heldout" for group in untrained for name in group if name in heldout}
+    return drawn | dict.fromkeys(sorted(members), "member")
 
 
 def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:

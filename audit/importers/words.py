@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 from PIL.Image import Image
 
 from audit.corpus.documents import Box, Word
+from audit.corpus.removal.tesseract import run_tesseract
 from audit.errors import ManifestError, UsageError
 from audit.importers.files import form_of, parse_json, read_text, table_rows
 from audit.importers.pages import Field, Page, bounds, clean, clip, shares_of
@@ -323,18 +324,9 @@ class PageReader:
     def _read_page(self, page: Image) -> tuple[Word, ...] | None:
         file = io.BytesIO()
         page.convert("L").save(file, "PNG", compress_level=1)
-        try:
-            done = subprocess.run(
-                [self.command, "stdin", "stdout", "-l", self.language, "tsv"],
-                input=file.getvalue(),
-                capture_output=True,
-                env={**os.environ, "OMP_THREAD_LIMIT": "1"},
-                timeout=SECONDS,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return tuple(_table_words(done.stdout.decode("utf-8", "replace"), page.size))
+        arguments = ["-l", self.language, "tsv"]
+        table = run_tesseract(self.command, arguments, file.getvalue(), SECONDS)
+        return None if table is None else tuple(_table_words(table, page.size))
 
 
 def _table_words(table: str, size: tuple[int, int]) -> Iterator[Word]:

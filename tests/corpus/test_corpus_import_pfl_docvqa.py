@@ -172,15 +172,6 @@ def test_records_of_a_page_agree(changes: Record, problem: str, tmp_path: Path) 
         pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
 
 
-def test_pages_of_one_document_share_a_split(tmp_path: Path) -> None:
-    src = lay_out(tmp_path / "src", {"records.json": [record(n, f"d{n // 2}_p{n % 2}") for n in range(8)]})
-    shares: dict[Split, float] = {"member": 0.5, "heldout": 0.25, "public": 0.25}
-    for seed in range(5):
-        pfl_docvqa.convert(src, tmp_path / str(seed), shares, seed)
-        split = {document.id: document.split for document in manifests.load(tmp_path / str(seed)).documents}
-        assert all(split[f"d{number}_p0"] == split[f"d{number}_p1"] for number in range(4))
-
-
 def test_by_provider_documents_of_several_pages_stay_whole(tmp_path: Path) -> None:
     records = [record(n, f"d{n // 2:02}_p{n % 2}", f"shop {n // 8}") for n in range(64)]
     src = lay_out(tmp_path / "src", {"records.json": records})

@@ -176,16 +176,22 @@ def _read_pages(program: str, pictures: Sequence[Image]) -> list[str] | None:
     """Read the text of each picture, through pipes: no part of a page lies in a temporary folder."""
     file = io.BytesIO()
     pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
+    printed = run_tesseract(program, ["--psm", ONE_BLOCK], file.getvalue(), SECONDS * len(pictures))
+    texts = [] if printed is None else printed.split(END_OF_PAGE)
+    return texts if len(texts) == len(pictures) else None
+
+
+def run_tesseract(program: str, arguments: Sequence[str], picture: bytes, seconds: float) -> str | None:
+    """Run Tesseract on a picture with one thread; None where it fails or takes longer."""
     try:
         done = subprocess.run(
-            [program, "stdin", "stdout", "--psm", ONE_BLOCK],
-            input=file.getvalue(),
+            [program, "stdin", "stdout", *arguments],
+            input=picture,
             capture_output=True,
             env={**os.environ, "OMP_THREAD_LIMIT": "1"},
-            timeout=SECONDS * len(pictures),
+            timeout=seconds,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    texts = done.stdout.decode("utf-8", "replace").split(END_OF_PAGE)
-    return texts if len(texts) == len(pictures) else None
+    return done.stdout.decode("utf-8", "replace")
