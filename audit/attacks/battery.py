@@ -57,12 +57,12 @@ class AttackParameters:
     sha256: str
 
     def applied(self, attack: Attack) -> Attack:
-        """The attack with the parameters that the file sets."""
+        """Return the attack with the parameters that the file sets."""
         return dataclasses.replace(attack, **self.values.get(attack.name, {}))
 
 
 def read_parameters(path: Path) -> AttackParameters:
-    """Read and check a file.
+    """Read and check a file of attack parameters.
 
     Raises:
         UsageError: it cannot be read, or names an attack or a parameter that does not exist, or a value that the
@@ -85,7 +85,7 @@ def read_parameters(path: Path) -> AttackParameters:
         elif not isinstance(table, dict):
             problems.append(f"{path}: {name}: must be a table")
         else:
-            values[name], wrong = _checked(kinds[name], table)
+            values[name], wrong = _validate(kinds[name], table)
             problems += [f"{path}: [{name}] {problem}" for problem in wrong]
     if problems:
         raise UsageError(
@@ -94,8 +94,8 @@ def read_parameters(path: Path) -> AttackParameters:
     return AttackParameters(values, hashlib.sha256(raw).hexdigest())
 
 
-def _checked(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters in a table, and what is wrong with the others: their types and ranges are the attack's own."""
+def _validate(kind: type[Attack], table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Validate a table by the types and ranges of the attack: return valid parameters, and problems of the others."""
     names = [field.name for field in dataclasses.fields(kind)]
     types = get_type_hints(kind, include_extras=True)
     values, problems = {}, []

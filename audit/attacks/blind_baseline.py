@@ -211,7 +211,7 @@ def _examine(
 
 
 def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator) -> Ints:
-    """Which documents are described, in the order of their ids: at most `MAX_UNITS` a side, `MAX_DOCUMENTS` of each."""
+    """Draw documents to describe, in the order of their ids: at most `MAX_UNITS` a side, `MAX_DOCUMENTS` of each."""
     owned: dict[bool, dict[str, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for index in sorted(range(len(documents)), key=lambda index: documents[index].id):
         owned[bool(member[index])][names[index]].append(index)
@@ -241,7 +241,7 @@ def _groups(numbers: Ints) -> list[list[int]]:
 
 
 def _pages(documents: Sequence[Document]) -> list[list[int]]:
-    """Documents that look like pages of one source, as importers name them: `x_1`, `x_2`; places, by source."""
+    """Group the indices of documents that look like pages of one source, as importers name them: `x_1`, `x_2`."""
     found: dict[str, list[int]] = defaultdict(list)
     for index, document in enumerate(documents):
         named = _PAGE.fullmatch(document.id)
@@ -255,7 +255,7 @@ def _numbered(names: Sequence[str]) -> Ints:
 
 
 def _of_first(strata: Ints, units: Ints) -> Ints:
-    """Strata that are constant within units: that of a unit's first row."""
+    """Make strata constant within units: each row takes the stratum of its unit's first row."""
     _, first, index = np.unique(units, return_index=True, return_inverse=True)
     return strata[first][index]
 

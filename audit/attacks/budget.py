@@ -25,7 +25,7 @@ FOLDS = "folds"
 def sample(
     trials: Sequence[Trial], share: float, seed: int, documents: int | None = None, part: float = 1.0
 ) -> list[Trial]:
-    """The trials that a budget takes, in the order in which they are run.
+    """Sample the trials that a budget takes, in the order in which they are run.
 
     Per stratum there is one seeded order, whatever the share: one trial of each unit before a second of any. A smaller
     share is the beginning of a larger one. The stratum `FOLDS` is taken whole: a fold left out is a result of nothing.
@@ -65,7 +65,7 @@ def side_of(stratum: str) -> str:
 
 
 def halves(documents: int, sides: Sequence[int]) -> list[int]:
-    """Divide a number of units among sides that hold so many: evenly, and what one lacks goes to the others."""
+    """Divide a number of units evenly among sides; what one side lacks goes to the others."""
     given = [0] * len(sides)
     left = min(documents, sum(sides))
     while left:
@@ -78,7 +78,7 @@ def halves(documents: int, sides: Sequence[int]) -> list[int]:
 def _kept_units(
     strata: Mapping[str, Sequence[Trial]], seed: int, documents: int | None, part: float
 ) -> dict[str, set[str]]:
-    """The units of each side that are tried: the beginning of a seeded order, whatever their number."""
+    """Choose the units of each side that are tried: the beginning of a seeded order, whatever their number."""
     units: dict[str, set[str]] = defaultdict(set)
     for name, members in strata.items():
         if name not in (FOLDS, PUBLIC):

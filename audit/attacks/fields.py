@@ -73,14 +73,14 @@ class Field:
 
     @property
     def trial(self) -> Trial:
-        """The field as a trial: clustered by document, sampled by split and length."""
+        """Return the field as a trial: clustered by document, sampled by split and length."""
         return replace(
             trial_of(self.document, self.entity, self.part), stratum=stratum(self.document.split, self.length)
         )
 
     @cached_property
     def copies(self) -> tuple[int, ...]:
-        """Positions of the tokens beside the field's own that spell its value; hidden with it, and not attacked.
+        """Return positions of the tokens outside the field that spell its value; hidden with it, and not attacked.
 
         A receipt's total stands on it several times. They are found as a removal finds an answer, without near matches
         : the next day or the price before rounding is another value, which the paper's adversary reads, and the
@@ -92,7 +92,7 @@ class Field:
         return self.page.positions_of(held.difference(self.entity.words))
 
     def scrubbed(self) -> Encoding:
-        """The page as the adversary gets it: field and copies are [MASK] and painted white; labels stay.
+        """Return the page as the adversary gets it: field and copies are [MASK] and painted white; labels stay.
 
         Raises:
             ValueError: the field fits into no window.
@@ -104,7 +104,7 @@ class Field:
 
 @lru_cache(maxsize=16_384)  # every attack on fields asks again, and again when it measures
 def _places_of(words: tuple[str, ...], value: str) -> frozenset[int]:
-    """The words that spell a value."""
+    """Find the words that spell a value."""
     return frozenset(find_answers(words, [value], fuzzy=False))
 
 
@@ -150,7 +150,7 @@ def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
 
 
 def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
-    """Every field of member and held-out documents that the manifest offers for attack, in file order.
+    """Yield every field of member and held-out documents that the manifest offers for attack, in file order.
 
     One of more than `max_tokens` tokens comes twice, with its start and with its end.
     """
@@ -161,7 +161,7 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 
 
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
-    """The field, or the end of one, that a trial is about."""
+    """Return the field, or the end of a long field, that a trial is about."""
     document = case.corpus.document(trial.unit)
     name, _, part = trial.id.removeprefix(f"{trial.unit}{_JOINT}").partition(_JOINT)
     entity = next(entity for entity in document.entities if entity.id == name)
@@ -185,7 +185,7 @@ def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, m
 
 
 def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
-    """The page, or the window of it, in which the field is attacked; without one, the reason.
+    """Return the page, or the window of it, in which the field is attacked; without a window, the reason.
 
     Memory shows best in the window that training read. However training read long pages, one window was their
     beginning: a field that it holds is attacked there, unless the manifest says that windows slid over the page
@@ -208,7 +208,7 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
 
 
 def _read_with_questions(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
-    """The same for a model that answers questions, which reads a page from its beginning only."""
+    """Do as `_read` for a model that answers questions, which reads a page from its beginning only."""
     if not document.questions:
         return None, "no question"
     page = case.token_target.encode(document, entity.words)
@@ -221,14 +221,14 @@ forward pass for every candidate."""
 
 
 def without_telling_questions(document: Document, entity: Entity) -> Document:
-    """The document with at most `N_QUESTIONS` questions, none of which gives the field away."""
+    """Return the document with at most `N_QUESTIONS` questions, none of which gives the field away."""
     value = fold(document.text_of(entity))
-    known = (question for question in document.questions if question.answers and not _tells(question, entity, value))
+    known = (question for question in document.questions if question.answers and not _reveals(question, entity, value))
     return replace(document, questions=tuple(islice(known, N_QUESTIONS)))
 
 
-def _tells(question: Question, entity: Entity, value: str) -> bool:
-    """Whether a question is about the field, holds its value, or has an answer that holds it or a part of it.
+def _reveals(question: Question, entity: Entity, value: str) -> bool:
+    """Test whether a question is about the field, holds its value, or has an answer that holds a part of it.
 
     Answers and value are compared folded: case, width and spacing are no differences.
     """

@@ -147,5 +147,5 @@ class TrendSpec(StrictModel):
 
     @property
     def shown(self) -> tuple[NamedMetric, ...]:
-        """The columns of the trend's table."""
+        """Return the columns of the trend's table."""
         return self.columns or tuple(NamedMetric(label=label, metric=name) for label, name in self.summary.items())

@@ -90,13 +90,13 @@ class Attack(ABC):
 
     @abstractmethod
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """One trial, as if it ran alone; its outcome depends on the trial and `rng` only."""
+        """Run one trial as if it ran alone; its outcome depends on the trial and `rng` only."""
 
     @abstractmethod
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
-        """Reduce all outcomes, in trial order."""
+        """Reduce all outcomes, in trial order, to a result."""
 
     @classmethod
     def preset(cls, budget: str) -> Self:
@@ -157,13 +157,13 @@ def nothing_to_try(attack: Attack, case: Case) -> Reason:
 
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:
-    """Put a question within an attempt and wait for the answer; used with `yield from`."""
+    """Ask a target one query within an attempt and wait for the answer; used with `yield from`."""
     (answer,) = yield Request(target, (query,))
     return cast("A", answer)
 
 
 def ask_all(target: Target, queries: Sequence[Query[A]]) -> Generator[Request, Any, list[A]]:
-    """Put several questions of one type and wait for the answers, in order; used with `yield from`."""
+    """Ask a target several queries of one type and wait for the answers, in order; used with `yield from`."""
     if not queries:
         return []
     answers = yield Request(target, tuple(queries))
@@ -192,7 +192,7 @@ def compared_units(attack: Attack, corpus: Corpus) -> str | None:
 
 
 def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str | None:
-    """Why nothing can be decided on what this attack measures, whatever it is; None when it can.
+    """Return why near copies leave everything that an attack measures undecided; None when they do not.
 
     Args:
         copies: what was found in the data set.
@@ -218,7 +218,7 @@ POINTS = (
 
 
 def points(target: Target) -> bool:
-    """True for a model that points at words of the page, so that no answer of its own can be off the page."""
+    """Return True for a model that points at words of the page, so that no answer can be off the page."""
     return target.card.task == POINTING
 
 

@@ -30,14 +30,14 @@ MEMORY = 2.0
 
 
 def log_softmax(scores: Floats) -> Floats:
-    """Logarithm of the softmax of `scores`, shape (n_candidates,)."""
+    """Compute the logarithm of the softmax of `scores`, shape (n_candidates,)."""
     shifted = scores - scores.max()
     log_probabilities: Floats = shifted - np.log(np.exp(shifted).sum())
     return log_probabilities
 
 
 def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats, bool]:
-    """Step 4: log softmax((2 - l / median(l)) / T), and whether the losses could be used.
+    """Compute step 4, log softmax((2 - l / median(l)) / T), and whether the losses could be used.
 
     A median of 0 or a loss that is not finite says nothing about the candidates: the likelihood is uniform then, and
     the second value False.
@@ -49,7 +49,7 @@ def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats
 
 
 def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: Mean) -> Floats:
-    """Step 5: logarithm of the weighted mean of both likelihoods, renormalised; shape (n_candidates,)."""
+    """Compute step 5, the logarithm of the weighted mean of both likelihoods, renormalised; (n_candidates,)."""
     if mean == "geometric":
         return log_softmax(target_weight * log_target + (1 - target_weight) * log_public)
     with np.errstate(divide="ignore"):  # a weight of 0 or 1 leaves one likelihood out
@@ -71,7 +71,7 @@ class Columns:
     """A dataclass of columns, of tables, and of dictionaries of either."""
 
     def where(self, mask: Bools) -> Self:
-        """The rows that `mask`, shape (n_rows,), takes."""
+        """Return the rows that `mask`, shape (n_rows,), takes."""
 
         def take(value: Any) -> Any:
             if isinstance(value, dict):
@@ -96,12 +96,12 @@ class DocumentColumns(Columns):
         return len(self.cluster)
 
     def split(self, name: str) -> Self:
-        """The rows of "member" or "heldout" documents."""
+        """Return the rows of "member" or "heldout" documents."""
         return self.where(self.member if name == "member" else ~self.member)
 
     @property
     def n_documents(self) -> int:
-        """The number of documents that the rows come from."""
+        """Count the documents that the rows come from."""
         return len(np.unique(self.cluster))
 
 
@@ -171,7 +171,7 @@ class TriedValues(DocumentColumns):
 
     @property
     def columns(self) -> list[rates.Columns]:
-        """The rows of both splits that an `Excess` compares."""
+        """Return the rows of both splits that an `Excess` compares."""
         sides = [self.split(split) for split in AUDITED]
         return [(rows.attack, rows.baseline, rows.cluster) for rows in sides]
 

@@ -53,17 +53,17 @@ class AskedQuestion:
 
     @property
     def trial(self) -> Trial:
-        """The question as a trial: clustered by document, sampled by split."""
+        """Return the question as a trial: clustered by document, sampled by split."""
         return Trial(f"{self.document.id}{_JOINT}{self.question.id}", self.document.id, self.document.split)
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The accepted answers that say something."""
+        """Return the accepted answers that are not empty."""
         return distinct_answers(self.question.answers)
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The answers, and the words that the data set says hold one, where removing the answers would leave these.
+        """Return the answers, and the annotated words of an answer where removing the answers would leave them.
 
         An answer that was located loosely is spelled otherwise on its page: what has to go, and be proven gone, is that
         spelling too.
@@ -76,12 +76,12 @@ class AskedQuestion:
 
     @property
     def values(self) -> frozenset[str]:
-        """The accepted answers, folded: what an answer is compared with."""
+        """Return the accepted answers, folded, as replies are compared with them."""
         return frozenset(fold(answer) for answer in self.answers)
 
     @property
     def category(self) -> Category | None:
-        """The kind of information that the answer is: that of the entity that holds it, else as the question says."""
+        """Return the category of the entity that holds the answer, else that of the question."""
         for entity in self.document.entities:
             if entity.id == self.question.entity:
                 return entity.category
@@ -89,17 +89,17 @@ class AskedQuestion:
 
     @property
     def pii(self) -> str:
-        """One of `CLASSES`."""
+        """Return the class of personal information, of `CLASSES`."""
         return UNCLASSIFIED if self.category is None else CLASS_OF.get(self.category, NOT_PII)
 
 
 def distinct_answers(answers: Sequence[str]) -> tuple[str, ...]:
-    """These answers without empty ones and doubles: an empty reply would equal an empty answer."""
+    """Return the answers without empty ones and doubles: an empty reply would equal an empty answer."""
     return tuple(dict.fromkeys(answer for answer in answers if fold(answer)))
 
 
 def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
-    """Every question of member and held-out documents that has an answer, in file order; canaries are left out."""
+    """Yield every question of members and held-out documents that has an answer, in file order, without canaries."""
     planted = planted_ids(corpus)
     for document in corpus.of(*AUDITED):
         if document.id in planted:
@@ -111,14 +111,14 @@ def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
 
 
 def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
-    """The question of a trial."""
+    """Return the question of a trial."""
     document = corpus.document(trial.unit)
     name = trial.id.removeprefix(f"{trial.unit}{_JOINT}")
     return AskedQuestion(document, next(question for question in document.questions if question.id == name))
 
 
 def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
-    """For every folded answer of member documents, the ids of the documents that have it."""
+    """Collect for every folded answer of member documents the ids of the documents that have it."""
     documents: dict[str, set[str]] = defaultdict(set)
     for document in corpus.of("member"):
         for question in document.questions:
@@ -169,7 +169,7 @@ class Cleared:
 
 
 def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cleared]:
-    """The page without these answers, and whether they are gone (methods.md#memorisation); used with `yield from`.
+    """Remove answers from a page and prove them gone (methods.md#memorisation); used with `yield from`.
 
     Args:
         page: as it is.
@@ -188,7 +188,7 @@ def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cle
 
 
 def _read(crops: tuple[ReadCrop, ...]) -> Generator[Request, Any, list[str | None]]:
-    """What an OCR reads there."""
+    """Ask an OCR what it reads in the crops."""
     if not crops:
         return []
     texts: list[str | None] = yield Request(TESSERACT, crops)

@@ -51,7 +51,7 @@ class ScoreComparison:
     labels: tuple[str, str]
 
     def measure_auc(self, name: str, sides: TwoSides) -> Measurement:
-        """The chance that a member scores higher than another; null: 0.5."""
+        """Estimate the chance that a member scores higher than another; null: 0.5."""
         return estimate(name, auc_interval(*sides), f"{self.unit}s", 0.5, "chance")
 
     def measure_tpr(self, sides: TwoSides, rng: Generator) -> Measurement:
@@ -64,7 +64,7 @@ class ScoreComparison:
         return estimate(TPR, point.tpr, f"{self.unit}s", RATE, "chance")
 
     def measure_advantage(self, name: str, sides: TwoSides) -> tuple[Measurement, float | None]:
-        """The advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
+        """Estimate the advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
         found = low_advantage(*sides)
         if found is None:
             n = len(sides[1])
@@ -112,7 +112,7 @@ class ScoreComparison:
         return (Check(f"certain {self.unit}s", min(1.0, p_value), "alarm", reason, RETRAIN),)
 
     def histogram(self, quantity: str, sides: TwoSides) -> tuple[Histogram, ...]:
-        """The distribution of the primary score on either side; `quantity` labels its axis.
+        """Count the primary scores of either side by bin; `quantity` labels the axis.
 
         The first and the last bin hold what lies beyond them as well.
         """
@@ -126,11 +126,11 @@ class ScoreComparison:
 
 
 def draw_roc(sides: TwoSides) -> tuple[CurvePoint, ...]:
-    """The ROC curve of the scores."""
+    """Compute the points of the scores' ROC curve."""
     return tuple(roc_points(*sides))
 
 
 def rank_scores(scores: Floats) -> Floats:
-    """The rank of each score from the largest, from 1, shape (n,); ties share the best rank, NaN stays."""
+    """Rank scores from the largest, from 1, shape (n,); ties share the best rank, NaN stays."""
     ranks = np.array([1.0 + np.sum(scores > score) for score in scores])
     return np.where(np.isnan(scores), np.nan, ranks)

@@ -113,12 +113,12 @@ class Metric(StrictModel):
 
     @property
     def form(self) -> Form:
-        """The form in which its values are printed."""
+        """Return the form in which its values are printed."""
         return self.kind if self.kind in ("share", "points", "ratio") else "number"
 
     @property
     def upper(self) -> float | None:
-        """The largest value that it can have: 1 for shares and areas; None: any number."""
+        """Return the largest value that it can have: 1 for shares and areas; None: any number."""
         return None if self.kind in _UNBOUNDED else 1.0
 
 
@@ -186,17 +186,17 @@ class AttackText(StrictModel):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The metrics that a policy may limit, by full name."""
+        """List the metrics that a policy may limit, by full name."""
         return tuple(name for metric in self.metrics.values() for name in metric.names)
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Every measurement by full name, limited or not."""
+        """Collect every measurement by full name, limited or not."""
         return frozenset(name for metric in self.metrics.values() for name in (*metric.names, *metric.measured))
 
     @cached_property
     def all_labels(self) -> dict[str, dict[str, str]]:
-        """Every group of labels: those of names, and others."""
+        """Return every group of labels: those of names, and others."""
         return {**self.qualifiers, **self.labels}
 
     @cached_property

@@ -86,18 +86,6 @@ def test_chances_follow_the_steps_of_the_attack():
     assert arithmetic == pytest.approx([0.0, mixed[1] / mixed[:2].sum(), mixed[1]])
 
 
-def test_chances_come_in_the_order_of_the_settings():
-    grid = Grid().around(replace(ATTACK, temperature=0.25, top_p=0.3), weighs=True)
-    settings = grid.settings(ATTACK)
-    step = _step(_rng(3), target_knows=True)
-    together = chances(step, 1, grid, ATTACK)
-    assert together.shape == (len(settings),) == (6 * 4 * 5 * 5,)
-    for place in (0, 7, 123, 400, len(settings) - 1):
-        one = settings[place]
-        alone = Grid((one.temperature,), (one.temperature_start,), (one.target_weight,), (one.top_p,))
-        assert chances(step, 1, alone, one) == pytest.approx([together[place]])
-
-
 def test_without_a_difference_the_attacks_own_setting_stays():
     out_of_reach = Step(np.arange(N), np.zeros(N), np.ones(N), None)
     fields = [TaughtField(f"d{number}", (out_of_reach,)) for number in range(5)]

@@ -71,7 +71,7 @@ NO_REFERENCE = (
 
 @dataclass(frozen=True)
 class AttributeInference(Attack):
-    """Attribute inference among a closed set of values (EDPB Opinion 28/2024, paragraph 55; ours but for the idea).
+    """Attribute inference among a closed set of values (after EDPB Opinion 28/2024, paragraph 55).
 
     The adversary holds the model and a page with one value hidden, knows what kind of value it is, and has a list of
     plausible ones: values of its category from public documents. The true value is ranked among them by the target's
@@ -127,7 +127,7 @@ class AttributeInference(Attack):
         return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
-        """Values of member and held-out documents for which there are enough plausible others."""
+        """List values of member and held-out documents for which there are enough plausible others."""
         if case.target.card.is_model:
             everything = [hidden.trial for hidden in _values(case).all() if hidden.left_out is None]
         else:
@@ -135,10 +135,10 @@ class AttributeInference(Attack):
         found: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
             found[trial.unit].append(trial)
-        return [trial for trials in found.values() for trial in _by_lot(trials)[: self.n_per_document]]
+        return [trial for trials in found.values() for trial in _shuffle(trials)[: self.n_per_document]]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """The losses of all candidates, the true one first, of the target ("target") and the public model ("public").
+        """Ask for the losses of all candidates, the true one first: the target ("target"), the public model ("public").
 
         A loss that is no finite number is None; "lost" says why a value could not be asked about after all.
         """
@@ -148,10 +148,10 @@ class AttributeInference(Attack):
         if lay_out.lost is not None:
             return {"lost": lay_out.lost}
         outcome: dict[str, Json] = {"lost": None, "public": None}
-        outcome["target"] = _written((yield from values.losses(case.target, hidden, lay_out)))
+        outcome["target"] = _losses_as_json((yield from values.losses(case.target, hidden, lay_out)))
         public = public_of(case, values)
         if public is not None:
-            outcome["public"] = _written((yield from values.losses(public, hidden, lay_out)))
+            outcome["public"] = _losses_as_json((yield from values.losses(public, hidden, lay_out)))
         return outcome
 
     def measure(
@@ -200,22 +200,22 @@ class AttributeInference(Attack):
 
 
 def values_of(case: Case) -> HiddenValues | None:
-    """The hidden values of a case, as its target is asked about them; None when it cannot be."""
+    """Return the hidden values of a case in the form that its target can be asked about; None when it cannot."""
     if AnswerLoss in case.target.answers:
         return Questions(case)
     return None if loss_query(case.target) is None else Fields(case)
 
 
 def public_of(case: Case, values: HiddenValues) -> Target | None:
-    """The model that chooses without having seen the page; None when there is none."""
+    """Return the public model that chooses without having seen the page; None when there is none."""
     references = case.references
     given = (*references.baselines, references.auxiliary, references.pretrained)
     found = values.comparable([model for model in given if model is not None])
     return found[0] if found else None
 
 
-def _by_lot(trials: Sequence[Trial]) -> list[Trial]:
-    """These trials in an order that follows from their names and says nothing of them."""
+def _shuffle(trials: Sequence[Trial]) -> list[Trial]:
+    """Shuffle trials by a hash of their ids."""
     return sorted(trials, key=lambda trial: hashlib.sha256(trial.id.encode()).digest())
 
 
@@ -226,9 +226,9 @@ def _values(case: Case) -> HiddenValues:
 
 
 def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], AttributeTable]:
-    """The values that were asked about, and what came of them."""
+    """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)
-    rows = [(values.of(trial), outcome) for trial, outcome in zip(trials, outcomes, strict=True) if _usable(outcome)]
+    rows = [(values.of(trial), outcome) for trial, outcome in zip(trials, outcomes, strict=True) if _was_asked(outcome)]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
     return [hidden for hidden, _ in rows], build_table(
@@ -236,13 +236,13 @@ def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tup
     )
 
 
-def _usable(outcome: Json) -> bool:
-    """True for a value that was asked about."""
+def _was_asked(outcome: Json) -> bool:
+    """Return True for the outcome of a value that was asked about."""
     return outcome["lost"] is None and outcome["target"] is not None
 
 
-def _written(losses: Floats | None) -> Json:
-    """Losses for the journal: None for one that is no finite number, and for a page that cannot be read."""
+def _losses_as_json(losses: Floats | None) -> Json:
+    """Convert losses for the journal: None for one that is not finite, and for a page that cannot be read."""
     if losses is None:
         return None
     return [float(loss) if np.isfinite(loss) else None for loss in losses]

@@ -67,7 +67,7 @@ class LaidPage:
 
 
 def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str]) -> list[C]:
-    """The values of a pool, by their folded spelling, in its order, that may stand in place of the true one.
+    """Select the values of a pool that may stand in place of the true one, in the order of their folded spelling.
 
     The true value is none of them, nor what is left on the page: a reader would take it from there.
 
@@ -86,7 +86,7 @@ def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Itera
 
 
 def draw_others(others: Sequence[C], n_candidates: int, rng: Rng) -> list[C]:
-    """As many of these as stand beside the true value."""
+    """Draw the other candidates that stand beside the true value."""
     chosen = rng.permutation(len(others))[: n_candidates - 1]
     return [others[index] for index in chosen]
 
@@ -130,16 +130,16 @@ class Fields:
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why a value may be left out, and what that means."""
+        """Describe each reason for which a value may be left out."""
         few = f"fields with fewer than {MIN_CANDIDATES - 1} public values of their category and number of tokens"
         return {**REASONS, FEW: few}
 
     def all(self) -> Iterator[Hidden]:
-        """Every value of member and held-out documents, tried or not, in file order."""
+        """Yield every value of member and held-out documents, tried or not, in file order."""
         return (self._hidden(field) for field in all_fields(self.case, *_ANY))
 
     def of(self, trial: Trial) -> Hidden:
-        """The value of a trial."""
+        """Return the value of a trial."""
         return self._hidden(field_of(self.case, trial, *_ANY))
 
     def _hidden(self, field: Field) -> Hidden:
@@ -184,7 +184,7 @@ class Fields:
         return loss_query(model) is loss_query(self.case.target)
 
     def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage) -> Generator[Request, Any, Floats | None]:
-        """The model's loss with each candidate: (n_candidates,), nats; None where it cannot read the page."""
+        """Ask for the loss with each candidate: (n_candidates,), nats; None where the model cannot read the page."""
         kind, field = loss_query(model), self._read_by(model, hidden, lay_out.page)
         if kind is None or field is None:
             return None
@@ -192,7 +192,7 @@ class Fields:
         return (yield from ask(model, kind(field.scrubbed(), field.positions, completions)))
 
     def _read_by(self, model: Target, hidden: Hidden, field: Field) -> Field | None:
-        """The field as this model reads it: labels are its own; None where it reads other tokens."""
+        """Return the field as this model reads it, with its own labels; None where it reads other tokens."""
         if not hasattr(model, "encode"):
             return field
         own = field_of(replace(self.case, target=cast("TokenTarget", model)), hidden.trial, *_ANY)
@@ -205,7 +205,7 @@ AnswerPool = Mapping[str, Mapping[str, str]]
 
 
 def kind_of_answer(asked: AskedQuestion) -> str:
-    """By which plausible answers are found: the category of the answer, else the question itself, folded."""
+    """Return the kind by which plausible answers are grouped: the answer's category, else the folded question."""
     return asked.category or fold(asked.question.question)
 
 

@@ -154,7 +154,7 @@ def counts(
 
 
 def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Measurement:
-    """(with the model - without) on member values minus the same on held-out values."""
+    """Estimate (with the model - without) on member values minus the same on held-out values."""
     columns: list[Columns] = []
     for split in AUDITED:
         rows = table.split(split)
@@ -177,7 +177,7 @@ def _share(name: str, rows: AttributeTable, rng: Generator) -> Measurement:
 
 
 def _listed(rows: AttributeTable) -> Measurement:
-    """The median number of values that the attacker chooses among, the true one included."""
+    """Estimate the median number of candidates that the attacker chooses among, the true one included."""
     if not len(rows):
         return Unresolved(LISTED, "no value of a member document was asked about", 0, NEEDED)
     found = median_interval(rows.n_candidates)
@@ -185,7 +185,7 @@ def _listed(rows: AttributeTable) -> Measurement:
 
 
 def _power(rows: AttributeTable, rng: Generator) -> Measurement:
-    """Share of held-out values that a planted memory lets the attacker choose: by any method, and by none without."""
+    """Estimate the share of held-out values chosen by any method with a planted memory, and by none without."""
     if rows.n_documents < LEAST:
         return Unresolved(POWER, "fewer than two held-out documents with such values", rows.n_documents, NEEDED)
     planted, chosen = (np.max([*found.values()], axis=0) for found in (rows.planted, rows.chosen))
@@ -200,7 +200,7 @@ EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choic
 
 
 def named(name: str, method: str) -> str:
-    """A metric by a method; those by the loss bear the bare name."""
+    """Return the name of a metric by a method; metrics by the loss bear the bare name."""
     return name if method == LOSS else f"{name}.{method}"
 
 
@@ -238,12 +238,12 @@ class AttributeTable(DocumentColumns):
         return self if name == "all" else self.where(self.unique)
 
     def tried(self, method: str) -> TriedValues:
-        """The values as a method picks them or not."""
+        """Return the values with the chance that a method chooses each, and the chance without the model."""
         return TriedValues(self.member, self.cluster, self.value, self.chosen[method], self.public)
 
 
 def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
-    """The values and their outcomes, in the same order, as a table.
+    """Build the table of values and their outcomes, in the same order.
 
     Args:
         hidden: values that were asked about.
@@ -297,7 +297,7 @@ def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
 
 
 def _planted(losses: Floats) -> Floats:
-    """The losses with a memory of the first candidate."""
+    """Lower the loss of the first candidate by a planted memory."""
     return np.concatenate([losses[:1] - memory_of(losses), losses[1:]])
 
 
@@ -321,16 +321,16 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
 
 
 def chance_of_first(losses: Floats) -> float:
-    """The chance that the first of the candidates is taken for the one of lowest loss, among equals by lot."""
+    """Compute the chance that the first candidate is taken as the one of lowest loss; ties are broken at random."""
     best = losses == losses.min()
     return float(best[0]) / float(best.sum())
 
 
 def rank_of_first(losses: Floats) -> float:
-    """The first candidate's place, 1 the lowest loss, the mean of places among equals."""
+    """Compute the rank of the first candidate's loss, 1 the lowest, the mean rank among equals."""
     return float((losses < losses[0]).sum() + ((losses == losses[0]).sum() + 1) / 2)
 
 
 def _read(losses: Sequence[float | None]) -> Floats:
-    """Losses from the journal; those that are no finite number come last."""
+    """Read losses from the journal; those that are not finite become infinite."""
     return np.array([np.inf if loss is None else loss for loss in losses], float)

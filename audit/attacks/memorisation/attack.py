@@ -121,7 +121,7 @@ class Memorisation(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Questions of member and held-out documents; which answers can be removed shows when they are tried."""
+        """List questions of member and held-out documents; which answers can be removed shows when they are tried."""
         return [asked.trial for asked in all_questions(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
@@ -177,7 +177,7 @@ class Memorisation(Attack):
         return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
-        """The answer, what became of it on the page, and what each model replied in every context, under its name."""
+        """Yield each answer, what became of it on the page, and what each model replied in every context, by name."""
         table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             asked = question_of(case.corpus, trial)
@@ -228,7 +228,7 @@ def _score_reply(text: str, asked: AskedQuestion) -> Json:
 
 
 def _probability(model: Target, view: PageView, asked: AskedQuestion) -> Generator[Request, Any, float]:
-    """The probability that one sample at temperature 1 gives an accepted answer (teacher forcing), in [0, 1]."""
+    """Compute the probability that a sample at temperature 1 is an accepted answer (teacher forcing), in [0, 1]."""
     losses = yield from ask_all(model, [AnswerLoss(view, asked.question.question, answer) for answer in asked.answers])
     # Accepted answers exclude each other, but one model may spell two of them with the same tokens.
     return min(1.0, sum(float(np.exp(loss.sum())) for loss in losses))

@@ -40,7 +40,7 @@ BRIGHTNESS = 1.3
 def decoy_pages(
     corpus: Corpus, asked: AskedQuestion, page: PageView, words: Sequence[int], rng: Rng
 ) -> Iterator[tuple[str, PageView]]:
-    """The page with one decoy after another in place of the answer, in random order.
+    """Yield the page with one decoy after another in place of the answer, in random order.
 
     Decoys are answers and fields of public and held-out documents of the same category, or to the same question. None
     is a value of this document, and no page is given on which the answer can be read or derived.
@@ -70,7 +70,7 @@ def decoy_pages(
 
 
 def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
-    """The most frequent answer, folded, that does not repeat the decoy of its page; the earliest of equals.
+    """Return the most frequent answer, folded, that does not repeat the decoy of its page; the earliest of equals.
 
     Args:
         answers: to one question, each beside its own decoy.

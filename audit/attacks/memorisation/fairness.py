@@ -75,7 +75,7 @@ def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]
 
 
 def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The measurements, without net in the contexts whose own held-out control says that it measures something else.
+    """Leave out net in each context whose held-out control shows that it measures something else.
 
     In the context of training that confounds everything (see `confounded`); another context is left out alone.
     """
@@ -146,7 +146,7 @@ def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
 
 
 def _stronger(found: Mapping[str, Measurement]) -> str | None:
-    """The baseline may read far better than the target."""
+    """Return why the baseline may read far better than the target; None when that is ruled out."""
     gap = found[GAP]
     if isinstance(gap, Unresolved):
         return f"how strong the generalisation baseline is could not be measured: {gap.reason}"
@@ -159,7 +159,7 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
 
 
 def _hiding(found: Mapping[str, Measurement]) -> str | None:
-    """The baseline may answer, of removed answers, many more than the target."""
+    """Return why the baseline may give many more removed answers than the target; None when that is ruled out."""
     control = found.get("net.heldout")
     if not isinstance(control, Estimate):
         return "no held-out control: what two models differ by without memory could not be measured"

@@ -74,12 +74,12 @@ class Results(Columns):
 
     @property
     def gained(self) -> Floats:
-        """E - G, averaged over the baselines."""
+        """Return E - G, averaged over the baselines."""
         return self.target * (1 - self.baseline)
 
     @property
     def lost(self) -> Floats:
-        """G - E, averaged over the baselines."""
+        """Return G - E, averaged over the baselines."""
         return (1 - self.target) * self.baseline
 
 
@@ -111,16 +111,16 @@ class QuestionTable(DocumentColumns):
 
     @property
     def proven(self) -> QuestionTable:
-        """The questions whose answer is proven to be off the page."""
+        """Return the questions whose answer is proven to be off the page."""
         return self.where(self.status == PROVEN)
 
     @property
     def attempted(self) -> QuestionTable:
-        """The questions that were asked, proven or not."""
+        """Return the questions that were asked, proven or not."""
         return self.where(np.isin(self.status, list(ATTEMPTED)))
 
     def tried(self, context: str) -> QuestionTable:
-        """The rows that were asked in this context."""
+        """Return the rows that were asked in this context."""
         found = self.results.get(context)
         return self.where(np.zeros(len(self), bool) if found is None else found.tried)
 
@@ -223,7 +223,7 @@ def _nets(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]
 
 
 def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generator) -> Measurement:
-    """(|E - G| - |G - E|) / n."""
+    """Estimate net: (|E - G| - |G - E|) / n."""
     if rows.n_documents < 2:
         return _few(name, rows)
     results = rows.results[context]
@@ -249,7 +249,7 @@ def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measu
 
 
 def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurement:
-    """How well the target reads complete held-out pages; null: the members' commonest answer to everything."""
+    """Estimate the target's ANLS on complete held-out pages; null: the members' commonest answer to everything."""
     if rows.n_documents < 2:
         return Unresolved(POWER, "fewer than two held-out documents with questions that were asked", rows.n_documents)
     found = mean(rows.readings[:, 0], rows.cluster, rng)
@@ -257,7 +257,7 @@ def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurem
 
 
 def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
-    """How much better the target reads complete held-out pages than its baselines: a difference of ANLS in [-1, 1].
+    """Estimate the target's ANLS minus its baselines' on complete held-out pages, in [-1, 1].
 
     Paired by question, clustered by document; with several baselines, from their mean.
     """

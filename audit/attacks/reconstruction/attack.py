@@ -108,7 +108,7 @@ class Reconstruction(Attack):
 
     @property
     def rules(self) -> Mapping[str, Rule]:
-        """The methods, by name."""
+        """Return the methods, by name."""
         sampling = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
         return {DEFAULT: sampling, LOWEST_LOSS: LowestLoss()}
 
@@ -128,7 +128,7 @@ class Reconstruction(Attack):
         return most_units(corpus)
 
     def _barred(self, case: Case) -> str | None:
-        """Say why this model cannot be attacked this way; None when it can."""
+        """Return why this model cannot be attacked this way; None when it can."""
         if case.corpus.manifest.task.kind == "intent-slots":
             return OWN_VOCABULARY
         if points(case.target):
@@ -145,13 +145,13 @@ class Reconstruction(Attack):
         return None
 
     def trials(self, case: Case) -> list[Trial]:
-        """Fields of member and held-out documents; two for one of more than `max_tokens` tokens."""
+        """List fields of member and held-out documents; a field of more than `max_tokens` tokens gives two trials."""
         if not case.target.card.is_model:
             return possible_trials(case.corpus, self.max_tokens)
         return [field.trial for field in self._fields(case) if field.left_out is None]
 
     def usual_trials(self, case: Case) -> list[Trial]:
-        """Those of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
+        """List the trials of fields of `min_tokens` to `max_tokens` tokens, which the paper attacks."""
         return [trial for trial in self.trials(case) if trial.stratum in AUDITED]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
@@ -197,7 +197,7 @@ class Reconstruction(Attack):
     def _attacker(
         self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
     ) -> MaskedModel | JudgedCandidates:
-        """A target with a masked-language-model head needs no help from the public one to reconstruct."""
+        """Choose the attacker: a target with a masked-language-model head needs no help from the public model."""
         public = case.references.auxiliary
         assert public is not None
         if FillMask in target.answers:
@@ -216,7 +216,7 @@ class Reconstruction(Attack):
         return measure_fields(case, self._fields(case), fields, outcomes, rng, progress)
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
-        """The value, what was recovered of it with the model and without, one object a field or end of one.
+        """Yield each value, and what was recovered of it with the model and without, one object a field or end.
 
         What was recovered is the first attempt's of the default method, or another method's where that one is right.
         """
@@ -258,7 +258,7 @@ def _attempts(attack: Reconstructed, baseline: Reconstructed) -> dict[str, Json]
 
 
 def _by_method(outcome: Json) -> list[tuple[str, Json]]:
-    """What came of each method, the default one first."""
+    """List the attempts of each method, those of the default one first."""
     return [(DEFAULT, outcome), *outcome["methods"].items()]
 
 
@@ -285,14 +285,14 @@ def most_units(corpus: Corpus) -> tuple[Units, ...]:
 
 
 def lacking(corpus: Corpus) -> str | None:
-    """That a split has no field to attack; None when both have."""
+    """Return that a split has no field to attack; None when both have."""
     marked = [one for one in corpus.of(*AUDITED) if any(entity.attack for entity in one.entities)]
     split = missing_split(marked)
     return None if split is None else f"no field to attack in {split} documents"
 
 
 def no_public_model(corpus: Corpus) -> str | None:
-    """That [references] names no public model, and nothing that one could be trained from; None when it does."""
+    """Return that [references] names no public model nor what to train it from; None when it does."""
     references = corpus.manifest.references
     if references.auxiliary is None and not corpus.of("public"):
         return "no auxiliary model in [references] and no public documents to train one on"

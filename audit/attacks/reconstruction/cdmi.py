@@ -38,11 +38,11 @@ class Proposals:
     _known: dict[Prefix, Candidates] = field(default_factory=dict)
 
     def page_after(self, prefix: Prefix) -> Encoding:
-        """The page with the field's first tokens in place; those not yet reached stay [MASK]."""
+        """Return the page with the field's first tokens in place; those not yet reached stay [MASK]."""
         return self.page.with_tokens(self.positions[: len(prefix)], prefix)
 
     def after(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Candidates]]:
-        """The candidates for the token that follows each prefix."""
+        """Ask for the candidates of the token that follows each prefix."""
         unknown = [prefix for prefix in dict.fromkeys(prefixes) if prefix not in self._known]
         queries = [
             FillMask(self.page_after(prefix), self.positions[len(prefix)], self.n_candidates) for prefix in unknown
@@ -57,7 +57,7 @@ class Player(Protocol):
 
     @property
     def proposals(self) -> Proposals:
-        """The source of its candidates (step 1)."""
+        """Return the source of its candidates (step 1)."""
         ...
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
@@ -96,7 +96,7 @@ class JudgedCandidates:
         ]
 
     def read_at(self, prefix: Prefix) -> Floats:
-        """The losses after a prefix, or where it was not asked about, after the first other one of its length."""
+        """Return the losses after a prefix; if it was not asked about, after the first other prefix of its length."""
         found = self._losses.get(prefix)
         return self._losses[min(one for one in self._losses if len(one) == len(prefix))] if found is None else found
 
@@ -172,7 +172,7 @@ class PlantedMemory:
 
 
 def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
-    """One step of algorithm 2 for prefixes of one length."""
+    """Compute one step of algorithm 2 for prefixes of one length."""
     knowledge = yield from player.knowledge(prefixes)
     return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, knowledge, strict=True)}
 
@@ -195,7 +195,7 @@ class Reconstructed:
 
 
 def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Generator[Request, Any, Reconstructed]:
-    """All attempts side by side: those that share a prefix share its candidates and losses.
+    """Run all attempts side by side: those that share a prefix share its candidates and losses.
 
     What a candidate is worth depends on the prefix only, so this changes nothing but the work
     (methods.md#reconstruction). Each

@@ -44,17 +44,17 @@ class Shot:
     log_public: tuple[float, ...]
 
     def as_json(self) -> dict[str, list[Any]]:
-        """For the journal."""
+        """Convert the attempt for the journal."""
         return {"tokens": [*self.tokens], "log_target": [*self.log_target], "log_public": [*self.log_public]}
 
 
 def read_shots(outcome: Sequence[dict[str, Any]]) -> list[Shot]:
-    """Shots from the journal."""
+    """Read attempts from the journal."""
     return [Shot(tuple(one["tokens"]), tuple(one["log_target"]), tuple(one["log_public"])) for one in outcome]
 
 
 def log_perplexity(log_likelihoods: Floats) -> float:
-    """The logarithm of a field's perplexity, product^(-1/k)."""
+    """Compute the logarithm of a field's perplexity, product^(-1/k)."""
     return -float(log_likelihoods.mean())
 
 
@@ -75,17 +75,17 @@ def best(shots: Sequence[Shot], *, with_target: bool) -> tuple[Shot, float]:
 
 
 def temperature_at(step: int, temperature: float, temperature_start: float) -> float:
-    """T_t = T (1 + (T_start - 1) max(0, 1 - t/3)) for t = 0, 1, 2 ...: hot first, T from the fourth token on."""
+    """Compute T_t = T (1 + (T_start - 1) max(0, 1 - t/3)), t = 0, 1, ...: hot first, T from the fourth token on."""
     return temperature * (1 + (temperature_start - 1) * max(0.0, 1 - step / HOT_STEPS))
 
 
 def most_likely(probabilities: Floats, ids: Ints) -> Ints:
-    """The indices of all candidates, most likely first, ties to the lower token id; shape (n_candidates,)."""
+    """Sort the indices of all candidates, most likely first, ties to the lower token id; (n_candidates,)."""
     return np.lexsort((ids, -probabilities))
 
 
 def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
-    """Step 6, first half: indices of the smallest set of best candidates whose probabilities reach `top_p`.
+    """Return the indices of the smallest set of best candidates whose probabilities reach `top_p` (step 6).
 
     Best first; ties go to the lower token id.
     """
@@ -95,7 +95,7 @@ def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
 
 
 def draw(probabilities: Floats, kept: Ints, rng: Rng) -> int:
-    """Step 6, second half: one of the kept candidates, by probability. Takes exactly one number from `rng`."""
+    """Draw a candidate of the nucleus by probability (step 6). Takes exactly one number from `rng`."""
     cumulative = np.cumsum(probabilities[kept])
     index = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
     return int(kept[min(index, len(kept) - 1)])
@@ -137,7 +137,7 @@ class Node:
     usable: bool
 
     def extended(self, shot: Shot, rng: Rng) -> Shot:
-        """The attempt with its next token."""
+        """Return the attempt with its next token."""
         index = draw(np.exp(self.log_target), self.kept, rng)
         return Shot(
             (*shot.tokens, int(self.ids[index])),

@@ -194,7 +194,7 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
 
 
 def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
-    """Share rebuilt word for word; the attack's null is the public model, the public model's is chance."""
+    """Estimate the share rebuilt word for word; null: the public model, or chance for the public model."""
     few = _unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
@@ -209,7 +209,7 @@ def _beside_baseline(name: str, interval: Interval, table: FieldTable, player: s
 
 
 def _surest(name: str, table: FieldTable, player: str) -> Measurement:
-    """AccAt(5 %) of the most plausible attempts; nulls as of `_exact`."""
+    """Estimate AccAt(5 %) of the most plausible attempts; nulls as of `_exact`."""
     few = _unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
@@ -220,7 +220,7 @@ def _surest(name: str, table: FieldTable, player: str) -> Measurement:
 
 
 def _detection(name: str, table: FieldTable) -> Measurement:
-    """Share of held-out fields that any method rebuilds exactly with a planted memory, and none without."""
+    """Estimate the share of held-out fields that any method rebuilds with a planted memory, and none without."""
     if not len(table):
         return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
     planted = np.any([*table.planted.values()], axis=0)
@@ -229,7 +229,7 @@ def _detection(name: str, table: FieldTable) -> Measurement:
 
 
 def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
-    """Share of held-out fields rebuilt exactly with the target, minus the share by the public model alone."""
+    """Estimate the share of held-out fields rebuilt with the target, minus that by the public model alone."""
     few = _unresolved(name, [table], MIN_CLUSTERS)
     if few is not None:
         return few
@@ -269,7 +269,7 @@ def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
 
 
 def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
-    """Of the default method on fields of usual length."""
+    """Summarise the attempts of the default method on fields of usual length."""
     if not outcomes:
         return ()
     distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]

@@ -67,11 +67,11 @@ class FieldTable(DocumentColumns):
     chance: Floats
 
     def group(self, name: str) -> FieldTable:
-        """The rows whose value is "unique", "repeated", or "all"."""
+        """Return the rows whose value is "unique", "repeated", or "all"."""
         return self if name == ALL else self.where(self.unique if name == "unique" else ~self.unique)
 
     def tried(self, method: str) -> TriedValues:
-        """The fields as values that a method rebuilds exactly or not."""
+        """Return the fields as values that a method rebuilds exactly or not."""
         found = (self.exact[named(player, method)] for player in PLAYERS)
         return TriedValues(self.member, self.cluster, self.value, *found)
 
@@ -132,7 +132,7 @@ class FieldKind(NamedTuple):
 
     @classmethod
     def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
-        """The kind of a field, by where the corpus' values stand."""
+        """Return the kind of a field, by where the corpus' values stand."""
         unique = seen[fold(field.document.text_of(field.entity))].unique
         return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
 
