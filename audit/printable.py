@@ -11,16 +11,16 @@ _BLANK = {*_FILLERS, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)}
 """Letters, marks and symbols that are drawn as nothing: fillers, the empty braille cell, selectors of variants."""
 
 
-def holds_unseen(text: str) -> bool:
+def has_unseen_characters(text: str) -> bool:
     """Test whether a text holds a character that cannot be seen, or that changes how its neighbours are read."""
     return any(unicodedata.category(one) in _UNSEEN or ord(one) in _BLANK for one in text)
 
 
-def letters(text: str) -> int:
+def count_visible_letters(text: str) -> int:
     """Count the letters of a text that can be seen."""
     return sum(one.isalpha() and ord(one) not in _BLANK for one in text)
 
 
 def printable(text: str) -> str:
     """Return a text on one line for a message: what cannot be seen is written as its escape."""
-    return "".join(one.encode("unicode_escape").decode("ascii") if holds_unseen(one) else one for one in text)
+    return "".join(one.encode("unicode_escape").decode("ascii") if has_unseen_characters(one) else one for one in text)

@@ -23,7 +23,7 @@ from audit.corpus.outputs import output_problems
 from audit.corpus.problems import Problems, reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError
-from audit.printable import holds_unseen
+from audit.printable import has_unseen_characters
 
 MAX_CHARACTERS = 5_000  # of a question or an answer: a densely written page has about as many
 MAX_SIDE = 1_000_000  # pixels of a page: beyond any scan, and a number that can be calculated with
@@ -328,5 +328,5 @@ def _sheet_problems(sheet: AuditSheet) -> Iterator[str]:
         for text in value if isinstance(value, tuple) else () if value is None else (value,):
             if problem := text_problem(text, LONGEST_ENTRY):
                 yield f"{key}: {problem}"
-            elif holds_unseen(text):
+            elif has_unseen_characters(text):
                 yield f"{key}: holds a character that cannot be seen, or that turns the direction of text"

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from audit.cards import PrivacyCard
 from audit.measurements import STRICT, Estimate
-from audit.printable import holds_unseen, letters
+from audit.printable import count_visible_letters, has_unseen_characters
 from audit.record import AuditRecord, Result
 from audit.stats.dp_bounds import Guarantee, auc
 
@@ -24,16 +24,16 @@ _NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "t
 
 
 def _check_visible(text: str) -> str:
-    if holds_unseen(re.sub(r"[\t\r\n]", " ", text)):
+    if has_unseen_characters(re.sub(r"[\t\r\n]", " ", text)):
         raise _UNSEEN
     return text
 
 
 def _check_words(text: str) -> str:
     """Refuse a text of a waiver that nobody can read as a name or a reason: the shortest names have two letters."""
-    if holds_unseen(text):
+    if has_unseen_characters(text):
         raise _UNSEEN
-    if letters(text) < 2:
+    if count_visible_letters(text) < 2:
         raise PydanticCustomError("wordless", "holds no word")
     return text
 

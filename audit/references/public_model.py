@@ -50,14 +50,14 @@ VALIDATION_SHARE = 0.1
 _ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
 
 
-def proposed_to(target: Checkpoint) -> bool:
+def takes_public_model(target: Checkpoint) -> bool:
     """Test whether a public model can propose tokens to this target: it reads pages as tokens of its vocabulary."""
     if target.card.family in OWN_VOCABULARIES:
         return False
     return isinstance(target, EncoderTarget) or tokenizer_of(target) is not None
 
 
-def provide(target: Checkpoint) -> str:
+def advise_public_model(target: Checkpoint) -> str:
     """Advise the owner how to provide a public model."""
     if not isinstance(target, EncoderTarget):
         return PROVIDE_LONGFORMER if target.card.family in TABLE["answering"]["robertas"] else PROVIDE_DENOISER
@@ -81,7 +81,7 @@ def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = 
 
     Args:
         path: a checkpoint.
-        target: see `proposed_to`.
+        target: see `takes_public_model`.
         batch_tokens: see `EncoderTarget`.
 
     Raises:

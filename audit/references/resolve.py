@@ -25,15 +25,15 @@ from audit.references.load import (
 )
 from audit.references.provenance import refuse_the_target
 from audit.references.public_model import (
+    advise_public_model,
     check_image_input,
     check_tokens,
     fit_public_mlm,
     has_masked_head,
     load_public,
     pretrained_denoiser,
-    proposed_to,
-    provide,
     refuse_audited,
+    takes_public_model,
 )
 from audit.references.recipes import Recipe, adapter_words
 from audit.targets.answering.denoiser import Denoiser
@@ -156,7 +156,7 @@ def prepare(
             f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
         )
     prepared = ReferencePlan()
-    if "auxiliary" in needs and proposed_to(target):
+    if "auxiliary" in needs and takes_public_model(target):
         prepared = _auxiliary(audited, folders, batch_tokens, public)
     started = "pretrained" in needs and not any(reference.role == "pretrained" for reference in same_kind)
     uncounted = [f"pretrained ({own.path.name})" for own in folders.get("pretrained", ())] if started else []
@@ -232,7 +232,7 @@ def complete(
     loaded, missing = prepared.same_kind, {}
     if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in loaded):
         missing["baselines"] = PROVIDE_BASELINES if prepared.adapter is None else PROVIDE_BASELINES_OF_ADAPTER
-    if "auxiliary" in needs and proposed_to(target):
+    if "auxiliary" in needs and takes_public_model(target):
         auxiliary = prepared.auxiliary
         if auxiliary is None and prepared.pretrained is not None:
             recipe = Recipe(seed=seed)
@@ -248,7 +248,7 @@ def complete(
             public = load_public(path, target, batch_tokens)
             auxiliary = Reference("auxiliary", path, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus)
         if auxiliary is None:
-            missing["auxiliary"] = "; ".join(filter(None, (prepared.not_taken, provide(target))))
+            missing["auxiliary"] = "; ".join(filter(None, (prepared.not_taken, advise_public_model(target))))
         else:
             loaded = (*loaded, auxiliary)
     return LoadedReferences(loaded, missing, prepared.uncounted)

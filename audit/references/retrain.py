@@ -125,7 +125,7 @@ def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
     return sum(bool(document.words) for document in documents)
 
 
-def repeated(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
+def repeat_to(items: Sequence[Item], n: int, seed: int) -> tuple[Item, ...]:
     """Draw `n` of the items, in their order; none is drawn again before every other was."""
     rng = np.random.default_rng([seed, *b"repeated"])
     drawn: list[int] = []
@@ -204,7 +204,7 @@ def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequ
 
 
 def _as_many(items: Sequence[Item], n: int | None, seed: int) -> Sequence[Item]:
-    return items if n is None or not items else repeated(items, n, seed)
+    return items if n is None or not items else repeat_to(items, n, seed)
 
 
 def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any, Encoder]:

@@ -220,11 +220,11 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
 
 def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack cannot do without, that nobody gave and that a scan does not train."""
-    from audit.references.public_model import provide
+    from audit.references.public_model import advise_public_model
 
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.pretrained is None:
-        missing["auxiliary"] = provide(opened.target)
+        missing["auxiliary"] = advise_public_model(opened.target)
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 
 

@@ -18,7 +18,7 @@ from audit.engine.interface import EngineSettings, Progress
 from audit.errors import TargetError
 from audit.references import training
 from audit.references.load import REFERENCE_NAMES
-from audit.references.public_model import has_masked_head, proposed_to, provide
+from audit.references.public_model import advise_public_model, has_masked_head, takes_public_model
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
@@ -149,7 +149,7 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
     target, corpus = checked.target, checked.corpus
     attacks = [attack for attack in checked.applicable if checked.trials.get(attack.name)]
     taken = usable_references(attacks, target)
-    if not proposed_to(target):
+    if not takes_public_model(target):
         taken.discard("auxiliary")
     trains_public = isinstance(target, EncoderTarget) and has_masked_head(target)
     if "auxiliary" in taken and trains_public:
@@ -173,7 +173,7 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
             "baselines": "train one like the model on documents that are not audited",
             "pretrained": "give the checkpoint that the model was fine-tuned from (--reference pretrained=PATH)",
         }
-        return ReferenceNeed(name, *by, "missing", how=words.get(name) or provide(target))
+        return ReferenceNeed(name, *by, "missing", how=words.get(name) or advise_public_model(target))
 
     return tuple(need(name) for name in REFERENCE_NAMES if name in taken)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.engine.driver import LocalEngine, drive
-from audit.engine.interface import Attempt, Request, Trial, WorkSource
+from audit.engine.interface import Answerer, Attempt, Request, Trial, WorkSource
 
 
 @dataclass(frozen=True)
@@ -147,31 +147,23 @@ def test_an_exception_of_an_attempt_goes_through() -> None:
         list(drive(Breaks(), [Trial("t7", "u")], 2))
 
 
-def test_an_exception_of_an_answerer_goes_through() -> None:
-    class Refuses:
-        def ask(self, queries: Sequence[Any]) -> list[Any]:
-            raise ValueError("not this")
+class Refuses:
+    def ask(self, queries: Sequence[Any]) -> list[Any]:
+        raise ValueError("not this")
 
+
+class Forgetful:
+    def ask(self, queries: Sequence[Any]) -> list[Any]:
+        return [0] * (len(queries) - 1)
+
+
+@pytest.mark.parametrize(("answerer", "message"), [(Refuses(), "not this"), (Forgetful(), "zip")])
+def test_an_answerer_that_fails_or_leaves_questions_out_ends_the_run(answerer: Answerer, message: str) -> None:
     class Asks:
         def attempt(self, trial: Trial) -> Attempt:
-            yield Request(Refuses(), (Double(1),))
+            yield Request(answerer, (Double(1),))
 
-    with pytest.raises(ValueError, match="not this"):
-        list(drive(Asks(), [Trial("t", "u")], 2))
-
-
-def test_an_answerer_that_leaves_questions_out_is_found_out() -> None:
-    class Forgetful:
-        def ask(self, queries: Sequence[Any]) -> list[Any]:
-            return [0] * (len(queries) - 1)
-
-    forgetful = Forgetful()
-
-    class Asks:
-        def attempt(self, trial: Trial) -> Attempt:
-            yield Request(forgetful, (Double(1),))
-
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match=message):
         list(drive(Asks(), [Trial("a", "u"), Trial("b", "u")], 2))
 
 

@@ -23,7 +23,7 @@ from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hypothesis import strategies as st
 
-from audit.printable import holds_unseen
+from audit.printable import has_unseen_characters
 
 USUAL = frozenset({0, 2})
 VERDICTS = frozenset({0, 2, 10, 11})
@@ -129,7 +129,7 @@ def broken(ended: Ended, codes: frozenset[int]) -> Iterator[str]:
         yield "a traceback"
     if ended.code in (1, 2) and not any(word in ended.stderr for word in ("error: ", "Error")):
         yield "an exit code without an error"
-    if any(holds_unseen(line) for line in told.replace(_SIGN, "").split("\n")):
+    if any(has_unseen_characters(line) for line in told.replace(_SIGN, "").split("\n")):
         yield "a character that cannot be seen"
     if len(told) > 100_000:
         yield f"{len(told)} characters printed"

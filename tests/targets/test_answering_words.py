@@ -19,7 +19,7 @@ from audit.corpus.images import PageView
 from audit.corpus.removal import remove
 from audit.errors import ManifestError, TargetError
 from audit.references.answering import fit_answering, save_answering
-from audit.references.public_model import load_public, proposed_to, provide
+from audit.references.public_model import advise_public_model, load_public, takes_public_model
 from audit.references.recipes import AnsweringRecipe
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample, TokenReader
@@ -206,8 +206,8 @@ def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_ar
     reason = why(Reconstruction(), Case(target, Corpus(Path(), manifest, (document,), "0" * 64)), "model")
     assert (reason == OWN_MARKS) == own
     assert (reason is None) != own
-    assert proposed_to(target) != own
-    assert ("Longformer" in provide(target)) == (name in ("bart", "led"))
+    assert takes_public_model(target) != own
+    assert ("Longformer" in advise_public_model(target)) == (name in ("bart", "led"))
 
 
 def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) -> None:

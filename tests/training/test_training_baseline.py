@@ -17,7 +17,7 @@ from audit.errors import EngineError, ManifestError, TargetError
 from audit.references import retrain
 from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe, Recipe
-from audit.references.retrain import n_samples, recipe_for, repeated
+from audit.references.retrain import n_samples, recipe_for, repeat_to
 from audit.references.training import material, train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.encoders.loading import load
@@ -46,15 +46,15 @@ def taught(monkeypatch):
 
 @given(st.integers(1, 12), st.integers(1, 60), st.integers(0, 9))
 def test_repeated_items_are_as_many_as_asked_for_and_drawn_alike(n_items, n, seed):
-    drawn = repeated(range(n_items), n, seed)
+    drawn = repeat_to(range(n_items), n, seed)
     counts = [drawn.count(item) for item in range(n_items)]
     assert len(drawn) == n
     assert max(counts) - min(counts) <= 1
-    assert drawn == repeated(range(n_items), n, seed)
+    assert drawn == repeat_to(range(n_items), n, seed)
 
 
 def test_which_items_are_cut_follows_the_seed():
-    assert len({repeated(range(10), 5, seed) for seed in range(20)}) > 10
+    assert len({repeat_to(range(10), 5, seed) for seed in range(20)}) > 10
 
 
 def test_it_learns_as_many_samples_as_the_audited_model_did_and_only_public_ones(start, pages, tmp_path, taught):
