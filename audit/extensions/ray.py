@@ -122,7 +122,7 @@ class RayEngine:
 
     @contextmanager
     def _connected(self, own: Path, copies: Path) -> Iterator[Any]:
-        """The library, connected.
+        """Connect to Ray, and disconnect at the end.
 
         When there is no address, Ray is started here, with its sockets and logs in `own` and what its object store
         does not hold in memory in `copies`.
@@ -162,7 +162,7 @@ class RayEngine:
             ray.shutdown()
 
     def _plan(self, available: Mapping[str, float], n_trials: int) -> tuple[int, dict[str, float]]:
-        """How many workers, and what each asks of Ray."""
+        """Choose the number of workers and the resources of each."""
         gpus = int(available.get("GPU", 0))
         if self.gpu and gpus == 0:
             raise EngineError("Ray finds no GPU", "scan with --device cpu, or add a machine with a GPU to the cluster")
@@ -208,14 +208,14 @@ class Worker:
             self.work = self.elsewhere(folders)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
-        """The outcomes of these trials, each as soon as it is there."""
+        """Yield the outcome of each trial as soon as it is complete."""
         with _traceback_kept():
             yield from drive(self.work, trials, self.width)
 
 
 @contextmanager
 def _traceback_kept() -> Iterator[None]:
-    """An exception that leaves here can be pickled with its traceback, so that its position is known elsewhere."""
+    """Make exceptions picklable with their traceback, so that the driver knows their position."""
     from tblib import pickling_support
 
     try:
@@ -251,7 +251,7 @@ class _Pool:
         self.lost_while_opening = 0
 
     def outcomes(self, n_workers: int) -> Iterator[tuple[str, Json]]:
-        """All outcomes; see `Engine.run`."""
+        """Yield all outcomes; see `Engine.run`."""
         for _ in range(n_workers):
             self._start_worker()
         try:
@@ -308,7 +308,7 @@ class _Pool:
         self.under_way[running] = (worker, chunk)
 
     def _lost(self, chunk: _Chunk | None, error: Exception) -> None:
-        """Have the trials of a lost worker run by another one."""
+        """Hand the trials of a lost worker to a new one."""
         if chunk is None:
             self.lost_while_opening += 1
             losses, doing = self.lost_while_opening, "before they could begin"
@@ -326,7 +326,7 @@ class _Pool:
 
 
 def _library(local: bool) -> Any:
-    """Ray, imported with docaudit's settings."""
+    """Import Ray with docaudit's settings."""
     os.environ.update(_SETTINGS)
     # Ray reads these once a process, at its import: a program that has imported it already has made its own choice.
     if local and "ray" not in sys.modules:
@@ -337,7 +337,7 @@ def _library(local: bool) -> Any:
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself would try for minutes, and could not be interrupted."""
+    """Refuse an unreachable cluster at once: Ray would try for minutes, without an interrupt."""
     host, separator, port = address.rpartition(":")
     if not separator:
         return
@@ -352,7 +352,7 @@ def _not_reached(address: str, error: Exception) -> EngineError:
 
 
 def _short_temporary() -> Path:
-    """The folder of Ray's sockets. A unix socket's path may have 103 characters, of which Ray and we need 88."""
+    """Return a short folder for Ray's sockets: a path has at most 103 characters, of which 88 are needed."""
     usual = tempfile.gettempdir()
     return Path(usual if len(usual) <= 15 else "/tmp")
 
@@ -365,6 +365,6 @@ def _content(path: Path) -> bytes:
 
 
 def _lines(error: Exception) -> list[str]:
-    """What an error says, in printable lines."""
+    """Split an error's message into printable lines."""
     lines = ("".join(filter(str.isprintable, line)).strip()[:200] for line in str(error).splitlines())
     return [line for line in lines if line] or [type(error).__name__]

@@ -70,7 +70,7 @@ def attest(folder: Path, key: Path | None = None, out: Path | None = None) -> At
 
 
 def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
-    """The statement about the files of a folder as they are now.
+    """Build the attestation statement about the present files of a report folder.
 
     Args:
         folder: what a scan wrote.
@@ -98,7 +98,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
 
 
 def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date) -> dict[str, Any]:
-    """The predicate: limits that do not apply to this model or data set are no tests of it and are not listed."""
+    """Build the test-result predicate, without limits that do not apply to the model or data set."""
     tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     for decision in verdict.decisions:
         kind = _kind(decision, policy)
@@ -134,7 +134,7 @@ def _kind(decision: Decision, policy: Policy) -> str | None:
 
 
 def name_of(decision: Decision) -> str:
-    """A limit as a test's name."""
+    """Name a limit as a test: attack, metric and bound."""
     limit = decision.limit
     bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
     return f"{limit.attack} {limit.metric} {bound}"
@@ -246,7 +246,7 @@ def _compare_statement(folder: Path, record: AuditRecord, attested: Statement, f
 
 
 def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | None]:
-    """The day that the verdict was reached on (UTC), and what is wrong with it."""
+    """Read the day of the verdict (UTC), and describe what is wrong with it."""
     today, own = policies.today(), statement.predicate.get(DOCUMENTATION)
     text = own.get("evaluated") if isinstance(own, dict) else None
     try:
@@ -304,7 +304,7 @@ def _compare_embedded(folder: Path, name: str, record: AuditRecord, found: Findi
 
 
 def read_attachments(path: Path) -> dict[str, bytes]:
-    """The files that a PDF file embeds, by name.
+    """Read the files that a PDF file embeds, by name.
 
     Raises:
         UsageError: pypdf is not installed.

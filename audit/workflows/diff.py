@@ -48,7 +48,7 @@ def diff_scans(old: Path, new: Path, policy: str = "default", progress: Progress
 
 
 def evidence_of(path: Path) -> Path:
-    """The folder where the scan of a record kept its evidence, unless `--evidence` named another."""
+    """Return the folder of a scan's evidence, unless `--evidence` named another."""
     return (path if path.is_dir() else path.parent) / EVIDENCE
 
 
@@ -95,7 +95,7 @@ def _of_attack(
     policy: Policy,
     scores: tuple[Mapping[str, UnitScores], Mapping[str, UnitScores]],
 ) -> list[MetricChange]:
-    """The changes of all numbers of an attack that either scan has, apart from what the text alone gives away."""
+    """Compare all numbers of an attack, apart from those about the text alone."""
     results = [record.completed.get(attack) for record in records]
     rows = []
     for metric, (limits, good) in _asked(attack, records, policy).items():
@@ -112,7 +112,7 @@ def _of_attack(
 
 
 def _asked(attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> dict[str, tuple[list[str], Good]]:
-    """The numbers to compare: for each the limits that it answers for, and the direction in which it is better."""
+    """Choose the metrics to compare, each with its limits and the direction of improvement."""
     limited: dict[str, Good] = {
         limit.metric: "more" if limit.max is None else "less" for limit in policy.limits if limit.attack == attack
     }
@@ -127,7 +127,7 @@ def _asked(attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy
 
 
 def _methods(attack: str, records: Sequence[AuditRecord], metric: str) -> list[str]:
-    """The measurements that answer for a metric in either scan."""
+    """List the measurements behind a metric in either scan, one for each method."""
     results = [result for record in records if (result := record.completed.get(attack)) is not None]
     return list(dict.fromkeys(name for result in results for name in result.methods.get(metric, (metric,))))
 
@@ -143,7 +143,7 @@ def _with_difference(
 
 
 def _leak(item: Measurement | None, scores: UnitScores | None) -> tuple[Measurement | None, UnitScores | None]:
-    """An area and its values as they lie over chance: one under it tells as much as its mirror image."""
+    """Mirror an AUC below chance, and its values, to the same distance above chance."""
     if not isinstance(item, Estimate) or item.value >= CHANCE:
         return item, scores
     bounds = tuple(replace(own, lower=1 - own.upper, upper=1 - own.lower) for own in item.bounds)
@@ -152,7 +152,7 @@ def _leak(item: Measurement | None, scores: UnitScores | None) -> tuple[Measurem
 
 
 def _absent(row: MetricChange, records: tuple[AuditRecord, AuditRecord]) -> str:
-    """Why a scan has no such number; empty where both have it."""
+    """Explain why a scan lacks the number; empty where both have it."""
     reasons = []
     for item, record in zip((row.before, row.after), records, strict=True):
         if isinstance(item, Estimate):
@@ -172,7 +172,7 @@ def _both(old: str, new: str) -> str:
 
 
 def _of_usefulness(records: tuple[AuditRecord, AuditRecord]) -> list[MetricChange]:
-    """The measures of the model's own task; scans keep no values of documents for these."""
+    """Compare the measures of usefulness, for which scans store no values by document."""
     before, after = ({item.name: item for item in record.utility} for record in records)
     rows = []
     for name in dict.fromkeys([*before, *after]):
@@ -185,7 +185,7 @@ def _of_usefulness(records: tuple[AuditRecord, AuditRecord]) -> list[MetricChang
 def _judged(
     changes: Sequence[MetricChange], records: tuple[AuditRecord, AuditRecord], policy: Policy
 ) -> list[MetricChange]:
-    """The changes with their outcomes, p adjusted over all of them."""
+    """Judge each change better, worse or undecided, with p adjusted over all changes (Holm)."""
     adjusted = holm({index: change.p for index, change in enumerate(changes)})
     with_p = [replace(change, p_adjusted=adjusted.get(index)) for index, change in enumerate(changes)]
     return [_judge(change, records, policy) for change in with_p]
@@ -206,7 +206,7 @@ def _judge(change: MetricChange, records: tuple[AuditRecord, AuditRecord], polic
 
 
 def _against(change: MetricChange, outcome: Outcome, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> str:
-    """Why a change that is beyond chance still tells nothing; empty where it tells something."""
+    """Explain why a significant change is no evidence; empty where it is evidence."""
     old, new = (record.completed.get(change.attack) for record in records)
     if old is None or new is None:
         return ""
@@ -222,7 +222,7 @@ def _against(change: MetricChange, outcome: Outcome, records: tuple[AuditRecord,
 def _not_better(
     change: MetricChange, records: tuple[AuditRecord, AuditRecord], results: tuple[Result, Result], policy: Policy
 ) -> str:
-    """Why less found is not better: another reference, a weaker attacker, or what speaks against any pass of NEW."""
+    """Explain why a lower number is no improvement: another reference, or an attack with less power."""
     other = other_reference(*records)
     if other:
         return other
@@ -240,7 +240,7 @@ ABOUT_TEXT = "says what the documents themselves give away, whatever the model"
 
 
 def why_missing(record: AuditRecord, attack: str) -> str:
-    """Why an attack did not run to its end; empty where it did."""
+    """Explain why an attack did not complete; empty where it did."""
     found = next((one for one in record.attacks if one.attack == attack), None)
     if found is not None:
         return found.why
@@ -360,7 +360,7 @@ def gate_against_baseline(
 
 
 def _limits(decisions: Sequence[Decision], found: ScanDiff) -> list[ComparedLimit]:
-    """What became of each limit, by its worst method."""
+    """Summarise the change of each limit, by its worst method."""
     limits: dict[tuple[str, str], ComparedLimit] = {}
     for decision in decisions:
         attack, metric = decision.limit.attack, decision.limit.metric
@@ -371,7 +371,7 @@ def _limits(decisions: Sequence[Decision], found: ScanDiff) -> list[ComparedLimi
 
 
 def _worst(changes: Sequence[MetricChange]) -> tuple[Change, str]:
-    """The outcome of a limit; it is better only where every method that could be compared is."""
+    """Return the outcome of a limit: better only where every compared method is better."""
     if worse := [one for one in changes if one.outcome == "worse"]:
         return "worse", max(worse, key=_size).words
     if lost := [one for one in changes if one.lost]:

@@ -92,12 +92,12 @@ class AttackWork(Work):
     seed: int
 
     def attempt(self, trial: Trial) -> Attempt:
-        """The trial with a source of randomness of its own, from (seed, attack, trial id)."""
+        """Start a trial with a random generator seeded by (seed, attack, trial id)."""
         return self.attack.attempt(self.case, trial, _randomness(self.seed, self.attack, trial))
 
 
 def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
-    """A trial's own source of randomness."""
+    """Seed a random generator for one trial of an attack."""
     digest = hashlib.sha256(f"{attack.name}\0{trial.id}".encode()).digest()
     return np.random.default_rng([seed, int.from_bytes(digest[:16])])
 
@@ -109,7 +109,7 @@ def _engine(opened: ScanSetup) -> Engine:
 
 
 def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:
-    """An attack's trials as work for any engine; `target` is the audited checkpoint as it computes."""
+    """Package an attack's trials for any engine; `target` is the audited checkpoint as it computes."""
     case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
     remote_work = _RemoteWork(
         attack=attack,
@@ -143,19 +143,19 @@ class _LoadedModel:
 
     @classmethod
     def of(cls, model: Checkpoint | Denoiser) -> _LoadedModel:
-        """The settings that this model computes with."""
+        """Record the settings that a loaded model computes with."""
         if isinstance(model, EncoderTarget):
             return cls(model.card, model.batch_tokens, None)
         return cls(model.card, None, None if isinstance(model, Denoiser) else model.batch_rows)
 
     def reference_again(self, folder: Path, corpus: Corpus) -> Checkpoint | Denoiser:
-        """A copy of a reference, computing as it does here."""
+        """Load a copy of a reference model with the same settings."""
         if self.card.task != DENOISING:
             return self.again(folder, corpus)
         return self._unchanged(load_denoiser(folder, device=self.card.device, images=partial(open_page, corpus)))
 
     def again(self, folder: Path, corpus: Corpus) -> Checkpoint:
-        """A copy of it, computing as it does here."""
+        """Load a copy of the model with the same settings."""
         copy = self._unchanged(target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows))
         return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
 
@@ -261,7 +261,7 @@ class OpenedJournal:
 
 
 def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJournal:
-    """Open a journal; beside it is kept when it was begun, which the file itself does not tell, and under which policy.
+    """Open a journal, with the time and the policy of its beginning, which a file beside it holds.
 
     Args:
         path: the journal.
@@ -330,7 +330,7 @@ def _written(seconds: float) -> str:
 
 
 def _read(begun: Path) -> tuple[str, str | None]:
-    """When a journal was begun, and under which policy."""
+    """Read the time and the policy of a journal's beginning."""
     time, _, policy = begun.read_text(encoding="ascii", errors="replace").partition("\n")
     try:
         return dt.datetime.fromisoformat(time).astimezone(dt.UTC).isoformat(timespec="seconds"), policy.strip() or None

@@ -84,12 +84,12 @@ class Initialised:
 
     @property
     def splits(self) -> dict[Split, int]:
-        """How many documents are in each split."""
+        """Count the documents of each split."""
         return {split: sum(document.split == split for document in self.documents) for split in SPLITS}
 
     @property
     def without_words(self) -> int:
-        """Documents that have an image and no words."""
+        """Count documents that have an image and no words."""
         return sum(document.image is not None and not document.words for document in self.documents)
 
 
@@ -102,18 +102,18 @@ class PageFolder:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Names of folders that pages lie in and that say no split; none where there are fewer than two."""
+        """List the page folders that name no split; empty where there are fewer than two."""
         names = {page.group for page in self.pages if page.group is not None}
         return tuple(sorted(names)) if len(names) > 1 else ()
 
     @property
     def says_splits(self) -> bool:
-        """True where folders say which pages are members."""
+        """Return whether folders name the pages of training."""
         return any(page.split == "member" for page in self.pages)
 
     @cached_property
     def usual_task(self) -> Task | None:
-        """The task that the pages' own content suggests; None where it suggests none."""
+        """Suggest a task from the content of the pages; None where nothing suggests one."""
         documents = [read_document(self.root, page, "member", {}) for page in self.pages]
         kinds: tuple[tuple[TaskKind, bool], ...] = (
             ("parsing", any(document.output for document in documents)),
@@ -200,7 +200,7 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
 
 
 def _labelled(task: Task, documents: Sequence[Document]) -> Task:
-    """The task with the classes of its documents, where it is to tell classes and names none itself."""
+    """Fill in the classes of the documents, for a classification task that names none."""
     if task.kind != "document-classification" or task.labels:
         return task
     return replace(task, labels=tuple(sorted({document.label for document in documents if document.label})))

@@ -104,7 +104,7 @@ def _journal_path(corpus: Corpus, reader: PageReader) -> Path:
 def _read(
     corpus: Corpus, wanted: Sequence[Document], reader: PageReader, kept: Path, progress: Progress
 ) -> dict[str, tuple[Word, ...] | None]:
-    """The words of each of these documents; None where the program failed. Equal images are read once."""
+    """Read the words of each document by OCR, equal images once; None where OCR failed."""
     images = {document.id: read_header(image_path(corpus, document)).sha256 for document in wanted}
     journal = Journal(kept)
     todo = {images[document.id]: document for document in wanted if images[document.id] not in journal.outcomes}
@@ -121,7 +121,7 @@ def _words_of(outcome: Json) -> tuple[Word, ...] | None:
 
 
 def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | None, tally: Counter[str]) -> Document:
-    """The document with these words and its answers among them; as it was where there are none."""
+    """Add words, and the places of answers among them, to a document; unchanged without words."""
     if not words:
         return document
     size = document.size
@@ -148,7 +148,7 @@ def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | No
 
 
 def _locate_answer(question: Question, texts: Sequence[str], taken: set[int]) -> Location | None:
-    """The first accepted answer that is located; better qualities first."""
+    """Locate the first accepted answer, trying better match qualities first."""
     places = [locate(answer, question.category or "misc", texts, taken) for answer in question.answers]
     found = [place for place in places if isinstance(place, Location)]
     return min(found, key=lambda place: QUALITIES.index(quality_of(place.rule)), default=None)

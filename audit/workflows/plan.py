@@ -166,13 +166,13 @@ class Plan:
 
     @property
     def total_seconds(self) -> float | None:
-        """The seconds of all attacks that were timed."""
+        """Sum the seconds of all timed attacks."""
         timed = [cost.seconds for cost in self.costs if cost.seconds is not None]
         return sum(timed) if timed else None
 
     @property
     def joint(self) -> Joint:
-        """The chance that a model which leaks nothing passes all limits of the policy that are on models."""
+        """Estimate the chance that a model which leaks nothing passes all limits on models."""
         own = [limit for limit in self.limits if not limit.about_text]
         resolved = tuple(limit for limit in own if limit.resolution is not None)
         chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
@@ -354,7 +354,7 @@ def _most_trials(attack: Attack, corpus: Corpus) -> Sides:
 
 
 def _bounded(attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int) -> tuple[Sides, Sides]:
-    """Trials and units of a scan that is bounded: at least one trial of each unit that is drawn."""
+    """Count trials and units of a bounded scan: at least one trial of each drawn unit."""
     there = [max(n, min(1, offered)) for n, offered in zip(most_units(attack, corpus), sides, strict=True)]
     kept = [min(pair) for pair in zip(there, halves(documents, there), strict=True)]
     trials = [
@@ -377,7 +377,7 @@ def joint_chance(chances: Iterable[float]) -> float:
 
 
 def _blocked(limit: LimitPlan) -> bool:
-    """Whether no model passes the limit; one that a data set without its units leaves out blocks nothing."""
+    """Return whether no model can pass the limit on this data set."""
     match limit.outcome:
         case "confounded" | "blind check too weak" | "cannot pass":
             return True

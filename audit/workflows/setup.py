@@ -76,11 +76,11 @@ class ScanSetup:
     part: float = 1.0
 
     def sampled(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials that the budget takes; see `audit.attacks.budget.sample`."""
+        """Sample the trials that the budget takes; see `audit.attacks.budget.sample`."""
         return sample(trials, self.share, self.options.seed, self.options.documents, self.part)
 
     def asked(self, corpus: Corpus) -> Corpus:
-        """The corpus with as many held-out documents as the bounds leave, by lot, for what the model is good for."""
+        """Draw as many held-out documents as the bounds leave, for the measurement of usefulness."""
         heldout = [document.id for document in corpus.of("heldout")]
         most = math.ceil(self.part * len(heldout))
         if self.options.documents is not None:
@@ -94,15 +94,15 @@ class ScanSetup:
 
     @property
     def batch_tokens(self) -> int | None:
-        """Tokens of a forward pass of an encoder at most, as the options say."""
+        """Return the largest number of tokens in a forward pass of an encoder."""
         return self.options.batch_size if isinstance(self.target, EncoderTarget) else None
 
     def defended(self, target: Checkpoint) -> Target:
-        """The target as the world would see it: behind the countermeasure, when there is one."""
+        """Wrap the target in the scan's countermeasure, when there is one."""
         return wrap_target(self.defense, target)
 
     def references_behind_defense(self, filled: LoadedReferences) -> References:
-        """The references, asked as the target is: behind the same countermeasure."""
+        """Wrap the references in the scan's countermeasure, as the target is."""
         asked = defended_references(self.defense, filled.models, filled.members)
         return dataclasses.replace(asked, uncounted=filled.uncounted)
 
@@ -110,7 +110,7 @@ class ScanSetup:
 def defended_references(
     defense: QueryDefense | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
 ) -> References:
-    """The references behind the target's countermeasure, so that both are asked the same; see `References.of`.
+    """Wrap the references in the target's countermeasure, so that both are asked the same; see `References.of`.
 
     The public model proposes tokens and is asked nothing that a countermeasure changes.
     """
@@ -250,7 +250,7 @@ def refuse_changed(opened: ScanSetup) -> None:
 
 
 def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
-    """The references that these attacks need or take, as far as this target can be compared with them.
+    """List the references that these attacks need or take and that the target can be compared with.
 
     Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
     the same.
@@ -347,7 +347,7 @@ def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Tri
 
 
 def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
-    """The target behind a countermeasure, when there is one."""
+    """Wrap the target in a countermeasure, when there is one."""
     return target if defense is None else defense.wrap(target)
 
 
@@ -381,7 +381,7 @@ def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> C
 
 
 def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
-    """A line for each reference that was trained here in another way than the audited adapter."""
+    """Warn of each reference that was trained here in another way than the audited adapter."""
     if prepared.adapter is None:
         return ()
     others = [

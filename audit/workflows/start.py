@@ -84,7 +84,7 @@ class Examination:
 
     @property
     def ready(self) -> bool:
-        """Whether a scan with its report can run."""
+        """Return whether a scan with its report can run."""
         return all(check.state == "ok" for check in self.checks if check.needed)
 
 
@@ -223,12 +223,12 @@ def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
 
 
 def _without_paths(line: str) -> str:
-    """An error without the folders that it names: they name their owner."""
+    """Remove folder names, which name their owner, from an error message."""
     return " ".join(word.rpartition("/")[2].rpartition("\\")[2] for word in line.split())
 
 
 def _lines(command: Sequence[str]) -> list[str]:
-    """The lines that a program prints; none where it fails."""
+    """Run a program and return the lines it prints; none where it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):

@@ -91,7 +91,7 @@ def _path(evidence: Path, attack: str) -> Path:
 
 
 def _identity(result: Result) -> str:
-    """The sha256 of a result as an attack gave it: settling the checks of a scan changes what it confounds."""
+    """Hash a result as its attack returned it, without what the checks of the scan change."""
     result = replace(result, checks=(), confounded=None)
     return hashlib.sha256(json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()).hexdigest()
 
@@ -138,13 +138,13 @@ def effect_of(effect: Effect, scores: tuple[UnitScores | None, UnitScores | None
 
 
 def filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
-    """The effect with this difference."""
+    """Fill a difference and its p-value into an effect."""
     difference = estimate(f"{effect.metric}.change", found.interval, before.unit, 0.0, "chance")
     return replace(effect, difference=difference, p=found.p, paired=found.paired, note="")
 
 
 def measurement(result: Result, metric: str) -> Measurement | None:
-    """A number of an attack; None where its record lacks it."""
+    """Look up a measurement of an attack by name; None where the record lacks it."""
     return next((item for item in result.measurements if item.name == metric), None)
 
 

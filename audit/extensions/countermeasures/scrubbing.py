@@ -92,7 +92,7 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
 
 
 def _scrubbed(document: Document, seed: int, planted: bool) -> Scrubbed | None:
-    """The document scrubbed; None where its image shows a value that cannot be painted over."""
+    """Scrub a document; None where its image shows a value that cannot be painted over."""
     scrubbed = scrub(document, seed=seed, planted=planted)
     unboxed = any(document.words[index].box is None for index in scrubbed.changed)
     return None if document.image is not None and (scrubbed.not_found or unboxed) else scrubbed
@@ -159,7 +159,7 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
 
 
 def is_searched(text: str) -> bool:
-    """True for a value that is replaced wherever it stands: shorter ones occur by chance."""
+    """Return whether a value is long enough to be replaced wherever it occurs."""
     return len(fold(text)) >= MIN_TEXT_LENGTH and len(normalise_ocr(text)) >= _MIN_BARE and replaceable(text)
 
 
@@ -177,7 +177,7 @@ class _Work:
         self.searched = sorted(found, key=lambda text: (-len(text), text))
 
     def find(self, value: SensitiveValue) -> bool:
-        """True where an answer stands on the page; short ones and those that an OCR misread are replaced at once."""
+        """Return whether an answer is on the page; replace short and misread answers at once."""
         places = find_answers(self.before, [value.text], fuzzy=False)
         if places and value.text not in self.searched:
             for run in runs(places):
@@ -211,13 +211,13 @@ class _Work:
         raise ManifestError(f"document {name}: its values cannot all be replaced", "mark fewer or longer values")
 
     def question(self, question: Question) -> Question:
-        """The question with values replaced in its words and its answers."""
+        """Replace values in a question's text, paraphrases and answers."""
         answers = tuple(dict.fromkeys(self._answer(answer, question) for answer in question.answers))
         asked, *others = (self._sentence(text) for text in (question.question, *question.paraphrases))
         return replace(question, question=asked, answers=answers, paraphrases=tuple(others))
 
     def _was(self, texts: list[str], index: int) -> str:
-        """The word as it was, so that no surrogate is taken for somebody's name."""
+        """Return the original word, so that no surrogate is taken for a person's name."""
         return self.before[index] if texts is self.texts else texts[index]
 
     def _replace_run(self, texts: list[str], run: Sequence[int]) -> None:
@@ -233,7 +233,7 @@ class _Work:
             texts[index] = text
 
     def _within(self, word: str) -> str:
-        """A word that holds a value ("TOTAL:9.00"): what is around it stays."""
+        """Replace a value within a word ("TOTAL:9.00") and keep the rest of the word."""
         for text in self.searched:
             found = re.search(re.escape(text), word, re.IGNORECASE)
             if found is not None:
@@ -243,7 +243,7 @@ class _Work:
         return self.surrogates.of_word(word)
 
     def _answer(self, answer: str, question: Question) -> str:
-        """What now stands where the answer stood; its own surrogate where it stood nowhere as a whole."""
+        """Return the replacement of an answer: the new words at its place, or its surrogate."""
         value = self._values.get(fold(answer))
         if value is None:
             return self._sentence(answer)
@@ -268,7 +268,7 @@ class _Work:
         return None
 
     def _sentence(self, text: str) -> str:
-        """A text with values replaced; untouched where it holds none."""
+        """Replace the values in a text; return it unchanged where it holds none."""
         words = text.split()
         cleaned = [*words]
         self.clean(cleaned, self.document.id)
@@ -303,18 +303,18 @@ class SensitiveValue:
 
     @property
     def text(self) -> str:
-        """Its words joined by single spaces."""
+        """Join the words by single spaces."""
         return " ".join(self.words)
 
 
 def slot_category(label: str) -> Category | None:
-    """The category of a slot's values by the slot's name, such as "B-account_number"; None: not sensitive."""
+    """Derive the category of a slot's values from its name, such as "B-account_number"; None: not sensitive."""
     words = set(re.split(r"[^a-z]+", label.removeprefix("B-").removeprefix("I-").lower()))
     return next((category for category, known in _SLOTS.items() if words & {*known.split()}), None)
 
 
 def marked_values(document: Document, *, planted: bool = False) -> Iterator[SensitiveValue]:
-    """The values that the document's marks say the place of: its fields, or where it has none, its slots.
+    """Yield the values whose place is annotated: fields, or slots where there are no fields.
 
     Args:
         document: of any task.
@@ -332,7 +332,7 @@ def marked_values(document: Document, *, planted: bool = False) -> Iterator[Sens
 
 
 def asked_values(document: Document) -> Iterator[SensitiveValue]:
-    """The answers of its questions that are sensitive."""
+    """Yield the sensitive answers of a document's questions."""
     for question in document.questions:
         category = _category(document, question)
         for answer in question.answers:
@@ -346,12 +346,12 @@ def _category(document: Document, question: Question) -> Category | None:
 
 
 def _telling(answer: str) -> bool:
-    """An answer of unknown kind: names begin with capitals and numbers have digits; "yes" says nothing of anybody."""
+    """Return whether an answer of unknown category has a capital or a digit, as names and numbers have."""
     return any(character.isdecimal() or character.isupper() for character in answer)
 
 
 def _spans(tags: Sequence[str]) -> Iterator[tuple[int, ...]]:
-    """The places of each slot's words in BIO tags."""
+    """Yield the word indices of each slot in BIO tags."""
     span: list[int] = []
     for index, tag in enumerate((*tags, "O")):
         continues = tag.startswith("I-") and bool(span) and tags[span[0]][2:] == tag[2:]

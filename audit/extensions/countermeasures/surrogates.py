@@ -61,7 +61,7 @@ class Surrogates:
         """Folded words of persons' names, `MIN_TEXT_LENGTH` characters or more."""
 
     def of_value(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
-        """The surrogate of a value, as many words; what has neither letter nor digit stays.
+        """Return the surrogate of a value, with as many words; words without letters and digits stay.
 
         Args:
             words: of the value, as they are written.
@@ -73,11 +73,11 @@ class Surrogates:
         return tuple(_cased(new, word) for new, word in zip(self._values[key], words, strict=True))
 
     def anew(self, word: str) -> str:
-        """Letters and digits by pattern, drawn again each time."""
+        """Draw new letters and digits by pattern, independently at each call."""
         return _other(word, self._by_pattern)
 
     def of_word(self, word: str) -> str:
-        """The surrogate of a word that holds a value, or a part of one: its own, or letters and digits by pattern."""
+        """Return the surrogate of a word that holds a value or a part of it."""
         before, core, after = _parts(word)
         known = self._words.get(fold(core))
         new = _other(core, self._by_pattern) if known is None else _cased(known, core)
@@ -92,7 +92,7 @@ class Surrogates:
         return tuple(words)
 
     def _word(self, word: str, draw: Draw, category: Category | None) -> str:
-        """The word's own surrogate where it has one; short words have none of their own, they stand in many values."""
+        """Return the surrogate of a single word; short words, which many values share, are drawn anew."""
         before, core, after = _parts(word)
         folded = fold(core)
         if len(folded) < MIN_TEXT_LENGTH:
@@ -119,7 +119,7 @@ class Surrogates:
         return _LETTERS.sub(name, _DIGITS.sub(lambda found: self._by_pattern(found[0]), text))
 
     def _by_pattern(self, text: str) -> str:
-        """Digits for digits, vowels for vowels, other letters for letters, in upper or lower case as they are."""
+        """Replace digits by digits, vowels by vowels and consonants by consonants, with the same case."""
         return "".join(map(self._character, text))
 
     def _character(self, character: str) -> str:
@@ -132,30 +132,30 @@ class Surrogates:
         return drawn.upper() if character.isupper() else drawn
 
     def _number(self, run: str) -> str:
-        """As many digits; a number does not begin with a zero unless it did."""
+        """Draw a number of as many digits, with a leading zero only where the original has one."""
         first = "0" if run[0] == "0" and len(run) > 1 else str(self._rng.integers(len(run) > 1, 10))
         return first + "".join(str(self._rng.integers(10)) for _ in run[1:])
 
 
 def replaceable(text: str) -> bool:
-    """True for a text with a letter or a digit in it, whatever sign it is written as (a trade mark's are two)."""
+    """Return whether a text has a letter or a digit after Unicode decomposition."""
     return any(map(str.isalnum, unicodedata.normalize("NFKD", text)))
 
 
 def _parts(word: str) -> tuple[str, str, str]:
-    """Signs before, the word, signs after."""
+    """Split a word into leading signs, core and trailing signs."""
     found = _CORE.match(word)
     assert found is not None  # the pattern takes every text
     return found[1], found[2], found[3]
 
 
 def core_of(word: str) -> str:
-    """The word without the signs before and after it, folded."""
+    """Fold a word, without the signs before and after it."""
     return fold(_parts(word)[1])
 
 
 def _other(text: str, draw: Draw) -> str:
-    """What is drawn for this text, and not itself, if that can be."""
+    """Draw a replacement that differs from the text, if one can be drawn."""
     for _ in range(_TRIES):
         drawn = draw(text)
         if not _shows(drawn, text):
@@ -164,13 +164,13 @@ def _other(text: str, draw: Draw) -> str:
 
 
 def _shows(new: str, old: str) -> bool:
-    """True where `find_answers` would find `old` in `new`; short texts are compared whole."""
+    """Return whether `find_answers` would find `old` in `new`; short texts are compared whole."""
     wanted = normalise_ocr(old)
     return wanted in normalise_ocr(new) if len(wanted) >= MIN_TEXT_LENGTH else fold(new) == fold(old)
 
 
 def _like(new: str, old: str) -> str:
-    """`new` in capitals, small letters or with a capital first, as `old` is."""
+    """Give `new` the upper and lower case of `old`."""
     if not any(map(str.isalpha, old)):
         return new
     if old.isupper():
@@ -179,5 +179,5 @@ def _like(new: str, old: str) -> str:
 
 
 def _cased(new: str, old: str) -> str:
-    """A surrogate that was drawn for another spelling of `old`, in capitals or small letters where `old` is."""
+    """Adapt the case of a surrogate that was drawn for another spelling of `old`."""
     return _like(new, old) if old.isupper() or old.islower() else new

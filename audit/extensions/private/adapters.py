@@ -141,7 +141,7 @@ def choose_trained(
 
 
 def head_parameters(model: Any) -> Iterator[nn.Parameter]:
-    """The parameters on top of a model's encoder; of a model without one, those of its output layer."""
+    """List the head's parameters: those on top of the encoder, or those of the output layer."""
     base = getattr(model, "base_model", model)
     if base is not model:
         within = {id(parameter) for parameter in base.parameters()}
@@ -153,7 +153,7 @@ def head_parameters(model: Any) -> Iterator[nn.Parameter]:
 
 
 def merge_adapters(model: nn.Module) -> None:
-    """Take every adapter out of the model, its change in the weight of its layer: the architecture is as it was."""
+    """Merge every adapter into the weight of its layer, which restores the architecture."""
     for parent, name, layer in _layers(model, LoraLinear):
         setattr(parent, name, layer.merged())
     model.requires_grad_(True)
@@ -170,7 +170,7 @@ def _refuse_fused(model: nn.Module, trained: str) -> None:
 
 
 def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:
-    """Put adapters in; gives the ids of their parameters."""
+    """Insert adapters and return the ids of their parameters."""
     generator = torch.Generator().manual_seed(seed)
     adapted: set[int] = set()
     for parent, name, layer in _layers(model, nn.Linear):
@@ -183,7 +183,7 @@ def _adapt(model: nn.Module, rank: int, seed: int) -> set[int]:
 
 
 def _layers(model: nn.Module, kind: type[Any]) -> Iterable[tuple[nn.Module, str, Any]]:
-    """The model's layers of a kind, with their parents and names; a list, so that they may be replaced."""
+    """List the model's layers of a type, with their parents and names."""
     return [
         (parent, name, child)
         for parent in model.modules()

@@ -99,7 +99,7 @@ def proof_of(policy: Policy, corpus: Corpus) -> Proves:
 
 
 def provable(attack: str, metric: str) -> Provable | None:
-    """The bound that an attack declares for a metric; None where no guarantee bounds it."""
+    """Look up the bound that an attack declares for a metric; None where no guarantee bounds it."""
     declared = text_of(attack).provable
     return declared.get(metric, declared.get(metric.partition(".")[0]))
 
@@ -118,7 +118,7 @@ def bound(declared: Provable, promised: Guarantee) -> float:
 
 
 def group_of(protected: Protected, unit: str) -> int | None:
-    """Units that change with one document or provider; None where there are as many as it has documents.
+    """Count the units that change with one document or provider; None: as many as it has documents.
 
     Taking a document of several from a provider is to replace that provider: one unit less and one more.
     """
@@ -131,7 +131,7 @@ def group_of(protected: Protected, unit: str) -> int | None:
 
 
 def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:
-    """The bounds of limits on the membership of documents and of providers, each with its largest value."""
+    """List the bounds of limits on membership of documents and providers, each with its largest value."""
     declared = [(provable(limit.attack, limit.metric), limit.max) for limit in limits]
     return [(found, most) for found, most in declared if found is not None and most is not None]
 

@@ -186,7 +186,7 @@ class EncoderLearner(Learner):
         return Collator(self._family, self._encoder.tokenizer, mask_probability, seed, sees_images)
 
     def _masked(self, page: Encoding, rng: np.random.Generator) -> Example:
-        """The page under a mask that hides something: there would be no loss of a page that shows everything."""
+        """Mask a page, with at least one hidden token, so that it has a loss."""
         masker = self._collate_with(self._mask_probability, int(rng.integers(2**31)))
         example = masker.masked(page)
         while example.labels is None or not (example.labels != NOT_READ).any():
@@ -203,7 +203,7 @@ class EncoderLearner(Learner):
         }[head]
 
     def _masked_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
-        """The vocabulary's scores are computed for the predicted tokens only, a seventh of all, where that can be."""
+        """Compute the masked-token losses, with scores for the masked tokens only where possible."""
         named = self._family.vocabulary_head
         if named is None:
             scores = self.model(**inputs).logits
@@ -231,7 +231,7 @@ class EncoderLearner(Learner):
 
 
 def _read_only(labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions of the labels that are read, and these labels, (n_pages, most read of a page): padding is not read."""
+    """Select the positions with a label, and the labels: (n_pages, most labels of a page) each."""
     read = labels != NOT_READ
     order = torch.argsort((~read).long(), dim=1, stable=True)[:, : int(read.sum(dim=1).max())]
     return order, labels.gather(1, order)

@@ -208,7 +208,7 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """Number of steps that were begun; a line that a kill cut short counts.
+        """Count the steps that were begun; a line that a kill cut short counts.
 
         Raises:
             EngineError: the file cannot be read.
@@ -243,7 +243,7 @@ class Ledger:
         return number
 
     def keep(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool) -> None:
-        """Keep parameters and optimizer, when it is time or this was the last step.
+        """Save parameters and optimizer, when `every` seconds have passed or after the last step.
 
         Raises:
             EngineError: the disk does not take it.
@@ -260,7 +260,7 @@ class Ledger:
         self._kept = time.monotonic()
 
     def restore(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None) -> int:
-        """Put parameters and optimizer back as they were kept; gives the steps spent so far.
+        """Restore parameters and optimizer from the disk, and return the steps spent so far.
 
         Raises:
             EngineError: the state is damaged, of another training, or later than the spent steps.
@@ -285,7 +285,7 @@ class Ledger:
 
 
 def _state_of(name: str, tensors: dict[str, torch.Tensor], parameter: torch.Tensor) -> dict[str, torch.Tensor]:
-    """An optimizer's state of one parameter: counters stay on the CPU, as PyTorch has them."""
+    """Collect the optimizer's state of one parameter; counters stay on the CPU, as in PyTorch."""
     found = {}
     for key, value in tensors.items():
         part, _, rest = key.partition("/")
@@ -296,7 +296,7 @@ def _state_of(name: str, tensors: dict[str, torch.Tensor], parameter: torch.Tens
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new file's name is on the disk too."""
+    """Flush a folder, so that the name of a new file survives a crash."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
