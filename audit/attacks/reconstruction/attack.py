@@ -124,8 +124,25 @@ class Reconstruction(Attack):
         return reasons if unprovided is None else [*reasons, Reason("missing", unprovided)]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        """See `Attack.units`: documents with a field of the group, however many tokens a model makes of it."""
-        return most_units(corpus)
+        """See `Attack.units`: documents with a field of each group, at most: only a tokenizer tells its tokens."""
+        seen = occurrences(corpus)
+        documents: Counter[tuple[str, str]] = Counter()
+        for document in corpus.of(*AUDITED):
+            held: set[str] = set()
+            for entity in document.entities:
+                if entity.attack:
+                    held |= {"unique" if seen[fold(document.text_of(entity))].unique else "repeated", ALL}
+            documents.update([(document.split, group) for group in held])
+        return tuple(
+            Units(
+                metric,
+                "difference",
+                "documents",
+                *(documents[split, metric.partition(".")[2]] for split in AUDITED),
+                methods=len(METHODS),
+            )
+            for metric in LIMITED
+        )
 
     def _barred(self, case: Case) -> str | None:
         """Return why this model cannot be attacked this way; None when it can."""
@@ -260,28 +277,6 @@ def _attempts(attack: Reconstructed, baseline: Reconstructed) -> dict[str, Json]
 def _by_method(outcome: Json) -> list[tuple[str, Json]]:
     """List the attempts of each method, those of the default one first."""
     return [(DEFAULT, outcome), *outcome["methods"].items()]
-
-
-def most_units(corpus: Corpus) -> tuple[Units, ...]:
-    """Return documents with a field of each group, at most: only a model's tokenizer tells how many tokens one has."""
-    seen = occurrences(corpus)
-    documents: Counter[tuple[str, str]] = Counter()
-    for document in corpus.of(*AUDITED):
-        held: set[str] = set()
-        for entity in document.entities:
-            if entity.attack:
-                held |= {"unique" if seen[fold(document.text_of(entity))].unique else "repeated", ALL}
-        documents.update([(document.split, group) for group in held])
-    return tuple(
-        Units(
-            metric,
-            "difference",
-            "documents",
-            *(documents[split, metric.partition(".")[2]] for split in AUDITED),
-            methods=len(METHODS),
-        )
-        for metric in LIMITED
-    )
 
 
 def lacking(corpus: Corpus) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -52,19 +52,6 @@ class Proposals:
         return [self._known[prefix] for prefix in prefixes]
 
 
-class Player(Protocol):
-    """Who reconstructs."""
-
-    @property
-    def proposals(self) -> Proposals:
-        """Return the source of its candidates (step 1)."""
-        ...
-
-    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Alone:
     """The proposer decides alone: the baseline, with the public model (section 5.2)."""
@@ -72,7 +59,7 @@ class Alone:
     proposals: Proposals
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.knowledge`."""
+        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         return [PrefixKnowledge(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
 
 
@@ -85,7 +72,7 @@ class JudgedCandidates:
     _losses: dict[Prefix, Floats] = field(default_factory=dict)
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.knowledge`."""
+        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         candidates = yield from self.proposals.after(prefixes)
         new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in self._losses}
         losses = yield from self._asked(new)
@@ -122,7 +109,7 @@ class MaskedModel:
     _logits: dict[Prefix, Floats] = field(default_factory=dict)
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.knowledge`."""
+        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         candidates = yield from self.proposals.after(prefixes)
         new = {
             prefix: CandidateLogits(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
@@ -155,11 +142,11 @@ class PlantedMemory:
 
     @property
     def proposals(self) -> Proposals:
-        """See `Player.proposals`."""
+        """Return the source of its candidates (step 1)."""
         return self.attacker.proposals
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.knowledge`."""
+        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         candidates = yield from self.proposals.after(prefixes)
         return [self._planted(found, prefix) for prefix, found in zip(prefixes, candidates, strict=True)]
 
@@ -169,6 +156,10 @@ class PlantedMemory:
             return PrefixKnowledge(found.ids, found.logits + true * memory_of(found.logits))
         losses = self.attacker.read_at(prefix)
         return PrefixKnowledge(found.ids, found.logits, np.maximum(losses - true * memory_of(losses), 0.0))
+
+
+Player = Alone | JudgedCandidates | MaskedModel | PlantedMemory
+"""Whoever reconstructs."""
 
 
 def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
