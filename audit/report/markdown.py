@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from audit.attacks import text_of
 from audit.errors import UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
-from audit.report import numbers, tables
+from audit.report import tables
 from audit.report.answer import finding_sentence, plainest
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.leaks import describe_leak, unlimited, within
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
-from audit.report.templates import environment, template_errors
+from audit.report.templates import render_markdown
 
 DPIA_NAME, CARD_NAME = "dpia.md", "model-card.md"
-_SPECIAL = re.compile(r"[\\`*_\[\]#|]")
-_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
 def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
@@ -58,22 +55,11 @@ def model_card(record: AuditRecord, verdict: Verdict) -> str:
 
 
 def _render(template: str, record: AuditRecord, verdict: Verdict, **values: object) -> str:
-    """Draw a template; every value in it is escaped, so that no name in a record can add markup."""
+    """Draw a template with the rows of a verdict."""
     rows = [tables.decision_row(decision, text_of(decision.limit.attack)) for decision in verdict.decisions]
     names = {decision.limit.attack for decision in verdict.decisions}
     titles = {name: text_of(name).title or name for name in names}
-    with template_errors():
-        templates = environment().overlay(autoescape=False, finalize=escaped)
-        text = templates.get_template(template).render(
-            record=record, verdict=verdict, rows=rows, titles=titles, **values
-        )
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-
-
-def escaped(value: object) -> str:
-    """Return a value as Markdown text that is nothing but text: on one line, without markup, HTML or hidden signs."""
-    text = _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
-    return _SPECIAL.sub(r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+    return render_markdown(template, record=record, verdict=verdict, rows=rows, titles=titles, **values)
 
 
 def _findings_by_attack(record: AuditRecord) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -13,6 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate, Measurement
+from audit.report.templates import render_markdown
 
 Format = Literal["text", "json", "markdown"]
 Outcome = Literal["better", "worse", "cannot be told"]
@@ -33,7 +33,6 @@ LEGEND = (
     "Change: new minus old, with its 95 % interval; of an area its distance from chance. "
     "* from both intervals, not paired unit by unit."
 )
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 _VALUE, _CHANGE, _LEAST_NAME = 7, 25, 16
 """Columns of a value, of a change with its interval, and of a name at least."""
 
@@ -193,7 +192,7 @@ def render(diff: ScanDiff, chosen: Format, width: int) -> str:
         case "json":
             return json.dumps(_DIFF.dump_python(diff, mode="json"), indent=1, allow_nan=False) + "\n"
         case "markdown":
-            return "\n".join(_draw_markdown(diff)) + "\n"
+            return render_markdown("diff.md", diff=diff, outcomes=OUTCOMES, legend=LEGEND)
 
 
 def _draw_text(diff: ScanDiff, width: int) -> str:
@@ -237,37 +236,3 @@ def _draw_table(head: str, changes: Sequence[MetricChange], room: int) -> Iterat
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     wrapper = textwrap.TextWrapper(width, indent, f"{indent}  ", break_long_words=False, break_on_hyphens=False)
     return wrapper.wrap(text)
-
-
-def _draw_markdown(diff: ScanDiff) -> Iterator[str]:
-    """Draw the summary, then a table for each outcome; what cannot be told is folded away."""
-    yield from (f"### docaudit: {diff.summary}", "")
-    yield from (
-        f"- {_escape_markdown(line)}" for line in (diff.old.sentence("OLD"), diff.new.sentence("NEW"), *diff.notes)
-    )
-    for outcome in OUTCOMES:
-        changes = diff.of(outcome)
-        if not changes:
-            continue
-        folded = outcome == "cannot be told"
-        heading = f"{outcome.capitalize()} ({len(changes)})"
-        yield from ("", f"<details><summary>{heading}</summary>" if folded else f"**{heading}**", "")
-        yield from ("| attack | metric | old | new | change | paired |", "|---|---|--:|--:|--:|---|")
-        for change in changes:
-            paired = "" if not change.compared else "yes" if change.paired else "no"
-            row = (change.place, change.metric, *change.values, change.interval, paired)
-            yield f"| {' | '.join(map(_escape_markdown, row))} |"
-        if folded:
-            reasons = (
-                f"- {_escape_markdown(reason)}: {_escape_markdown(names)}" for reason, names in diff.reasons().items()
-            )
-            yield from ("", *reasons, "", "</details>")
-    if diff.missing:
-        yield from ("", f"In neither scan: {_escape_markdown('; '.join(diff.missing))}.")
-    yield from ("", f"<sub>{_escape_markdown(LEGEND)} {_escape_markdown(diff.rule)}</sub>")
-
-
-def _escape_markdown(text: str) -> str:
-    """Escape text of a record so that it can neither style, link, nor mention anybody."""
-    escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
-    return escaped.replace(r"\<", "&lt;").replace(r"\&", "&amp;").replace(r"\@", "&#64;")

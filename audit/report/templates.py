@@ -72,6 +72,32 @@ def template_errors() -> Iterator[None]:
         raise RenderError(f"the report's templates: {line}{error.message}", "install docaudit again") from None
 
 
+_SPECIAL = re.compile(r"[\\`*_\[\]#|~$]|(?<=\])\(")
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+
+
+def render_markdown(template: str, **values: object) -> str:
+    """Draw a template; every value in it is escaped, so that no name in a record can add markup.
+
+    Raises:
+        RenderError: the template is missing or broken.
+    """
+    with template_errors():
+        templates = environment().overlay(autoescape=False, finalize=escaped)
+        text = templates.get_template(template).render(**values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def escaped(value: object) -> str:
+    """Return a value as Markdown text that is nothing but text: on one line, without markup, HTML or hidden signs.
+
+    A sign of no width behind "@" keeps it from mentioning anybody.
+    """
+    text = _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@&#8203;")
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
 GENERIC = "attacks/_generic.html"
 LARGE = 0.25
 """Share or area beyond its null from which "nothing was found" misleads, where the interval reaches there."""

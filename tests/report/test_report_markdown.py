@@ -18,7 +18,8 @@ from audit import record as records
 from audit.cards import AuditSheet, DeclaredPolicy
 from audit.cli import app
 from audit.errors import UsageError
-from audit.report.markdown import dpia, escaped, model_card
+from audit.report.markdown import dpia, model_card
+from audit.report.templates import escaped
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 CHAPTERS = ("What was audited", "Risk", "Measures", "Residual risk", "What was examined, and what was not", "Clauses")
@@ -74,7 +75,7 @@ def test_no_name_adds_markup() -> None:
     assert "\n## b" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "\\[c\\](http://d) \\*e\\*" in text
+    assert "\\[c\\]\\(http://d) \\*e\\*" in text
     card = model_card(dataclasses.replace(record, corpus=dataclasses.replace(record.corpus, name=name)), verdict)
     assert not {"\u202e", "\x1b"} & {*card}
     assert "<img" not in card

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -28,7 +27,6 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Characters that XML 1.0 cannot hold, not even escaped."""
 _MARKS: dict[Outcome, str] = {"violated": "❌", "undecided": "⚠️", "waived": "🟡", "passed": "✅"}
 """Of the outcomes of limits that were examined, the worst first."""
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
 
 
 def as_junit(judged: Judged) -> str:
@@ -90,62 +88,28 @@ def _replace_illegal(text: str) -> str:
 
 def as_markdown(judged: Judged) -> str:
     """Draw the verdict, a table of the limits with the worst first, and what qualifies it."""
+    # Loads Jinja, which other formats do without.
+    from audit.report.templates import render_markdown
+
     record, verdict = judged.record, judged.verdict
     worst = verdict.text if verdict.text is not None and verdict.exit_code == 10 else verdict.overall
-    mark = _MARKS[verdict.overall if verdict.overall == "violated" else worst]
-    subject = f"Model {_escape_markdown(record.target.name)}" if record.target.is_model else "No model"
-    lines = [
-        f"## {mark} docaudit: {verdict.stamp}",
-        "",
-        f"{_as_sentence(headline(record, verdict))}  ",
-        f"{subject}, data set {_escape_markdown(record.corpus.name)}, policy {_escape_markdown(verdict.policy)}, "
-        f"exit code {verdict.exit_code}",
-    ]
-    if verdict.text is not None:
-        said = f"What the text itself gives away, whatever the model: {verdict.text_reason}"
-        lines += ["", f"**{verdict.text.upper()}** {_as_sentence(said)}"]
-    if verdict.baseline is not None:
-        lines += ["", f"Held against an earlier scan: {_as_sentence(verdict.baseline.sentence)}"]
-    lines += [*_limits_table(judged.limits), "", "<details><summary>What qualifies this verdict</summary>", ""]
-    for note in notes(record, verdict):
-        own = note.text.lstrip()
-        lines.append(f"{note.text[: len(note.text) - len(own)]}- {_escape_markdown(own)}")
-    return "\n".join([*lines, "", "</details>", ""])
-
-
-def _limits_table(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield a table of examined limits, the worst first, then the others by reason."""
-    examined = [check for outcome in _MARKS for check in checks if check.outcome == outcome]
-    if examined:
-        yield from (
-            "",
-            "| | limit | allowed | measured, interval | n | reason |",
-            "| --- | --- | --- | --- | --- | --- |",
-        )
-    for check in examined:
-        assert check.decision is not None
-        item, number, n = check.decision.measured, "", ""
-        if item is not None:
-            number, n = f"{item.value:.3f}, {item.low:.3f} to {item.high:.3f}", f"{item.n} {item.unit}"
-        cells = (f"{check.attack} {check.metric}", bound(check.decision.limit), number, n, check.sentence)
-        yield f"| {_MARKS[check.outcome]} {check.outcome} | {' | '.join(map(_escape_markdown, cells))} |"
     unexamined: dict[tuple[str, str], list[str]] = {}
-    for check in checks:
+    for check in judged.limits:
         if check.outcome not in _MARKS:
             unexamined.setdefault((check.attack, check.sentence), []).append(check.metric)
-    if unexamined:
-        yield from ("", "Not examined:", "")
-    for (attack, why), metrics in unexamined.items():
-        yield f"- {_escape_markdown(attack)} ({_escape_markdown(', '.join(metrics))}): {_escape_markdown(why)}"
-
-
-def _as_sentence(text: str) -> str:
-    return f"{_escape_markdown(text[:1].upper() + text[1:])}."
-
-
-def _escape_markdown(text: str) -> str:
-    """Escape text so that Markdown neither styles, links, nor mentions anybody."""
-    return _SPECIAL.sub(r"\\\1", printable(text)).replace("@", "@&#8203;")
+    listed = [note.text for note in notes(record, verdict)]
+    return render_markdown(
+        "verdict.md",
+        record=record,
+        verdict=verdict,
+        mark=_MARKS[verdict.overall if verdict.overall == "violated" else worst],
+        marks=_MARKS,
+        headline=headline(record, verdict),
+        examined=[check for outcome in _MARKS for check in judged.limits if check.outcome == outcome],
+        unexamined=unexamined,
+        notes=[(text[: len(text) - len(text.lstrip())], text.lstrip()) for text in listed],
+        bound=bound,
+    )
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
