@@ -21,7 +21,11 @@ from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import carrier_ids, load_canaries
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.measurements import Unresolved
+from audit.references.encoders import fit, save
+from audit.references.recipes import Recipe
+from audit.targets.encoders.encoding import Encoder
 from audit.targets.opening import target_of
+from benchmarks.simulated_audits import fired
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +80,22 @@ def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_
         # The loss of a completion is the same, whichever others it is asked with.
         assert found["true_loss"] == pytest.approx(exact["true_loss"])
         assert found["strongest_loss"] >= exact["strongest_loss"] - 1e-9
+
+
+def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_control_is_not(tmp_path):
+    corpus = planted_in(canaried.pages(tmp_path / "plain", images=False, kind="mlm"), tmp_path / "data", count=18)
+    model, tokenizer = tiny.model("layoutlm", "mlm"), tiny.tokenizer()
+    for name, values in model.named_parameters():
+        if "LayerNorm" not in name:
+            values.data *= 0.3  # of the tiny model's wide start, from which it learns little
+    pages = [Encoder(tokenizer, tiny.POSITIONS - 1).encode(document) for document in corpus.of("member")]
+    save(fit(model, tokenizer, pages, Recipe(epochs=10, learning_rate=2e-3)).model, tokenizer, tmp_path / "model")
+    findings = run(QUICK, Case(target_of(tmp_path / "model", corpus), corpus))[-1]
+    found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
+    assert found.low > control.high
+    assert control.low < control.null < control.high + 0.5
+    assert measured(findings, "excess_exposure").low > 2
+    assert any(check.name == "exposure" for check in fired(findings.checks))  # so few coins need not show an epsilon
 
 
 def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, checkpoints):

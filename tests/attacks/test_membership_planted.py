@@ -192,6 +192,13 @@ def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only
     assert auc(*sides) == pytest.approx(measured(findings, "auc.lira").value)
 
 
+def test_outcomes_do_not_depend_on_how_many_are_in_flight():
+    whole = corpus(6, 6, 3)
+    references = References((), (Knowing(seed=1),), None, split_models(whole.of("member"), 4, 1.0))
+    case, attack = Case(Knowing(["m0"], 1.0), whole, references), MembershipInference(n_adapted=2)
+    assert run(attack, case, 1)[1] == run(attack, case, 50)[1]
+
+
 def test_scores_without_their_references_say_what_they_need():
     case = Case(Knowing(), corpus(30, 30))
     _, _, findings = run(MembershipInference.preset("quick"), case)
@@ -309,6 +316,17 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
     assert measured(findings, "blind_auc").low > 0.6
     assert diagnostics(findings)["blind_p"] <= 0.05
     assert diagnostics(findings)["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
+
+
+@pytest.mark.parametrize(
+    ("assigned", "said"),
+    [("by-date", "come from different times"), ("official", "not assigned by lot"), ("random", "")],
+)
+def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, said):
+    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
+    assert (findings.confounded is None) == (not said)
+    assert not said or (said in findings.confounded and "too weak" in findings.confounded)
+    assert diagnostics(findings)["blind_power"] < 0.8
 
 
 def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared():

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from answering import NOTHING, Answering, placed
+from attempts import measured, run
 from PIL import Image
 from planted import card
 
-from audit.attacks.provider_membership.attack import NO_QUESTION, reference_of
+from audit.attacks.provider_membership.attack import NO_QUESTION, ProviderMembership, reference_of
 from audit.attacks.provider_membership.attack import ask_about as ask_about_it
 from audit.attacks.provider_membership.providers import match_sides
 from audit.attacks.provider_membership.providers import table_of as table_of_matched
@@ -302,3 +304,28 @@ def test_a_page_of_a_token_classifier_is_one_question(form, links, expected):
     assert (page["loss"], page["pretrained"]["loss"]) == (0.5, 2.0)
     assert page["pretrained"]["confidence"] == pytest.approx(expected[2])
     assert (page["memory_similarity"], outcome["memory_change"]) == (None, None)
+
+
+def test_token_classifiers_are_told_apart_by_loss_and_fields():
+    rng = np.random.default_rng(0)
+    documents = [replace(FORM, id="empty", words=(), entities=(), provider="p0")]
+    for number, place in itertools.product(range(16), range(3)):
+        split = "member" if number < 8 and not place else "heldout"
+        words = [f"{'?' if rng.random() < (0.1 if number < 8 else 0.6) else ''}w{index}" for index in range(6)]
+        named = {"id": f"d{number}-{place}", "split": split, "provider": f"p{number}"}
+        documents.append(replace(FORM, words=placed(words), **named))
+
+    class Leaking(Tagger):
+        def answer(self, query):
+            known = int(self.documents[id(query.page)][0].provider[1:]) < 8
+            return np.array([self.loss - 1.0 * known]) if isinstance(query, TrainingLoss) else super().answer(query)
+
+    data = corpus(*documents, kind="token-classification")
+    case = Case(Leaking(1.5), data, References(pretrained=Tagger(2.0)))
+    trials, outcomes, found = run(ProviderMembership(n_seeds=1, share=0.3), case)
+    table = table_of(trials, outcomes)
+    assert table.n_questions.tolist() == [2] * 16  # not the empty page; of providers out as many as of those in
+    assert np.where(table.member, 1.5, 0.5) == pytest.approx(table.user)
+    assert measured(found, "auc").value == measured(found, "auc.loss").value == 1
+    assert measured(found, "balanced_accuracy.azk").low > 0.5
+    assert "memorisation tests" in measured(found, "balanced_accuracy.apk_ensemble").reason

@@ -21,7 +21,7 @@ from audit.corpus.canaries.insertion import InsertReport, insert
 from audit.corpus.canaries.pages import image_of, page_of, sheet_of
 from audit.corpus.canaries.schema import PATTERNS, CanarySet, load_canaries
 from audit.corpus.canaries.validation import tokens_of
-from audit.corpus.documents import Corpus, Task, Word
+from audit.corpus.documents import Corpus, Entity, Task, Word
 from audit.corpus.images import open_image
 from audit.corpus.images import page_view as plain_sheet
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
@@ -157,6 +157,8 @@ def test_coins_are_fair_and_independent_of_what_a_score_can_see(tmp_path: Path) 
         assert binomtest(int(np.sum(coins[seen])), int(seen.sum())).pvalue > 1e-3
     assert abs(np.corrcoef(first, coins)[0, 1]) < 0.06
     assert len({canary.prefix for canary in canaries}) == 4000
+    drawn = [put_in(corpus, tmp_path / f"o{seed}", count=20, repeat=1, seed=seed).counts.included for seed in range(20)]
+    assert len({*drawn}) > 3  # binomial, and no exact half
 
 
 def test_names_that_the_data_set_has_are_not_taken(tmp_path: Path) -> None:
@@ -203,6 +205,13 @@ def without_boxes(folder: Path) -> Corpus:
     return manifests.load(folder)
 
 
+def with_label(folder: Path) -> Corpus:
+    corpus = canaried.texts(folder)
+    marked = replace(corpus.documents[0], entities=(Entity("e1", "canary", "code", (3,)),))
+    manifests.write(folder, replace(corpus.manifest, task=Task("token-classification")), [marked])
+    return manifests.load(folder)
+
+
 def with_canary_id(folder: Path) -> Corpus:
     corpus = canaried.utterances(folder)
     manifests.write(folder, corpus.manifest, [*corpus.documents, replace(corpus.documents[0], id="c00000")])
@@ -237,6 +246,7 @@ REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
     "one canary": (canaried.utterances, {"count": 1}, UsageError, "count 1 is out of range: 2 to"),
     "negative seed": (canaried.utterances, {"seed": -1}, UsageError, "must not be negative"),
     "a second time": (with_canaries, {}, ManifestError, "has canaries already"),
+    "a label of canaries": (with_label, {}, ManifestError, "has canaries already: document t1"),
     "a document with a canary's id": (
         with_canary_id,
         {},

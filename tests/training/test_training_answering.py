@@ -81,9 +81,12 @@ def test_the_loss_falls_over_the_epochs_and_each_is_told(start, pages):
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(start, pages):
     samples = samples_of(pages, pages.of("member"))
     recipe = replace(RECIPE, epochs=1, batch_size=2)
+    state = torch.get_rng_state()
     first, again, other = (weights(trained(start, samples, replace(recipe, seed=seed))[0]) for seed in (0, 0, 1))
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_pages_are_opened_batch_by_batch_and_not_kept(start, pages):

@@ -145,6 +145,12 @@ def _check_corpus(corpus: Corpus) -> None:
     clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
     if corpus.manifest.canaries is not None or {*TAGS, LABEL} & {*corpus.manifest.task.labels} or clash:
         raise ManifestError("the data set has canaries already", "give the data set as it was before")
+    for document in corpus.documents:
+        names = {name for entity in document.entities for name in (entity.id, entity.label)}
+        names |= {question.id for question in document.questions}
+        if LABEL in names or {*TAGS} & {*(document.tags or ())}:
+            known = f"the data set has canaries already: document {document.id}"
+            raise ManifestError(known, "give the data set as it was before")
 
 
 def _draw_canaries(
