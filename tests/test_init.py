@@ -91,6 +91,15 @@ def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
     assert "invents membership" not in ran.output
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "a.png", "x/a.png", "b.png")
+    (tmp_path / "in.txt").write_text("a.png\n")
+    assert "a.png names 2 pages" in refused(root, "--task", "mlm", "--members", tmp_path / "in.txt")
+    (tmp_path / "in.txt").write_text("x/a.png\n")
+    assert run(root, "--task", "mlm", "--members", tmp_path / "in.txt").exit_code == 0
+    assert splits(root) == {"a": "heldout", "b": "heldout", "x-a": "member"}
+
+
 def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path) -> None:
     root = pages(tmp_path / "stated", "train/a.png", "test/b.png")
     ran = run(root, "--task", "mlm", "--assigned", "random", "--yes")

@@ -34,7 +34,7 @@ class NamedMembers:
 
 
 def find_named(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
-    """Find the ids of named documents: by id, by file name, or by file name without its ending.
+    """Find the ids of named documents: by id, by path, by file name, or by file name without its ending.
 
     Raises:
         ManifestError: a name is that of no document.
@@ -53,10 +53,10 @@ def find_named(names: Sequence[str], ids: Collection[str], option: str) -> froze
 def _possible_ids(name: str) -> Iterator[str]:
     """Yield the ids that a name may mean, the likeliest first: with folders, where two files share their name."""
     path = PurePath(name)
-    yield from (name, path.name, path.stem)
-    for form in (path.with_suffix("") if path.suffix else path, path):
-        parts = [part for part in form.parts if part not in (".", path.anchor)]
-        yield from ("-".join(parts[first:]) for first in range(len(parts)))
+    yield name
+    for first in range(len(path.parts)):
+        for form in (path, path.with_suffix("") if path.suffix else path):
+            yield "-".join(part for part in form.parts[first:] if part not in (".", path.anchor))
 
 
 def read_names(path: Path, option: str) -> tuple[str, ...]:

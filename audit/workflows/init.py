@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from audit.corpus import manifest as manifests
@@ -28,6 +28,7 @@ from audit.errors import ManifestError, UsageError
 from audit.importers.divide import assign
 from audit.importers.named import find_named, read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document
+from audit.printable import printable
 from audit.progress import steps
 from audit.targets.checkpoint.content import recognise_task
 
@@ -210,8 +211,8 @@ def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Mem
     """Return the split of every page: as files name them, else as folders do, else drawn, equal images together."""
     ids, stated = [page.id for page in folder.pages], Membership(answers.assigned or "official")
     if answers.members is not None:
-        members = find_named(read_names(answers.members, "--members"), ids, "--members")
-        held = answers.heldout and find_named(read_names(answers.heldout, "--heldout"), ids, "--heldout")
+        members = _find_pages(folder, answers.members, "--members")
+        held = answers.heldout and _find_pages(folder, answers.heldout, "--heldout")
         both = sorted(members & (held or frozenset()))
         if both:
             raise UsageError(f"{both[0]} and {len(both) - 1} more pages are named by --members and by --heldout")
@@ -230,3 +231,13 @@ def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Mem
     for page in folder.pages:
         alike[page.id if page.header is None else page.header.sha256].append(page.id)
     return assign(alike.values(), SHARES, answers.seed), Membership.drawn_now("random", "docaudit init")
+
+
+def _find_pages(folder: PageFolder, path: Path, option: str) -> frozenset[str]:
+    """Find the ids of the pages that a file names; refuse the name of two files in two folders."""
+    names = read_names(path, option)
+    files = Counter(form for page in folder.pages for form in {PurePath(page.path).name, PurePath(page.path).stem})
+    for name in names:
+        if (several := files[str(PurePath(name))]) > 1:
+            raise ManifestError(f"{option} {printable(name)} names {several} pages", "give its path")
+    return find_named(names, [page.id for page in folder.pages], option)
