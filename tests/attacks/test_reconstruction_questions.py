@@ -188,7 +188,7 @@ def test_a_vt5_that_learnt_its_members_by_heart_gives_their_fields_back(place: P
     found, findings = attacked(place, trained=True)
     assert found["member attack"] >= 0.8
     assert max(found["heldout attack"], found["member baseline"], found["heldout baseline"]) <= 0.2
-    assert measured(findings, "planted_detection.unique").value > 0.5
+    assert measured(findings, "planted_detection.unique").value >= 0.5
 
 
 def test_a_vt5_that_never_saw_them_gives_nothing_back(place: Path) -> None:
