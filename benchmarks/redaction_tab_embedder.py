@@ -266,7 +266,7 @@ def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | No
         model,
         family=family.name,
         task=TASK,
-        architecture=f"{family.name}, {TASK}",
+        words=TASK,
         vocabulary=len(tokenizer),
         max_tokens=reading.max_tokens,
         device=device,
