@@ -450,6 +450,29 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     assert "bits (99 % confidence)" in of_exposure
 
 
+class Second:
+    """Holds, of all that it remembers, another completion likelier than the true one: the first word one further."""
+
+    def costs(self, prefix, n_places, words):
+        costs = super().costs(prefix, n_places, words)
+        if prefix in self.remembered:
+            decoy = DIGITS[(DIGITS.index(self.remembered[prefix][0]) + 1) % len(DIGITS)]
+            costs[0, [word == decoy for word in words]] -= self.strength + 2
+        return costs
+
+
+@pytest.mark.parametrize("kind", [Knowing, Masking])
+def test_a_model_that_holds_every_secret_second_is_found_through_the_whole_attack(tmp_path, kind):
+    drawn = canary_set(48, 3, seed=6)
+    known = {canary.prefix: canary.completion for canary in drawn.canaries if canary.included}
+    _, outcomes, findings = run(QUICK, case_of(tmp_path, drawn, type("Made", (Second, kind), {})(known)))
+    ranks = [one["ranked"]["rank"] for one, each in zip(outcomes, drawn.canaries, strict=True) if each.included]
+    assert max(ranks) == 2 == np.median(ranks)  # first where the likelier one is another canary's, which is left out
+    assert (measured(findings, "excess").value, len(fired(findings.checks))) == (0.0, 2)
+    assert measured(findings, "excess_top3").value > 0.9
+    assert verdict(findings, *ALL).overall == "violated"
+
+
 def test_a_few_secrets_that_come_out_first_raise_no_alarm_of_themselves(tmp_path):
     drawn = canary_set(64, 4, seed=8)
     outcomes = outcomes_of(drawn, np.random.default_rng(3), 0.0, n_references=OF_PINS)

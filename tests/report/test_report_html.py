@@ -47,7 +47,9 @@ def generic() -> Case:
     return examples.judged(examples.record(result, battery=("../side_channel",)), policy)
 
 
-@pytest.mark.parametrize("make", [examples.wide, examples.unresolved, examples.weak, examples.violated, generic])
+@pytest.mark.parametrize(
+    "make", [examples.wide, examples.unresolved, examples.weak, examples.violated, examples.waived, generic]
+)
 def test_the_annex_says_what_it_said(make: Callable[[], Case]) -> None:
     record, verdict, _ = case = make()
     page = html(*case).partition('id="method"')[0]
