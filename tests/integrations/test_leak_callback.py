@@ -9,6 +9,7 @@ import logging
 import runpy
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import example_records as examples
@@ -16,6 +17,7 @@ import pytest
 import tiny
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import HPSearchBackend
 
 import docaudit.integrations.transformers as public
 from audit.errors import EngineError, PolicyError, UsageError
@@ -199,6 +201,19 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(
     assert control.should_training_stop
     assert callback.stopped == (1, "VIOLATED: much")
     assert trainer.state.log_history[-1]["docaudit/exit_code"] == 10
+
+
+def test_a_search_for_hyperparameters_audits_what_its_trial_saved(
+    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Path] = []
+    monkeypatch.setattr(QuickAudit, "run", lambda self, model, *_: (seen.append(model), examples.passed()[1])[1])
+    trainer = trainer_in(tmp_path)
+    trainer.hp_search_backend, trainer.hp_name, trainer._trial = HPSearchBackend.OPTUNA, None, SimpleNamespace(number=3)
+    callback = LeakCallback(trainer, tiny_corpus)
+    state = dataclasses.replace(trainer.state, is_hyper_param_search=True, global_step=2)
+    callback.on_save(trainer.args, state, trainer.control)
+    assert seen == [Path(trainer.args.output_dir) / "run-3" / "checkpoint-2"]
 
 
 def test_the_audits_process_trains_with_no_other() -> None:

@@ -151,7 +151,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         step, outcome = state.global_step, None
         try:
             if state.is_world_process_zero:
-                outcome = self._audit_checkpoint(Path(args.output_dir) / f"checkpoint-{step}", step)
+                trial = self._trainer._trial if state.is_hyper_param_search else None  # it saves elsewhere
+                folder = Path(self._trainer._get_output_dir(trial))
+                outcome = self._audit_checkpoint(folder / f"checkpoint-{step}", step)
         except Exception as error:  # noqa: BLE001 (a failing audit must not end a training that costs days)
             outcome = self._fail(step, error)
         outcome = _shared(args, outcome)
