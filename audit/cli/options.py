@@ -18,7 +18,7 @@ from audit.errors import DocauditError, EngineError, UsageError
 
 _TEXTS = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
 HELP = {f"{command}.{option}": text for command, texts in _TEXTS.items() for option, text in texts.items()}
-"""What each option means, by command and option."""
+"""What each option means, by command and option, and other texts of commands."""
 SHIPPED_POLICIES = ("default", "strict")
 DEBUG = "DOCAUDIT_DEBUG"
 """The environment variable that asks for the traceback of every error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,22 +29,12 @@ from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 
 if TYPE_CHECKING:
-    from audit.workflows.plan import Cost, Joint, LimitPlan, Plan
+    from audit.workflows.plan import Cost, LimitPlan, Plan
 
 LONG_SECONDS = 2 * 3600.0
 """Trials that take longer are advised to be run elsewhere."""
 NEARLY_ALWAYS = 0.995
 """A chance that is written as 100 %."""
-NOT_DECIDED: Mapping[str, str] = {
-    "confounded": "Confounded, for what is compared differs without the model:",
-    "too small": "It is too small for",
-    "blind check too weak": 'The blind check is too weak (if a lot chose the members, state assigned = "random" in '
-    'manifest.toml, or "by-provider" for providers) for',
-    "inapplicable": "This kind of model is not asked for",
-    "no plan": "Nothing can be said of",
-    "lacks": "Something is missing (above) for",
-    "cannot pass": "Without a reference (above) no model passes",
-}
 Cell = str | tuple[str, str]
 Table = tuple[str, tuple[str, ...], list[tuple[Cell, ...]]]
 """Title, columns, rows."""
@@ -120,13 +110,7 @@ def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
     )
 
 
-LEGEND = (
-    "units: members + others; at most so many, as a model's tokens may leave some out",
-    "shows: the smallest limit that a model which leaks nothing passes; passes: how often it passes this one, if "
-    "nothing else stands in the way; >=: at least, for a limit that several methods must meet, or a number that is a "
-    "mean over many attackers",
-    "needs: units a side with which a model that leaks nothing passes in 80 % of audits",
-)
+LEGEND = HELP["plan.legend"].splitlines()
 """The columns of `limits_table`, a line each."""
 
 
@@ -158,50 +142,10 @@ def _cost_time(cost: Cost) -> str:
 
 
 def conclusion(plan: Plan) -> str:
-    """Sum up what this data set can decide, what it is too small for and what it lacks, a sentence each."""
-    decided = _limits_with_outcome(plan, "decides")
-    parts = [f"{plan.corpus} can decide {len(decided)} of {len(plan.limits)} limits of the policy"]
-    parts[0] += f": {_join_limit_names(decided)}." if decided else "."
-    for outcome, opening in NOT_DECIDED.items():
-        if limits := _limits_with_outcome(plan, outcome):
-            parts.append(f"{opening} {_join_limit_names(limits)}.")
-    later = [
-        limit
-        for limit in (*_limits_with_outcome(plan, "lacks"), *_limits_with_outcome(plan, "cannot pass"))
-        if limit.resolution is not None
-    ]
-    if later:
-        parts.append(f"With that it could decide {_join_limit_names(later)}.")
-    return " ".join([*parts, *_chance_to_pass_all(plan.joint), *_advice(plan)])
+    """Sum up what a data set can decide, what it lacks, how often a leak-free model passes, and what to do."""
+    from audit.report.templates import render_text
 
-
-def _chance_to_pass_all(chance: Joint) -> Iterator[str]:
-    """Say how often a model that leaks nothing passes all limits."""
-    if chance.blocked:
-        yield f"As it is, no model passes the whole policy: see {_join_limit_names(chance.blocked)}."
-    if chance.limits:
-        n = len(chance.limits)
-        which = "the limit" if n == 1 else f"all {n} limits"
-        subject, units = "A leak-free model", ""
-        if chance.blocked:
-            subject, units = "Once that is mended, a leak-free model", " that the data set has units for"
-        yield f"{subject} would pass {which}{units} in about {100 * chance.chance:.0f} % of audits."
-
-
-def _advice(plan: Plan) -> Iterator[str]:
-    """Recommend another device, or a first look, where the trials take hours."""
-    if plan.total_seconds is not None and plan.total_seconds >= LONG_SECONDS:
-        hours, device = f"{plan.total_seconds / 3600:,.0f} hours", "GPU" if plan.device == "cuda" else "CPU"
-        other = "" if plan.device == "cuda" else "run it on a GPU (--device cuda), or "
-        yield f"A scan takes about {hours} on this {device}: {other}look first with --documents 30 or --time 30m."
-
-
-def _limits_with_outcome(plan: Plan, outcome: str) -> list[LimitPlan]:
-    return [limit for limit in plan.limits if limit.outcome == outcome]
-
-
-def _join_limit_names(limits: Sequence[LimitPlan]) -> str:
-    return ", ".join(f"{limit.attack} {limit.metric}" for limit in limits)
+    return render_text("plan.txt", plan=plan, long_seconds=LONG_SECONDS)
 
 
 def as_json(plan: Plan) -> bytes:

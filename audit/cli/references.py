@@ -186,45 +186,9 @@ def insert(
 
 def _describe_insertion(report: InsertReport, data_dir: Path, out: Path) -> list[str]:
     """Describe the inserted canaries, what they can show, and what to do next, a line each."""
-    drawn = report.canaries
-    counts, count, repeat = report.counts, len(drawn.canaries), drawn.repeat
-    patterns = ", ".join(dict.fromkeys(canary.pattern for canary in drawn.canaries))
-    copies = " or ".join(map(str, drawn.tiers or (repeat,)))
-    lines = [
-        f"{count} canaries of pattern {patterns}, {drawn.length} secret words each: by their coins "
-        f"{counts.included} are in, {count - counts.included} are out.",
-        f"{counts.documents} documents of split member were added, {copies} for each canary that is in: "
-        + (f"copies of {counts.pages} member pages with one more line." if counts.pages else "its line alone."),
-        _describe_epsilon_cap(report),
-    ]
-    if report.labels:
-        lines.append(
-            f"{' and '.join(report.labels)} stand at the end of task.labels: the model needs outputs for them."
-        )
-    if report.references:
-        lines.append(
-            f"References are not copied ({', '.join(report.references)} of {data_dir}): give them with --reference."
-        )
-    if not drawn.canaries[0].printed:
-        lines.append(
-            "No page prints a secret: train with CanaryCallback of docaudit.integrations.transformers. It proves that "
-            "the answers have a loss; without that proof a scan passes no limit on canaries."
-        )
-    lines += [
-        f"Written to {out}; {out / 'canaries.json'} holds secrets and coins, which no training may read.",
-        f"Next: train a model on the member documents of {out}, then: docaudit scan MODEL_DIR {out}",
-    ]
-    return lines
-
-
-def _describe_epsilon_cap(report: InsertReport) -> str:
+    from audit.report.templates import render_lines
     from audit.stats.epsilon import needed_canaries
 
-    repeat = report.canaries.repeat
-    if report.cap is None:
-        return f"Too few to bound epsilon from below: that takes at least {needed_canaries()}."
-    unit = f"{repeat} records together, {report.cap / repeat:.2g} of each" if repeat > 1 else "one record"
-    return (
-        f"A scan can show an epsilon of at most {report.cap:.2f} with so many (95 % confidence, delta 0, half of them "
-        f"choose the threshold): that of {unit}. It needs a larger --count to show more."
-    )
+    patterns = list(dict.fromkeys(canary.pattern for canary in report.canaries.canaries))
+    needed = needed_canaries()
+    return render_lines("canaries.txt", report=report, data_dir=data_dir, out=out, patterns=patterns, needed=needed)

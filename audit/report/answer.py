@@ -69,24 +69,12 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     if verdict.contradicted is not None:
         words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
         return f"{sentence_case(words)} as it is."
-    told = {
-        "violated": "Under this policy the model is not fit to be deployed as it is.",
-        "waived": "The leak is as large as without a waiver: the conditions are in the register of waivers.",
-        "undecided": _explain_undecided(verdict),
-        "passed": "This speaks of the attacks that were run; it is no proof that nothing leaks.",
-    }
-    if not record.target.is_model:
-        told["violated"] = "Under this policy redacted copies of these documents are not fit to be shared as they are."
-        told["passed"] = (
-            "This speaks of sharing redacted copies, and of what was tried on them; it says nothing about any model "
-            "that was trained on these documents."
-        )
-    elif outcome == "violated" != verdict.overall:
-        told["violated"] = (
-            "Whoever shares redacted copies gives this away, whatever the model. It is no finding about the model; the "
-            "policy counts it all the same."
-        )
-    return told[outcome]
+    if outcome == "undecided":
+        return _explain_undecided(verdict)
+    told = LABELS["explanations"]
+    if outcome == "violated" != verdict.overall and record.target.is_model:
+        return told["violated by text"]
+    return told.get(outcome if record.target.is_model else f"{outcome} without a model", told[outcome])
 
 
 def _explain_undecided(verdict: Verdict) -> str:

@@ -13,14 +13,6 @@ from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import LABELS
 
-OTHER_REFERENCE = (
-    "the attacker's reference models are not the same at every checkpoint: part of a difference can come from them"
-)
-OTHER_FORMAT = (
-    "the encoder did not compute in the same number format at every checkpoint: part of a difference can come from "
-    "rounding"
-)
-
 AXIS_WORDS = LABELS["axes"]
 """The word before a position on an axis; that of an axis that is not here is its own name."""
 VIOLATED = EXIT_CODES["violated"]
@@ -176,5 +168,5 @@ def weaknesses(stops: Sequence[Stop]) -> list[str]:
     references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
     done = [result for stop in stops for result in stop.record.completed.values()]
     formats = {(result.attack, result.dtype) for result in done}
-    notes = {OTHER_REFERENCE: len(references) > 1, OTHER_FORMAT: len(formats) > len({attack for attack, _ in formats})}
-    return [note for note, holds in notes.items() if holds]
+    differs = {"references": len(references) > 1, "formats": len(formats) > len({attack for attack, _ in formats})}
+    return [LABELS["weaknesses"][what] for what, holds in differs.items() if holds]

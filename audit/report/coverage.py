@@ -20,7 +20,7 @@ from audit.report.leaks import unlimited, within
 from audit.report.remedies import read_shipped
 
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-FOR = "evidence for the resistance"
+FOR = LABELS["speaks"]["passed"]
 """The beginning of the role of every attack: no test can be evidence for more."""
 Part = Literal["coverage", "threat models", "ratio", "limits", "record", "sign-off", "countermeasures", "residual risk"]
 """A part of the report that is evidence itself, whatever the attacks found."""
@@ -116,23 +116,10 @@ NOT_STATED = "not stated"
 RELEASES = LABELS["releases"]
 OUTCOMES = LABELS["coverage_outcomes"]
 """What became of an attack's limits, the worst first."""
-UNLIMITED = "no limit of the policy applies"
-LEAKING = {
-    OUTCOMES["passed"]: "the limits that apply are met, and a leak was measured all the same",
-    UNLIMITED: "a leak was measured, and no limit of the policy applies",
-}
+UNLIMITED = OUTCOMES["unlimited"]
+LEAKING = {OUTCOMES[name]: OUTCOMES[f"{name}, leaking"] for name in ("passed", "unlimited")}
 """The same where what was measured speaks for a leak by itself."""
-SPEAKS = {
-    OUTCOMES["violated"]: "evidence against the resistance",
-    OUTCOMES["waived"]: "evidence against the resistance, waived:",
-    LEAKING[OUTCOMES["passed"]]: "evidence against the resistance, although its limits are met:",
-    LEAKING[UNLIMITED]: "evidence against the resistance, not limited:",
-    OUTCOMES["undecided"]: "nothing decided on the resistance",
-    OUTCOMES["passed"]: FOR,
-    UNLIMITED: "measured and not limited, the resistance",
-    "not examined": "not examined: the resistance",
-    "does not apply": "does not apply to what was audited: the resistance",
-}
+SPEAKS = {OUTCOMES.get(name, name): text for name, text in LABELS["speaks"].items()}
 """The beginning of a sentence on evidence, by what came of the attack."""
 
 

@@ -139,23 +139,8 @@ def _refuse_download(url: str, *_: Any, **__: Any) -> dict[str, Any]:
     raise ValueError(f"a report fetches nothing: {url}")
 
 
-COLUMNS = (
-    "attack",
-    "metric",
-    "label",
-    "value",
-    "low",
-    "high",
-    "level",
-    "n",
-    "unit",
-    "clusters",
-    "null",
-    "null_kind",
-    "method",
-    "unresolved",
-    "needed",
-)
+_ESTIMATE = ("value", "low", "high", "level", "n", "unit", "clusters", "null", "null_kind", "method")
+COLUMNS = ("attack", "metric", "label", *_ESTIMATE, "unresolved", "needed")
 """Of `measurements.csv`. A metric without a number says why under `unresolved`, and how many units it needs."""
 
 _FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
@@ -194,7 +179,7 @@ def _escape_formula(value: object) -> object:
 def _estimate_columns(item: Measurement) -> dict[str, object]:
     if not isinstance(item, Estimate):
         return {"metric": item.name, "n": item.n, "unresolved": item.reason, "needed": item.needed}
-    return {"metric": item.name, **{name: getattr(item, name) for name in COLUMNS[3:13]}}
+    return {"metric": item.name, **{name: getattr(item, name) for name in _ESTIMATE}}
 
 
 HTML_NAME = "report.html"

@@ -21,7 +21,7 @@ from audit.policy import Policy, Verdict
 from audit.policy.limits import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Result
 from audit.report import tables
-from audit.report.answer import UTILITY, decides_most, findings
+from audit.report.answer import LABELS, UTILITY, decides_most, findings
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
@@ -38,6 +38,8 @@ MOST_FIGURES = 2
 """Figures of the decision report, one for an attack whose limit is violated: it keeps to 6 pages with these."""
 MOST_PLANNED = 3
 """Countermeasures of the decision report; the annex has all of them."""
+CHECKS = LABELS["guarantee"]
+"""What planted secrets say about the guarantee."""
 CONTENTS = "<!--contents-->"
 """The place of the contents in a page whose sections are not known before it is drawn."""
 _SECTION = re.compile(
@@ -231,14 +233,6 @@ def _glossary(texts: Sequence[AttackMacros]) -> list[tuple[str, str]]:
     return list(meanings.items())
 
 
-NO_SECRETS = (
-    "The data set holds no planted secrets that tell epsilon; they can show that a guarantee is false (docaudit canary "
-    "insert)."
-)
-AGREES = "Planted secrets, which can show that a guarantee is false, do not contradict this one."
-NO_GUARANTEE = "There is no guarantee that planted secrets could refute."
-
-
 @dataclass(frozen=True)
 class GuaranteeView:
     """The section on the guarantee.
@@ -264,7 +258,7 @@ def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
     if card is None:
         return None
     if card.epsilon is None:
-        return GuaranteeView(card, None, None, NO_GUARANTEE, contradicted=False)
+        return GuaranteeView(card, None, None, CHECKS["no guarantee"], contradicted=False)
     promised = Guarantee(card.epsilon, card.delta, card.curve)
     measured = any(
         isinstance(item, Estimate) and item.name == EPSILON
@@ -272,5 +266,5 @@ def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
         if result.attack == CANARIES
         for item in result.measurements
     )
-    check = f"{sentence_case(false)}." if false else AGREES if measured else NO_SECRETS
+    check = f"{sentence_case(false)}." if false else CHECKS["agrees" if measured else "no secrets"]
     return GuaranteeView(card, promised, balanced_accuracy(promised), check, false is not None)

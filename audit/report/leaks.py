@@ -13,7 +13,7 @@ from audit.policy import Verdict
 from audit.policy.checks import p_explained
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
-from audit.report.answer import finding_sentence
+from audit.report.answer import LABELS, finding_sentence
 from audit.report.numbers import duration, show
 from audit.stats.p_values import holm
 
@@ -223,25 +223,12 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
     if signs:
         told = "; ".join(leak.sentence for leak in signs[:SHOWN])
         more = f"; and {len(signs) - SHOWN} more" if len(signs) > SHOWN else ""
-        sentence = f"There are signs that the model saw the documents declared as trained on: {told}{more}."
-        return Plausibility("signs", sentence)
+        return Plausibility("signs", LABELS["declared"]["signs"].format(signs=f"{told}{more}"))
     if not any(result.confounded is None for result in record.completed.values()):
-        return Plausibility(
-            "unmeasured",
-            "Nothing was measured that could show whether the model saw the documents declared as trained on: that it "
-            "did is the owner's word alone.",
-        )
+        return Plausibility("unmeasured", LABELS["declared"]["unmeasured"])
     if gap := untested(verdict):
-        return Plausibility(
-            "open",
-            f"Whether the model saw the documents declared as trained on is open: it was not examined {gap}. That it "
-            "did is the owner's word alone.",
-        )
-    return Plausibility(
-        "none",
-        "No sign that the model saw the documents declared as trained on: nothing measured shows it. A model that "
-        "keeps nothing looks the same as one that never saw them, so a pass rests on the owner's word.",
-    )
+        return Plausibility("open", LABELS["declared"]["open"].format(gap=gap))
+    return Plausibility("none", LABELS["declared"]["none"])
 
 
 def documents_used(record: AuditRecord) -> Iterator[str]:

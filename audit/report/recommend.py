@@ -29,12 +29,8 @@ DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
 """What makes the scans of `docaudit defend` comparable with this one."""
 MOST_LOSS = 0.1
 """Relative loss of usefulness, by any measure, above which a remedy stands behind all others."""
-CANNOT = (
-    "No: docaudit attacks as somebody who holds the model, so the limit stays violated; only a waiver in the policy "
-    "changes the verdict"
-)
-ELSEWHERE = "Not known: it was measured on another model alone. Confirm it with a new scan"
-UNKNOWN = "Not known: nobody has measured it"
+PROSPECTS = LABELS["prospects"]
+"""Whether a remedy can change the verdict: by the state of the findings it answers, or by what is known of it."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ def _recommendation(
     words, prospect = (
         _prospect(remedy, violated, comparisons, evidence)
         if violated
-        else (_prospect_without_violation(STATES[state]), 0)
+        else (PROSPECTS.get(STATES[state], PROSPECTS["open"]), 0)
     )
     costly = (
         max([_largest_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence] or [0.0])
@@ -174,8 +170,8 @@ def _prospect(
         )
         return text, 0 if met == len(violated) else 1 if met else 3
     if not remedy.lifts:
-        return CANNOT, 4
-    return (ELSEWHERE, 1) if evidence else (UNKNOWN, 2)
+        return PROSPECTS["cannot"], 4
+    return (PROSPECTS["elsewhere"], 1) if evidence else (PROSPECTS["unknown"], 2)
 
 
 def _count_met_limits(violated: Sequence[Decision], comparison: Comparison) -> int:
@@ -195,19 +191,6 @@ def _largest_loss(comparison: Comparison) -> float:
 
 def _published_loss(evidence: Evidence) -> float:
     return max((1 - one.after / one.before for one in evidence.useful), default=0.0)
-
-
-def _prospect_without_violation(state: FindingState) -> str:
-    """Say whether a remedy that answers no violated limit can change the verdict."""
-    match state:
-        case "waived":
-            return "No: the limit stays violated and waived; this is what can be done meanwhile"
-        case "clean":
-            return "No: there is nothing to change"
-        case "outside":
-            return "No: no limit of the policy asks for it"
-        case _:
-            return "Not known: it changes no number, and lets the limit be decided one way or the other"
 
 
 def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:

@@ -23,23 +23,10 @@ if TYPE_CHECKING:
     from audit.targets.interface import Target
 
 T = TypeVar("T")
-FindingState = Literal[
-    "violated",
-    "alarm",
-    "unmeasured",
-    "useless",
-    "confounded",
-    "weak",
-    "weakened",
-    "uncovered",
-    "unresolved",
-    "gap",
-    "wide",
-    "clean",
-    "unchecked",
-    "waived",
-    "outside",
+_Undecided = Literal[
+    "alarm", "unmeasured", "useless", "confounded", "weak", "weakened", "uncovered", "unresolved", "gap", "wide"
 ]
+FindingState = Literal["violated", _Undecided, "clean", "unchecked", "waived", "outside"]
 """What became of a limit, more finely than its outcome; the first is answered first.
 
     violated    the leak is confirmed over the limit

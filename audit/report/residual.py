@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS, text_of
-from audit.policy import Decision, Policy, Verdict
+from audit.policy import Decision, Outcome, Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
+from audit.report.answer import LABELS
 from audit.report.coverage import CoverageRow, coverage, why_not_run
 from audit.report.leaks import tried_in_part
 
-NEVER = (
-    "No attack tries to give back pictures, such as signatures or photographs: what is attacked is words. Attacks that "
-    "nobody has published yet are not among those that were run."
-)
+REMAINS = LABELS["remains"]
+"""Sentences on what remains, and their beginnings."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
     return Unexamined(
         tuple(gaps),
         tuple((", ".join(titles), reason) for reason, titles in harmless.items()),
-        (*_in_part(record), NEVER),
+        (*_in_part(record), REMAINS["never"]),
     )
 
 
@@ -108,21 +107,16 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
 def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
     """Yield a paragraph on the limits of each outcome that leaves something."""
     met = sum(one.outcome == "passed" for one in verdict.decisions)
-    more = "gives away more than a limit allows, which is confirmed and remains until a new audit shows otherwise"
-    heads: tuple[tuple[str, bool | None, str, Callable[[Decision], str]], ...] = (
-        ("violated", False, f"The model {more}", _measured),
-        ("violated", True, f"The documents’ own text, whatever the model, {more}", _measured),
-        ("waived", None, "Over a limit and accepted by a waiver, which does not make the leak smaller", _accepted),
-        ("undecided", None, "Not decided, so that a leak over the limit is not excluded", _reach),
-        (
-            "passed",
-            None,
-            f"{'One limit is' if met == 1 else f'{met} limits are'} met, which does not mean no leak. What the policy "
-            f"“{policy.name}” lets through remains, as far as the 95 % intervals reach",
-            _reach,
-        ),
+    counted = "One limit is" if met == 1 else f"{met} limits are"
+    heads: tuple[tuple[Outcome, bool | None, str, Callable[[Decision], str]], ...] = (
+        ("violated", False, "violated", _measured),
+        ("violated", True, "violated by text", _measured),
+        ("waived", None, "waived", _accepted),
+        ("undecided", None, "undecided", _reach),
+        ("passed", None, "passed", _reach),
     )
-    for outcome, about_text, head, words in heads:
+    for outcome, about_text, name, words in heads:
+        head = REMAINS[name].format(counted=counted, policy=policy.name)
         groups: dict[str, dict[str, None]] = {}
         for one in verdict.decisions:
             if one.outcome == outcome and about_text in (None, one.about_text):
@@ -177,16 +171,10 @@ def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
 
 def _declared(record: AuditRecord) -> str:
     if not record.target.is_model:
-        return "No model was audited: what one that was trained on these documents gives away is not known."
-    if not record.completed:
-        return ""
-    return (
-        "Which documents the model was trained on is what its owner declares. Where that list is wrong or incomplete, "
-        "what was found here does not speak of the documents that it was really trained on."
-    )
+        return REMAINS["no model"]
+    return REMAINS["declared"] if record.completed else ""
 
 
 def _outside(rows: tuple[CoverageRow, ...]) -> str:
-    better = "A better attack, and one that becomes known later, can recover more"
     outside = _join_unique(row.outside for row in rows if row.state != "out of scope" and row.outside)
-    return f"Out of scope of docaudit, and so not excluded: {outside}. {better}."
+    return REMAINS["outside"].format(outside=outside)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate, Measurement
-from audit.report.templates import render_markdown
+from audit.report.templates import render_markdown, render_text
 
 Format = Literal["text", "json", "markdown"]
 Outcome = Literal["better", "worse", "cannot be told"]
@@ -197,42 +196,20 @@ def render(diff: ScanDiff, chosen: Format, width: int) -> str:
 
 def _draw_text(diff: ScanDiff, width: int) -> str:
     """Draw lines for a terminal, none longer than `width` where its names allow it."""
-    lines = [
-        *_wrapped(diff.old.sentence("OLD"), width),
-        *_wrapped(diff.new.sentence("NEW"), width),
-        "",
-        *_wrapped(f"{diff.summary[0].upper()}{diff.summary[1:]}.", width),
-        *(line for note in diff.notes for line in _wrapped(f"Note: {note}.", width)),
-    ]
-    heads = {outcome: f"{outcome.capitalize()} ({len(diff.of(outcome))})" for outcome in OUTCOMES}
-    longest = max(map(len, [*heads.values(), *(f"  {change.metric}" for change in diff.changes)]))
+    tables = {f"{outcome.capitalize()} ({len(found)})": found for outcome in OUTCOMES for found in [diff.of(outcome)]}
+    longest = max(map(len, [*tables, *(f"  {change.metric}" for change in diff.changes)]))
     room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
-    for outcome, head in heads.items():
-        lines += _draw_table(head, diff.of(outcome), room)
-    if diff.of("cannot be told"):
-        lines += ["", "Why it cannot be told"]
-        lines += [line for why, names in diff.reasons().items() for line in _wrapped(f"{why}: {names}", width, "  ")]
-    if diff.missing:
-        lines += ["", "In neither scan", *(line for item in diff.missing for line in _wrapped(item, width, "  "))]
-    return "\n".join([*lines, "", *_wrapped(LEGEND, width), *_wrapped(diff.rule, width)]) + "\n"
+    row = f"%-{room}s%{_VALUE}s%{_VALUE}s  %s"
+    fold = partial(_wrapped, width=width)
+    return render_text("diff.txt", diff=diff, tables=tables, room=room, row=row, fold=fold, legend=LEGEND)
 
 
-def _draw_table(head: str, changes: Sequence[MetricChange], room: int) -> Iterator[str]:
-    if not changes:
-        return
-    yield ""
-    yield f"{head:<{room}}{'old':>{_VALUE}}{'new':>{_VALUE}}  change"
-    for attack, rows in groupby(changes, lambda change: change.place):
-        yield f" {attack}"
-        for change in rows:
-            name, (old, new) = f"  {change.metric}", change.values
-            if len(name) > room:
-                yield name
-                name = ""
-            mark = "" if change.paired or not change.compared else "*"
-            yield f"{name:<{room}}{old:>{_VALUE}}{new:>{_VALUE}}  {change.interval}{mark}"
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    wrapper = textwrap.TextWrapper(width, indent, f"{indent}  ", break_long_words=False, break_on_hyphens=False)
-    return wrapper.wrap(text)
+def _wrapped(text: str, width: int, indent: str = "") -> str:
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -8,7 +8,7 @@ ruled out, and `method(result)`. `n` is a `ResultIndex`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -23,6 +23,7 @@ from audit.errors import RenderError
 from audit.files import shipped_folder
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
+from audit.printable import printable
 from audit.record import Result
 from audit.report import numbers
 
@@ -72,6 +73,21 @@ def template_errors() -> Iterator[None]:
         raise RenderError(f"the report's templates: {line}{error.message}", "install docaudit again") from None
 
 
+def render_text(template: str, finalize: Callable[[object], object] | None = None, **values: object) -> str:
+    """Draw a template as plain text; `finalize` is applied to every value in it.
+
+    Raises:
+        RenderError: the template is missing or broken.
+    """
+    with template_errors():
+        return environment().overlay(autoescape=False, finalize=finalize).get_template(template).render(**values)
+
+
+def render_lines(template: str, **values: object) -> list[str]:
+    """Draw a template as lines for a terminal; control characters in values are escaped, so that none adds a line."""
+    return render_text(template, lambda value: printable(str(value)), **values).splitlines()
+
+
 _SPECIAL = re.compile(r"[\\`*_\[\]#|~$]|(?<=\])\(")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
 
@@ -82,10 +98,7 @@ def render_markdown(template: str, **values: object) -> str:
     Raises:
         RenderError: the template is missing or broken.
     """
-    with template_errors():
-        templates = environment().overlay(autoescape=False, finalize=escaped)
-        text = templates.get_template(template).render(**values)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", render_text(template, escaped, **values)).strip() + "\n"
 
 
 def escaped(value: object) -> str:

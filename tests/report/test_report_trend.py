@@ -26,15 +26,8 @@ from audit.errors import EngineError, RecordError
 from audit.measurements import Unresolved
 from audit.policy import Limit, Verdict
 from audit.report import figures, trend
-from audit.report.checkpoints import (
-    OTHER_FORMAT,
-    OTHER_REFERENCE,
-    Stop,
-    answer,
-    axis_positions,
-    check_comparable,
-    weaknesses,
-)
+from audit.report.answer import LABELS
+from audit.report.checkpoints import Stop, answer, axis_positions, check_comparable, weaknesses
 from audit.report.files import pdf
 from audit.report.numbers import NBSP
 from audit.report.trend import panels_of
@@ -200,7 +193,7 @@ def test_the_page_says_what_it_said(name: str) -> None:
 
 def test_what_is_not_alike_is_a_warning() -> None:
     (alike, both) = (weaknesses(stops(entries)) for entries in (examples.training(0.0, 0.4), mixed()))
-    assert (alike, {*both}) == ([], {OTHER_FORMAT, OTHER_REFERENCE})
+    assert (alike, {*both}) == ([], {*LABELS["weaknesses"].values()})
 
 
 def test_the_files_hold_every_checkpoint_with_its_verdict_and_numbers_in_order(tmp_path: Path) -> None:
