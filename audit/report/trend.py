@@ -47,23 +47,23 @@ class Quantity:
         """Return its measurement at a checkpoint."""
         return stop.measured(self.attack, self.name) if self.attack else stop.useful(self.name)
 
+    @property
+    def title(self) -> str:
+        """Return the heading of the rows that it stands among."""
+        return (self.text.title or self.attack) if self.attack else USEFULNESS
 
-@dataclass(frozen=True)
-class TrendRow:
-    """A quantity at the checkpoints of a block: its label, its limit in words, and number and outcome of each."""
+    @property
+    def bound(self) -> str:
+        """Return its limit in words; empty where it has none."""
+        if self.limit is None:
+            return ""
+        side = "most" if self.limit.max is not None else "least"
+        return f"limit: at {side} {numbers.limit_text(_bound(self.limit), self.text.form(self.name))}"
 
-    label: str
-    limit: str
-    cells: tuple[tuple[tables.TableCell, str], ...]
-
-
-@dataclass(frozen=True)
-class TrendBlock:
-    """As many checkpoints as fit beside each other; `title` says which, and is empty where there is one block."""
-
-    title: str
-    stops: Sequence[Stop]
-    groups: Sequence[tuple[str, Sequence[TrendRow]]]
+    def outcome(self, stop: Stop) -> str:
+        """Return what became of its limit at a checkpoint; empty where it has none."""
+        decision = None if self.limit is None else stop.decision(self.limit)
+        return "" if decision is None else {"passed": "met"}.get(decision.outcome, decision.outcome)
 
 
 def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str, out: Path) -> list[str]:
@@ -108,6 +108,7 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         texts = {name: text_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
         quantities = _quantities(texts, limits, useful)
+        columns = -(-len(stops) // -(-len(stops) // MOST_COLUMNS))
         return (
             environment()
             .get_template("trend.html")
@@ -119,7 +120,9 @@ def html(stops: Sequence[Stop], axis: str) -> str:
                 finished=max(stop.record.timing.finished for stop in stops),
                 sentences=[limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits],
                 figures=_draw_panels(panels_of(stops, axis, texts, limits, useful)),
-                blocks=_table_blocks(stops, quantities, texts),
+                blocks=[stops[start : start + columns] for start in range(0, len(stops), columns)],
+                measured=[one for one in quantities if any(isinstance(one.find(stop), Estimate) for stop in stops)],
+                cell=tables.cell,
                 gaps=list(dict.fromkeys(_missing_numbers(stops, quantities))),
                 weaknesses=weaknesses(stops),
             )
@@ -134,40 +137,6 @@ def _quantities(texts: Mapping[str, AttackText], limits: Sequence[Limit], useful
         names = dict.fromkeys([*own, *(column.metric for column in text.trend.shown)])
         found += [Quantity(attack, name, text, own.get(name)) for name in names]
     return found
-
-
-def _table_blocks(
-    stops: Sequence[Stop], quantities: Sequence[Quantity], texts: Mapping[str, AttackText]
-) -> list[TrendBlock]:
-    """Make the table, divided where there are more checkpoints than fit beside each other."""
-    measured = [one for one in quantities if any(isinstance(one.find(stop), Estimate) for stop in stops)]
-    count = -(-len(stops) // MOST_COLUMNS)
-    size = -(-len(stops) // count)
-    blocks = []
-    for start in range(0, len(stops), size):
-        own = stops[start : start + size]
-        which = f"Checkpoints {start + 1} to {start + len(own)}" if len(own) > 1 else f"Checkpoint {start + 1}"
-        groups = [
-            (
-                (texts[attack].title or attack) if attack else USEFULNESS,
-                [_trend_row(one, own) for one in measured if one.attack == attack],
-            )
-            for attack in dict.fromkeys(one.attack for one in measured)
-        ]
-        blocks.append(TrendBlock(f"{which} of {len(stops)}" if count > 1 else "", own, groups))
-    return blocks
-
-
-def _trend_row(one: Quantity, stops: Sequence[Stop]) -> TrendRow:
-    bound, cells = "", []
-    if one.limit is not None:
-        side = "most" if one.limit.max is not None else "least"
-        bound = f"limit: at {side} {numbers.limit_text(_bound(one.limit), one.text.form(one.name))}"
-    for stop in stops:
-        decision = None if one.limit is None else stop.decision(one.limit)
-        outcome = "" if decision is None else {"passed": "met"}.get(decision.outcome, decision.outcome)
-        cells.append((tables.cell(one.find(stop), one.text), outcome))
-    return TrendRow(one.text.label(one.name), bound, tuple(cells))
 
 
 def _missing_numbers(stops: Sequence[Stop], quantities: Sequence[Quantity]) -> Iterator[str]:
