@@ -241,10 +241,6 @@ def _show_summary(summary: Summary) -> None:
     console.warn(*summary.warnings)
 
 
-MAX_NAMES = 5
-"""Documents that a warning names."""
-
-
 def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng") -> None:
     """Add words and boxes, read by Tesseract, to documents that have an image and no words.
 
@@ -260,6 +256,8 @@ def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.
 
 
 def _show_ocr_counts(added: WordsAdded, written: Path) -> None:
+    from audit.report.templates import render_lines
+
     rows: list[tuple[str, int]] = [
         ("documents that got words", added.read),
         ("words", added.words),
@@ -271,28 +269,8 @@ def _show_ocr_counts(added: WordsAdded, written: Path) -> None:
         rows += [(f"answers located: {quality}", count) for quality, count in added.answers.items()]
         rows.append(("answers not located", added.not_located))
     console.show_table("Words", ("", "number"), rows)
-    console.warn(*_ocr_warnings(added))
+    console.warn(*render_lines("ocr.txt", added=added))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")
     if added.read:
         console.say(f"Written to {written}")
-
-
-def _ocr_warnings(added: WordsAdded) -> list[str]:
-    found = []
-    if added.empty:
-        found.append(f"nothing was read on {_name_pages(added.empty)}: is the language right, are the pages upright?")
-    if added.failed:
-        found.append(f"Tesseract failed on {_name_pages(added.failed)}: run the same command again")
-    if added.unclassified:
-        found.append(
-            f"{added.unclassified} answers were located, but their questions have no category: no field was made of "
-            "them; give the questions a category where fields are wanted"
-        )
-    return found
-
-
-def _name_pages(documents: tuple[str, ...]) -> str:
-    shown = ", ".join(documents[:MAX_NAMES])
-    more = f" and {len(documents) - MAX_NAMES} more" if len(documents) > MAX_NAMES else ""
-    return f"{len(documents)} {'page' if len(documents) == 1 else 'pages'} ({shown}{more})"

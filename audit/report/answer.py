@@ -41,12 +41,9 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
     text = verdict.overall if own is None else verdict.text if verdict.text_counts else None
     worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
     subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
-    if outcome == "violated":
-        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows."
-    if outcome == "waived":
-        return (
-            f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows; {_name_waivers(verdict)}."
-        )
+    if outcome in ("violated", "waived"):
+        accepted = f"; {_name_waivers(verdict)}" if outcome == "waived" else ""
+        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows{accepted}."
     if outcome == "undecided":
         asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
         return f"This audit cannot say {asked}."

@@ -335,11 +335,8 @@ def ratio(record: AuditRecord) -> str:
     }
     held = " and ".join(f"{count:,} {name}" for name, count in values.items() if count)
     more = f" (those that were audited hold {held})" if held else ""
-    return (
-        f"{members:,} documents of training{more} to {parameters:,} parameters: one document for every "
-        f"{parameters / members:,.0f} parameters. These are the documents that the data set declares; what else the "
-        "model was trained on, before or besides, is not known to this audit."
-    )
+    each = parameters / members
+    return LABELS["ratio"]["declared"].format(members=members, more=more, parameters=parameters, each=each)
 
 
 def release(record: AuditRecord) -> str:

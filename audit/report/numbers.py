@@ -169,21 +169,20 @@ def axis_value(value: float) -> str:
 
 def moment(text: str) -> str:
     """Write an ISO 8601 moment as "21 November 2025, 13:27 UTC"; anything else unchanged."""
-    try:
-        when = dt.datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    zone = f" {when.tzname()}" if when.tzinfo else ""
-    return f"{when.day} {when:%B %Y, %H:%M}{zone}"
+    return _format_moment(text, "%B %Y, %H:%M %Z")
 
 
 def day(text: str) -> str:
     """Write the day of an ISO 8601 moment as "21 November 2025"; anything else unchanged."""
+    return _format_moment(text, "%B %Y")
+
+
+def _format_moment(text: str, form: str) -> str:
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:
         return text
-    return f"{when.day} {when:%B %Y}"
+    return f"{when.day} {when.strftime(form)}".rstrip()
 
 
 def duration(seconds: float) -> str:

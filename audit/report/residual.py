@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS, text_of
-from audit.policy import Decision, Outcome, Policy, Verdict
+from audit.policy import Decision, Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import LABELS
@@ -14,7 +14,7 @@ from audit.report.coverage import CoverageRow, coverage, why_not_run
 from audit.report.leaks import tried_in_part
 
 REMAINS = LABELS["remains"]
-"""Sentences on what remains, and their beginnings."""
+"""Sentences on what remains, and their beginnings by what became of limits, the gravest first."""
 
 
 @dataclass(frozen=True)
@@ -108,24 +108,17 @@ def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
     """Yield a paragraph on the limits of each outcome that leaves something."""
     met = sum(one.outcome == "passed" for one in verdict.decisions)
     counted = "One limit is" if met == 1 else f"{met} limits are"
-    heads: tuple[tuple[Outcome, bool | None, str, Callable[[Decision], str]], ...] = (
-        ("violated", False, "violated", _measured),
-        ("violated", True, "violated by text", _measured),
-        ("waived", None, "waived", _accepted),
-        ("undecided", None, "undecided", _reach),
-        ("passed", None, "passed", _reach),
-    )
-    for outcome, about_text, name, words in heads:
-        head = REMAINS[name].format(counted=counted, policy=policy.name)
-        groups: dict[str, dict[str, None]] = {}
-        for one in verdict.decisions:
-            if one.outcome == outcome and about_text in (None, one.about_text):
-                text = text_of(one.limit.attack)
-                label = f"{text.label(one.limit.metric)} ({words(one)})"
-                groups.setdefault(text.title or one.limit.attack, {})[label] = None
-        if groups:
-            listed = (f"{title}: {', '.join(labels)}" for title, labels in groups.items())
-            yield f"{head}: {'; '.join(listed)}."
+    described = {"violated": _measured, "waived": _accepted, "undecided": _reach, "passed": _reach}
+    groups: dict[str, dict[str, dict[str, None]]] = {}
+    for one in verdict.decisions:
+        if one.outcome in described:
+            name = "violated by text" if one.outcome == "violated" and one.about_text else one.outcome
+            text = text_of(one.limit.attack)
+            label = f"{text.label(one.limit.metric)} ({described[one.outcome](one)})"
+            groups.setdefault(name, {}).setdefault(text.title or one.limit.attack, {})[label] = None
+    for name in sorted(groups, key=[*REMAINS].index):
+        listed = (f"{title}: {', '.join(labels)}" for title, labels in groups[name].items())
+        yield f"{REMAINS[name].format(counted=counted, policy=policy.name)}: {'; '.join(listed)}."
 
 
 def _measured(decision: Decision) -> str:

@@ -18,13 +18,8 @@ from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
 from audit.printable import printable
 from audit.record import AuditRecord
 
-FORMATS = {
-    "json": "document:as_json",
-    "markdown": "texts:as_markdown",
-    "junit": "texts:as_junit",
-    "sarif": "texts:as_sarif",
-}
-"""The function that draws a format, by the format's name; its module is imported when it is asked for."""
+FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}
+"""The module whose function `as_NAME` draws a format, by the format's name; it is imported when it is asked for."""
 OPEN: tuple[Outcome, ...] = ("violated", "undecided")
 """Outcomes that keep a model from being let through."""
 
@@ -97,8 +92,7 @@ def render(name: str, judged: Judged) -> str:
     Raises:
         RenderError: the format cannot hold this verdict, see `sarif.as_sarif`.
     """
-    module, _, function = FORMATS[name].partition(":")
-    draw: Callable[[Judged], str] = getattr(import_module(f"{__name__}.{module}"), function)
+    draw: Callable[[Judged], str] = getattr(import_module(f"{__name__}.{FORMATS[name]}"), f"as_{name}")
     return draw(judged)
 
 
