@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,27 +12,8 @@ import typer
 from audit import __version__, plugins
 from audit.cli.options import HELP, show_errors
 
-_START, _DATA, _AUDIT = "Start", "Data", "Audit"
-_MODELS, _MEASURES = "References", "Countermeasures and canaries"
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("start:demo", _START),
-    "doctor": ("start:doctor", _START),
-    "init": ("data:init", _DATA),
-    "import": ("import_data:app", _DATA),
-    "ocr": ("data:ocr", _DATA),
-    "inspect": ("data:inspect", _DATA),
-    "plan": ("plan:plan", _AUDIT),
-    "scan": ("scan:scan", _AUDIT),
-    "gate": ("gate:gate", _AUDIT),
-    "diff": ("gate:diff", _AUDIT),
-    "report": ("report:report", _AUDIT),
-    "attest": ("report:attest", _AUDIT),
-    "verify": ("report:verify", _AUDIT),
-    "references": ("references:references", _MODELS),
-    "train-baseline": ("references:train_baseline", _MODELS),
-    "train-splits": ("references:train_splits", _MODELS),
-    "canary": ("references:canary", _MEASURES),
-}
+_PANELS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
+COMMANDS = {name: (place, panel) for panel, own in _PANELS.items() for name, place in own.items()}
 """Module and function of each command, and its panel, in the order of the help."""
 
 

@@ -116,9 +116,9 @@ def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
             text = text_of(one.limit.attack)
             label = f"{text.label(one.limit.metric)} ({described[one.outcome](one)})"
             groups.setdefault(name, {}).setdefault(text.title or one.limit.attack, {})[label] = None
-    for name in sorted(groups, key=[*REMAINS].index):
-        listed = (f"{title}: {', '.join(labels)}" for title, labels in groups[name].items())
-        yield f"{REMAINS[name].format(counted=counted, policy=policy.name)}: {'; '.join(listed)}."
+    for head in sorted(groups, key=[*REMAINS].index):
+        listed = (f"{title}: {', '.join(labels)}" for title, labels in groups[head].items())
+        yield f"{REMAINS[head].format(counted=counted, policy=policy.name)}: {'; '.join(listed)}."
 
 
 def _measured(decision: Decision) -> str:
