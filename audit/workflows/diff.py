@@ -75,7 +75,10 @@ def compare(
     changes += _of_usefulness(records)
     old, new = (Side(one.subject, one.target.sha256, one.environment.docaudit, one.timing.started) for one in records)
     notes = (*notes_on(*records), *first[1], *second[1])
-    return ScanDiff(1, old, new, policy.name, tuple(_judged(changes, records, policy)), notes, tuple(missing))
+    adjusted = holm({index: change.p for index, change in enumerate(changes)})
+    with_p = [replace(change, p_adjusted=adjusted.get(index)) for index, change in enumerate(changes)]
+    judged = tuple(_judge(change, records, policy) for change in with_p)
+    return ScanDiff(1, old, new, policy.name, judged, notes, tuple(missing))
 
 
 def _read_evidence(record: AuditRecord, evidence: Path, name: str) -> tuple[Scores, list[str]]:
@@ -174,24 +177,13 @@ def _both(old: str, new: str) -> str:
 def _of_usefulness(records: tuple[AuditRecord, AuditRecord]) -> list[MetricChange]:
     """Compare the measures of usefulness, for which scans store no values by document."""
     before, after = ({item.name: item for item in record.utility} for record in records)
-    rows = []
-    for name in dict.fromkeys([*before, *after]):
-        one, other = before.get(name), after.get(name)
-        row = MetricChange("", name, (), "more", one, other)
-        rows.append(_with_difference(row, (None, None), records))
-    return rows
-
-
-def _judged(
-    changes: Sequence[MetricChange], records: tuple[AuditRecord, AuditRecord], policy: Policy
-) -> list[MetricChange]:
-    """Judge each change better, worse or undecided, with p adjusted over all changes (Holm)."""
-    adjusted = holm({index: change.p for index, change in enumerate(changes)})
-    with_p = [replace(change, p_adjusted=adjusted.get(index)) for index, change in enumerate(changes)]
-    return [_judge(change, records, policy) for change in with_p]
+    names = dict.fromkeys([*before, *after])
+    rows = (MetricChange("", name, (), "more", before.get(name), after.get(name)) for name in names)
+    return [_with_difference(row, (None, None), records) for row in rows]
 
 
 def _judge(change: MetricChange, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> MetricChange:
+    """Judge a change better, worse or undecided, by p adjusted over all changes (Holm)."""
     item = change.difference
     if item is None or change.p_adjusted is None:
         return change

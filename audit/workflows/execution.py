@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.engine.driver import make_engine
-from audit.engine.interface import Attempt, Engine, EngineSettings, Json, Progress, Trial, Work, WorkSource
+from audit.engine.interface import Attempt, EngineSettings, Json, Progress, Trial, Work, WorkSource
 from audit.engine.journal import Journal
 from audit.errors import EngineError
 from audit.files import write_atomically
@@ -34,7 +34,6 @@ from audit.report.remedies import QueryDefense
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.interface import Target
 from audit.targets.opening import (
     Checkpoint,
     Unread,
@@ -47,8 +46,6 @@ from audit.targets.opening import (
     without_unread,
 )
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
-
-M = TypeVar("M", bound=Target)
 
 
 def collect_outcomes(
@@ -66,20 +63,21 @@ def collect_outcomes(
     """
     options = opened.options
     loaded = _LoadedModel.of(target)
-    key = journal_key(opened, attack, target.card, filled, (loaded.batch_rows, loaded.batch_tokens))
-    declared = None if origin is None else origin.policy
-    kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, declared)
+    key = journal_key(opened, attack, loaded, filled)
+    origin = origin or Origin()
+    kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, origin.policy)
     journal = kept.journal
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(attack.name, len(todo))
     # Closed at once when the journal fails: an engine may hold processes and files.
-    with closing(_engine(opened).run(work_source(opened, attack, target, filled), todo)) as done:
+    settings = EngineSettings(width=options.width, threads=threads(), gpu=opened.target.card.device == "cuda")
+    engine = make_engine(options.engine, settings)
+    with closing(engine.run(work_source(opened, attack, target, filled), todo)) as done:
         for trial_id, outcome in done:
             journal.append(trial_id, outcome)
             progress.advance()
     journal.sync()
-    if origin is not None:
-        origin.add(len(trials), len(trials) - len(todo), kept)
+    origin.add(len(trials), len(trials) - len(todo), kept)
     return [journal.outcomes[trial.id] for trial in trials]
 
 
@@ -93,19 +91,9 @@ class AttackWork(Work):
 
     def attempt(self, trial: Trial) -> Attempt:
         """Start a trial with a random generator seeded by (seed, attack, trial id)."""
-        return self.attack.attempt(self.case, trial, _randomness(self.seed, self.attack, trial))
-
-
-def _randomness(seed: int, attack: Attack, trial: Trial) -> np.random.Generator:
-    """Seed a random generator for one trial of an attack."""
-    digest = hashlib.sha256(f"{attack.name}\0{trial.id}".encode()).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest[:16])])
-
-
-def _engine(opened: ScanSetup) -> Engine:
-    gpu = opened.target.card.device == "cuda"
-    settings = EngineSettings(width=opened.options.width, threads=threads(), gpu=gpu)
-    return make_engine(opened.options.engine, settings)
+        digest = hashlib.sha256(f"{self.attack.name}\0{trial.id}".encode()).digest()
+        rng = np.random.default_rng([self.seed, int.from_bytes(digest[:16])])
+        return self.attack.attempt(self.case, trial, rng)
 
 
 def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:
@@ -148,21 +136,17 @@ class _LoadedModel:
             return cls(model.card, model.batch_tokens, None)
         return cls(model.card, None, None if isinstance(model, Denoiser) else model.batch_rows)
 
-    def reference_again(self, folder: Path, corpus: Corpus) -> Checkpoint | Denoiser:
-        """Load a copy of a reference model with the same settings."""
-        if self.card.task != DENOISING:
-            return self.again(folder, corpus)
-        return self._unchanged(load_denoiser(folder, device=self.card.device, images=partial(open_page, corpus)))
-
-    def again(self, folder: Path, corpus: Corpus) -> Checkpoint:
+    def again(self, folder: Path, corpus: Corpus) -> Checkpoint | Denoiser:
         """Load a copy of the model with the same settings."""
-        copy = self._unchanged(target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows))
-        return copy if copy.card.dtype == self.card.dtype else copy.rounded(self.card.dtype)
-
-    def _unchanged(self, copy: M) -> M:
+        copy: Checkpoint | Denoiser
+        if self.card.task == DENOISING:
+            copy = load_denoiser(folder, device=self.card.device, images=partial(open_page, corpus))
+        else:
+            copy = target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
         if copy.card.sha256 != self.card.sha256:
             raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
-        return copy
+        same = isinstance(copy, Denoiser) or copy.card.dtype == self.card.dtype
+        return copy if same else copy.rounded(self.card.dtype)
 
 
 @dataclass(frozen=True)
@@ -203,8 +187,8 @@ class _RemoteWork:
         if corpus.sha256 != self.corpus:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
         corpus = without_unread(without_copies(corpus, self.copies), self.unread)
-        target = self.target.again(folders["target"], corpus)
-        models = {role: model.reference_again(folders[role], corpus) for role, model in self.models.items()}
+        target = cast("Checkpoint", self.target.again(folders["target"], corpus))
+        models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
         references = defended_references(self.defense, models, self.members)
         return AttackWork(self.attack, Case(wrap_target(self.defense, target), corpus, references), self.seed)
 
@@ -291,14 +275,12 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
     return OpenedJournal(journal, None if oldest is None else min(oldest, newest), newest, declared)
 
 
-def journal_key(
-    opened: ScanSetup, attack: Attack, card: TargetCard, filled: LoadedReferences, batch: tuple[int | None, int | None]
-) -> str:
+def journal_key(opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled: LoadedReferences) -> str:
     """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal.
 
-    `card` is that of the audited checkpoint as it computes, `batch` rows and tokens of a forward pass at most.
+    `loaded` is the audited checkpoint as it computes.
     """
-    rows, tokens = batch
+    card = loaded.card
     depends_on = {
         "parameters": asdict(attack),
         "seed": opened.options.seed,
@@ -315,7 +297,7 @@ def journal_key(
         "threads": threads(),
         "ocr": TESSERACT.version(),
         # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
-        "batch": [rows, None if card.device == "cpu" else tokens],
+        "batch": [loaded.batch_rows, None if card.device == "cpu" else loaded.batch_tokens],
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]
 

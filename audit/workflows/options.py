@@ -104,6 +104,15 @@ def check_folders(out: Path, evidence: Path | None = None) -> None:
         _refuse_shared(out, evidence)
 
 
+@contextmanager
+def writing(folder: Path, option: str = "--out") -> Iterator[None]:
+    """Name the folder that an error of the system is about, and the option that chose it."""
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(f"{folder}: {error.strerror or error}", f"choose another {option}") from None
+
+
 def _report_names() -> tuple[str, ...]:
     """Name the files of a report and a trend; imported late, as a plan draws neither."""
     from audit.report.files import NAMES, TREND_NAMES
@@ -142,10 +151,8 @@ def claim_folder(out: Path, evidence: Path | None = None) -> Iterator[None]:
         UsageError: a folder holds files of something else.
     """
     _refuse_foreign(out)
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
     with exclusive(out), hold_evidence(out, evidence or out / EVIDENCE) as private:
         _clear(out, private)
         yield
@@ -164,16 +171,13 @@ def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
         UsageError: it is no folder for evidence: it holds `out`, or files of something else.
     """
     own = evidence.absolute() == (out / EVIDENCE).absolute()
-    option = "--out" if own else "--evidence"
-    try:
+    with writing(evidence, "--out" if own else "--evidence"):
         if own:
             _refuse_link(evidence)
         else:
             _refuse_shared(out, evidence)
         evidence.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close(evidence)
-    except OSError as error:
-        raise EngineError(f"{evidence}: {error.strerror or error}", f"choose another {option}") from None
     with ExitStack() as held:
         if not own:
             held.enter_context(exclusive(evidence))
@@ -235,10 +239,8 @@ def _clear(out: Path, evidence: Path) -> None:
     """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
     from audit.report.revealed import NAME
 
-    try:
+    with writing(out):
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / "record.previous.json")
         for path in [*(out / name for name in _report_names()), evidence / NAME, *evidence.glob("failure-*.txt")]:
             path.unlink(missing_ok=True)
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None

@@ -378,12 +378,7 @@ def joint_chance(chances: Iterable[float]) -> float:
 
 def _blocked(limit: LimitPlan) -> bool:
     """Return whether no model can pass the limit on this data set."""
-    match limit.outcome:
-        case "confounded" | "blind check too weak" | "cannot pass":
-            return True
-        case "lacks":
-            return limit.required or limit.resolution is not None
-        case "no plan":
-            return False
-        case _:
-            return any(outcome in ("lacks", "cannot pass", "blind check too weak") for outcome, _ in limit.blockers)
+    if limit.outcome == "lacks":
+        return limit.required or limit.resolution is not None
+    hopeless = ("confounded", "lacks", "cannot pass", "blind check too weak")
+    return any(outcome in hopeless for outcome, _ in limit.blockers)

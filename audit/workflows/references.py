@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from audit.attacks.battery import BATTERY
-from audit.attacks.interface import Attack, why_inapplicable
+from audit.attacks.interface import why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
@@ -94,19 +94,14 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     return InspectedModel(
         checked.target.card.architecture,
         {name: reason for name, reason in reasons.items() if reason is not None},
-        tuple(_count_trials(checked)),
+        tuple(
+            (name, *one)
+            for name, own in checked.trials.items()
+            for one in sorted(Counter(trial.stratum for trial in own).items())
+        ),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
         tuple(missing(needs_of(checked, data_dir, model_dir, given))),
     )
-
-
-def _count_trials(model: CheckedModel) -> list[tuple[str, str, int]]:
-    """Count the trials that each attack finds in a corpus with a checkpoint's tokens, by stratum; run no model."""
-    return [
-        (name, stratum, count)
-        for name, trials in model.trials.items()
-        for stratum, count in sorted(Counter(trial.stratum for trial in trials).items())
-    ]
 
 
 def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto") -> tuple[ReferenceNeed, ...]:
@@ -160,7 +155,8 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
 
     def need(name: str) -> ReferenceNeed:
         source, folders = places[name]
-        by = _takers(name, attacks)
+        needed = tuple(attack.name for attack in attacks if name in attack.needs)
+        by = needed, tuple(attack.name for attack in attacks if name in attack.uses)
         if folders:
             return ReferenceNeed(name, *by, "there", source, tuple(map(str, folders)))
         if name == "auxiliary" and trains_public and corpus.of("public") and start is not None:
@@ -176,11 +172,6 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
         return ReferenceNeed(name, *by, "missing", how=words.get(name) or advise_public_model(target))
 
     return tuple(need(name) for name in REFERENCE_NAMES if name in taken)
-
-
-def _takers(name: str, attacks: Sequence[Attack]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    needed = tuple(attack.name for attack in attacks if name in attack.needs)
-    return needed, tuple(attack.name for attack in attacks if name in attack.uses)
 
 
 def _folders(name: str, corpus: Corpus, data_dir: Path, given: Given, base: Path | None) -> tuple[str, Sequence[Path]]:
@@ -225,11 +216,8 @@ def train_baselines(
     Raises:
         DocauditError: the data set is broken, or a model cannot be trained.
     """
-    # Training takes modules that listing references does without.
-    from audit.references.training import train_baseline
-
     corpus, chosen = manifest.load(data_dir), device_named(device)
-    return len(train_baseline(start, corpus, out, count=count, seed=seed, device=chosen, progress=progress))
+    return len(training.train_baseline(start, corpus, out, count=count, seed=seed, device=chosen, progress=progress))
 
 
 def train_splits(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -123,11 +122,16 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
     progress.stage("usefulness")
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
-    references = cache(lambda: _fill(opened, progress))
-    with _write_evidence(options.evidence / "recovered.jsonl") as recovered:
-        results = tuple(
-            _run_attack(opened, origin, attack, references, recovered, progress) for attack in opened.attacks
-        )
+
+    @cache
+    def references() -> LoadedReferences:
+        progress.stage("references")
+        return fill_references(opened, progress)
+
+    recovered: list[Json] = []
+    results = tuple(_run_attack(opened, origin, attack, references, recovered, progress) for attack in opened.attacks)
+    found = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in recovered)
+    write_atomically(options.evidence / "recovered.jsonl", found.encode(), mode=0o600)
     ran = any(one.status == "completed" for one in results)
     whole = _check_scan(opened, references(), progress) if ran and target.card.is_model else ScanChecks()
     try:
@@ -192,13 +196,8 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
     found = []
     for attack in (kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked):
         barred, lacks = why_inapplicable(attack, case), why(attack, case, "data")
-        if barred is not None:
-            reason = Reason("model", barred)
-        elif lacks is not None:
-            reason = Reason("data", lacks, ASK)
-        else:
-            reason = Reason("left out", NOT_RUN, ASK)
-        found.append(Result(attack.name, "left out", reason))
+        reason = Reason("left out", NOT_RUN, ASK) if lacks is None else Reason("data", lacks, ASK)
+        found.append(Result(attack.name, "left out", reason if barred is None else Reason("model", barred)))
     return tuple(found)
 
 
@@ -216,11 +215,6 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
         progress=progress,
         batch_tokens=opened.batch_tokens,
     )
-
-
-def _fill(opened: ScanSetup, progress: Progress) -> LoadedReferences:
-    progress.stage("references")
-    return fill_references(opened, progress)
 
 
 def _run_attack(
@@ -325,12 +319,3 @@ def _line_of(error: BaseException) -> str:
     package = Path(audit.__file__).parent
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if package in Path(frame.filename).parents]
     return f"{Path(frames[-1].filename).relative_to(package.parent)}:{frames[-1].lineno}" if frames else "unknown"
-
-
-@contextmanager
-def _write_evidence(path: Path) -> Iterator[list[Json]]:
-    """Collects objects and writes them, one a line, for the owner alone."""
-    collected: list[Json] = []
-    yield collected
-    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in collected)
-    write_atomically(path, text.encode(), mode=0o600)

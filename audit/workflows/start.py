@@ -20,13 +20,13 @@ import tomli_w
 from packaging.requirements import Requirement
 
 from audit import __version__
-from audit.errors import EngineError, UsageError
+from audit.errors import UsageError
 from audit.files import shipped_folder, write_atomically
 from audit.record import AuditRecord, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
 from audit.targets.opening import use_threads
-from audit.workflows.options import ScanOptions
+from audit.workflows.options import ScanOptions, writing
 from audit.workflows.setup import ScanSetup, open_scan
 
 State = Literal["ok", "missing", "broken", "unknown"]
@@ -35,23 +35,10 @@ SECONDS = 120.0
 LEAST_DISK = 1e9
 """Bytes that should be free for a scan: journals, reports and trained references of a large one."""
 GIGABYTE = 1e9
-EXTRAS: Mapping[str, str] = {
-    "attest": "docaudit attest, and verify of its signature",
-    "datasets": "import from data sets of Hugging Face's library",
-    "pdf": "import of PDF files",
-    "peft": "models that are adapters, such as LoRA",
-    "quantised": "models with bitsandbytes' weights",
-    "ray": "scans on several workers (--engine ray)",
-    "sentencepiece": "models whose tokenizer is a SentencePiece file",
-    "vision": "vision-language models that need torchvision",
-}
+_TEXTS = tomllib.loads(Path(__file__).with_name("start.toml").read_text(encoding="utf-8"))
+EXTRAS: Mapping[str, str] = _TEXTS["extras"]
 """What each extra of the package is for."""
-INSTALL = {
-    "pango": "apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 (Debian), dnf install pango (Fedora) or "
-    "brew install pango (macOS)",
-    "tesseract": "apt install tesseract-ocr (Debian), dnf install tesseract (Fedora) or brew install tesseract "
-    "(macOS), with the data of your languages, as tesseract-ocr-deu",
-}
+INSTALL: Mapping[str, str] = _TEXTS["install"]
 """The commands that install what is no Python package."""
 
 
@@ -256,10 +243,8 @@ def find_demo(out: Path) -> AuditRecord | None:
         UsageError: the folder holds something else.
         EngineError: it is no folder.
     """
-    try:
+    with writing(out):
         held = {path.name for path in out.iterdir()} if out.exists() else set()
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
     if not held:
         return None
     record = read(out) if "record.json" in held else None
@@ -284,10 +269,8 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
         DocauditError: the folder cannot be written.
     """
     copied = out / SAMPLE
-    try:
+    with writing(out):
         copy_sample(copied)
-    except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "choose another --out") from None
     # The model is so small that a second thread only waits, for minutes where the machine is busy.
     use_threads(1)
     return open_scan(

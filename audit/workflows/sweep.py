@@ -143,14 +143,11 @@ def sweep_checkpoints(
                 yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
                 refused.append(options.below(checkpoint.name))
             while started and refused:
-                _set_aside(refused.pop())
-
-
-def _set_aside(options: ScanOptions) -> None:
-    """Move away an older verdict on a checkpoint that is refused now, as it is none of this sweep."""
-    if options.out.is_dir():
-        with claim_folder(options.out, options.evidence):
-            pass
+                aside = refused.pop()
+                if aside.out.is_dir():
+                    # An older verdict on a checkpoint that is refused now is none of this sweep, and goes.
+                    with claim_folder(aside.out, aside.evidence):
+                        pass
 
 
 def _audit(
@@ -177,10 +174,9 @@ def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> 
         if result.record and result.verdict
     ]
     try:
-        warnings = trend.write(rows, sweep.axis, out) if rows else []
+        return trend.write(rows, sweep.axis, out) if rows else []
     except (RenderError, RecordError) as error:
-        warnings = error.lines
-    return warnings
+        return error.lines
 
 
 def exit_code(results: Sequence[CheckpointAudit]) -> int:

@@ -129,11 +129,14 @@ def effect_of(effect: Effect, scores: tuple[UnitScores | None, UnitScores | None
     """
     one, other = effect.before, effect.after
     if not (isinstance(one, Estimate) and isinstance(other, Estimate)):
-        return replace(effect, note=_why(one, other))
+        reasons = (
+            "not measured" if item is None else f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}"
+            for item in (one, other)
+            if not isinstance(item, Estimate)
+        )
+        return replace(effect, note="; ".join(dict.fromkeys(reasons)))
     before, after = scores
-    paired = None
-    if before is not None and after is not None:
-        paired = paired_difference(before, after, rng)
+    paired = None if before is None or after is None else paired_difference(before, after, rng)
     return filled(effect, paired or joined_difference(one, other), one)
 
 
@@ -146,12 +149,3 @@ def filled(effect: Effect, found: Difference, before: Estimate) -> Effect:
 def measurement(result: Result, metric: str) -> Measurement | None:
     """Look up a measurement of an attack by name; None where the record lacks it."""
     return next((item for item in result.measurements if item.name == metric), None)
-
-
-def _why(*sides: Measurement | None) -> str:
-    reasons = dict.fromkeys(_reason(item) for item in sides if not isinstance(item, Estimate))
-    return "; ".join(reasons)
-
-
-def _reason(item: Measurement | None) -> str:
-    return "not measured" if item is None else f"{NOT_RESOLVED}: {getattr(item, 'reason', '')}"

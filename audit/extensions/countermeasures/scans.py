@@ -15,7 +15,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, TargetError
+from audit.errors import TargetError
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
@@ -30,7 +30,7 @@ from audit.stats.rates import excess_rate
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.opening import device_named, open_model, trainer_of
 from audit.targets.utility import estimate, usefulness_by_document
-from audit.workflows.options import ScanOptions, hold_evidence
+from audit.workflows.options import ScanOptions, hold_evidence, writing
 from audit.workflows.scan import audit_checkpoint, read_outcomes
 from audit.workflows.setup import ScanSetup, open_scan
 
@@ -201,12 +201,10 @@ def side_channel(
 def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
     """Hold the folder for one comparison, and clear what an older one left."""
     with ExitStack() as held:
-        try:
+        with writing(options.out):
             options.out.mkdir(parents=True, exist_ok=True)
             held.enter_context(exclusive(options.out))
             remove_stale(*(options.out / name for name in files))
-        except OSError as error:
-            raise EngineError(f"{options.out}: {error.strerror or error}", "choose another --out") from None
         held.enter_context(hold_evidence(options.out, options.evidence))
         yield
 

@@ -12,7 +12,7 @@ set, whose held-out pages are scrubbed too, is that attacker's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from audit.engine.interface import Progress
 from audit.errors import ManifestError
 from audit.extensions.countermeasures.changed_data import train_on, write_changed
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
-from audit.extensions.countermeasures.surrogates import Surrogates, core_of, replaceable
+from audit.extensions.countermeasures.surrogates import TABLES, Surrogates, core_of, replaceable
 
 FOLDER = "scrubbed"
 """Where the images of scrubbed pages go."""
@@ -275,18 +275,6 @@ class _Work:
         return text if cleaned == words else " ".join(cleaned)
 
 
-_SLOTS: Mapping[Category, str] = {
-    "person": "person people name names artist author customer recipient sender user patient",
-    "location": "city country state place location address street town geographic poi",
-    "datetime": "date datetime time timerange day hour year month birthday",
-    "amount": "amount price cost money balance salary",
-    "contact": "phone telephone mail email contact",
-    "code": "code pin password account number card iban id canary",
-    "organization": "company organization organisation bank employer",
-}
-"""Words in the name of a slot that make its values sensitive: NLU data sets have no categories."""
-
-
 @dataclass(frozen=True)
 class SensitiveValue:
     """A value that is to be replaced.
@@ -310,7 +298,7 @@ class SensitiveValue:
 def slot_category(label: str) -> Category | None:
     """Derive the category of a slot's values from its name, such as "B-account_number"; None: not sensitive."""
     words = set(re.split(r"[^a-z]+", label.removeprefix("B-").removeprefix("I-").lower()))
-    return next((category for category, known in _SLOTS.items() if words & {*known.split()}), None)
+    return next((category for category, known in TABLES["slots"].items() if words & {*known.split()}), None)
 
 
 def marked_values(document: Document, *, planted: bool = False) -> Iterator[SensitiveValue]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -19,28 +21,10 @@ _VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxz"
 _NUMBERED: tuple[Category, ...] = ("amount", "quantity")
 _TRIES = 20
 Draw = Callable[[str], str]
-_NAMES: Mapping[Category, str] = {
-    "person": (
-        "Adela Albin Arlen Astrid Barlow Bente Bruno Cormac Corvin Dalia Denham Dorian Edda Elmer Enzo Fabian Fenton "
-        "Freda Galen Greta Hadley Harlan Hedda Idris Ingram Ivo Jarvis Jolan Kasper Keaton Kendra Lambert Leif Lorna "
-        "Magnus Marla Merrick Nadine Nestor Odell Orla Osric Paula Perrin Quentin Ramona Roderick Rowena Selma Sidney "
-        "Sorrel Tamsin Thea Ulric Ursula Velma Vernon Wanda Wendell Yvette"
-    ),
-    "location": (
-        "Alderfield Ashcombe Barrowby Beckton Birchwood Bramley Calderford Clayhurst Copperdale Dunmere Eastbrook "
-        "Elmstead Fairholt Fernhill Foxley Glenbrook Grayrigg Harrowgate Hazelden Highmoor Ironbridge Kestrelton "
-        "Kingsmere Langdale Larkhill Lindenau Marshbury Meadowvale Millbrook Northwick Oakridge Otterburn Pinehurst "
-        "Quarryton Ravenholm Ridgeway Rosewell Saltmarsh Sandford Stonehaven Thornbury Underhill Wakeley Westmoor "
-        "Whitcombe Willowdale Windermoor Yarrow"
-    ),
-    "organization": (
-        "Accord Alpine Amberline Apex Atlas Beacon Bluewater Bridgeway Capstone Cedar Citadel Cobalt Compass Crestline "
-        "Delta Eastgate Emberly Evergreen Falcon Fortuna Granite Harbor Helios Horizon Indigo Juniper Keystone Lantern "
-        "Lumina Meridian Monarch Northstar Nova Orchard Osprey Pinnacle Quartz Redwood Sable Sierra Solstice Summit "
-        "Tandem Trident Unison Vanguard Vertex Zephyr"
-    ),
-}
-"""Names that take the place of names, by category; all other categories are drawn by pattern."""
+TABLES: Mapping[str, Mapping[Category | None, str]] = tomllib.loads(
+    Path(__file__).with_name("surrogates.toml").read_text(encoding="utf-8")
+)
+"""Names that take the place of names, by category, and the words that tell which slots hold values to replace."""
 
 
 class Surrogates:
@@ -109,7 +93,7 @@ class Surrogates:
     def _of_category(self, category: Category | None) -> Draw:
         if category in _NUMBERED:
             return lambda text: _DIGITS.sub(lambda found: self._number(found[0]), text)
-        names = _NAMES.get(category, "").split() if category is not None else []
+        names = TABLES["names"].get(category, "").split()
         return (lambda text: self._by_names(text, names)) if names else self._by_pattern
 
     def _by_names(self, text: str, names: Sequence[str]) -> str:
