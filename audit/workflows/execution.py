@@ -145,8 +145,9 @@ class _LoadedModel:
             copy = target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
         if copy.card.sha256 != self.card.sha256:
             raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
-        same = isinstance(copy, Denoiser) or copy.card.dtype == self.card.dtype
-        return copy if same else copy.rounded(self.card.dtype)
+        if isinstance(copy, Denoiser) or copy.card.dtype == self.card.dtype:
+            return copy
+        return copy.rounded(self.card.dtype)
 
 
 @dataclass(frozen=True)
