@@ -127,8 +127,12 @@ class RayEngine:
         When there is no address, Ray is started here, with its sockets and logs in `own` and what its object store
         does not hold in memory in `copies`.
         """
-        if self.address is not None:
-            _check_reachable(self.address)
+        host, separator, port = (self.address or "").rpartition(":")
+        if separator:
+            try:  # at once: Ray would try for minutes, without an interrupt
+                socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+            except (OSError, ValueError) as error:
+                raise _not_reached(str(self.address), error) from None
         ray = _library(local=self.address is None)
         before = signal.getsignal(signal.SIGTERM)
         try:
@@ -173,23 +177,21 @@ class RayEngine:
         return n_workers, {"num_cpus": cpus, "num_gpus": share}
 
 
+@dataclass(eq=False)
 class Worker:
     """One process of the pool: opens the work from the files sent to it, then drives chunks of trials.
 
-    Args:
+    Attributes:
         files: what to open the work from.
         elsewhere: see `WorkSource`.
         width: attempts in flight.
         within: where its own folder goes; None: this machine's folder for temporary files.
     """
 
-    def __init__(
-        self, files: Files, elsewhere: Callable[[Mapping[str, Path]], Work], width: int, within: Path | None
-    ) -> None:
-        self.files = files
-        self.elsewhere = elsewhere
-        self.width = width
-        self.within = within
+    files: Files
+    elsewhere: Callable[[Mapping[str, Path]], Work]
+    width: int
+    within: Path | None
 
     def open(self) -> None:
         """Unpack the files into a private folder, which goes when this process does, and open the work."""
@@ -334,17 +336,6 @@ def _library(local: bool) -> Any:
     import ray
 
     return ray
-
-
-def _check_reachable(address: str) -> None:
-    """Refuse an unreachable cluster at once: Ray would try for minutes, without an interrupt."""
-    host, separator, port = address.rpartition(":")
-    if not separator:
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-    except (OSError, ValueError) as error:
-        raise _not_reached(address, error) from None
 
 
 def _not_reached(address: str, error: Exception) -> EngineError:

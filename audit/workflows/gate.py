@@ -90,7 +90,13 @@ def gate_record(
     if problems:
         raise RecordError(problems, "scan this model with this data set, and gate the record of that scan")
     if model is not None:
-        _refuse_other_weights(model)
+        from audit.targets.checkpoint.content import other_weights
+
+        if others := other_weights(model):
+            raise RecordError(
+                [f"{model}: {one} was not scanned, and a loader may take it for the model's weights" for one in others],
+                "move it out of the folder",
+            )
     verdict = policies.evaluate(record, chosen, policies.today())
     if record.target.is_model and no_model:
         raise UsageError("--no-model: the record is of a model", "leave it out, or give that of scan --no-model")
@@ -98,17 +104,6 @@ def gate_record(
         return record, verdict
     # A pipeline that takes a model on would take this one on unaudited.
     return record, replace(verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED)
-
-
-def _refuse_other_weights(model: Path) -> None:
-    from audit.targets.checkpoint.content import other_weights
-
-    others = other_weights(model)
-    if others:
-        raise RecordError(
-            [f"{model}: {name} was not scanned, and a loader may take it for the model's weights" for name in others],
-            "move it out of the folder",
-        )
 
 
 def check_signature(path: Path, public: Path) -> str:

@@ -111,7 +111,8 @@ def report_records(
     assessment = folder / markdown.DPIA_NAME if dpia else None
     if assessment is not None:
         write_atomically(assessment, markdown.dpia(read[0], verdicts[0], chosen, comparisons).encode())
-    return Report(folder, read[0], verdicts[0], warnings, revealed_in(private) if reveal else None, assessment)
+    revealed = private / NAME if reveal and (private / NAME).exists() else None
+    return Report(folder, read[0], verdicts[0], warnings, revealed, assessment)
 
 
 def model_card_of(path: Path, policy: str, out: Path | None) -> tuple[str, Path | None]:
@@ -138,12 +139,6 @@ def model_card_of(path: Path, policy: str, out: Path | None) -> tuple[str, Path 
     _make_folder(out)
     write_atomically(out / markdown.CARD_NAME, card.encode())
     return card, out / markdown.CARD_NAME
-
-
-def revealed_in(evidence: Path) -> Path | None:
-    """Find the report with values, if there is one."""
-    path = evidence / NAME
-    return path if path.exists() else None
 
 
 def write_report(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -90,7 +89,7 @@ class ScanSetup:
         drawn = np.random.default_rng([self.options.seed, *b"useful"]).permutation(len(heldout))[: max(2, most)]
         kept = {heldout[index] for index in drawn}
         documents = tuple(one for one in corpus.documents if one.split != "heldout" or one.id in kept)
-        return dataclasses.replace(corpus, documents=documents)
+        return replace(corpus, documents=documents)
 
     @property
     def batch_tokens(self) -> int | None:
@@ -104,7 +103,7 @@ class ScanSetup:
     def references_behind_defense(self, filled: LoadedReferences) -> References:
         """Wrap the references in the scan's countermeasure, as the target is."""
         asked = defended_references(self.defense, filled.models, filled.members)
-        return dataclasses.replace(asked, uncounted=filled.uncounted)
+        return replace(asked, uncounted=filled.uncounted)
 
 
 def defended_references(
@@ -169,21 +168,10 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     promised, doubts = stated_guarantee(folder)
     warned = *copies.warnings, *model.unread.warnings, *doubts
     warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
-    return ScanSetup(
-        options,
-        options.budget,
-        SHARES[options.budget],
-        attacks,
-        corpus,
-        target,
-        prepared,
-        warnings,
-        None if given is None else given.sha256,
-        guard,
-        copies,
-        whole,
-        promised,
-        model.unread,
+    opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
+    sha256 = None if given is None else given.sha256
+    return replace(
+        opened, parameters_file=sha256, defense=guard, copies=copies, whole=whole, dp=promised, unread=model.unread
     )
 
 
@@ -206,20 +194,9 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     if not find_trials(attacks, Case(target, corpus)):
         able = [kind.name for kind in BATTERY if not text_of(kind.name).needs_model]
         raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
-    return ScanSetup(
-        options,
-        options.budget,
-        SHARES[options.budget],
-        attacks,
-        corpus,
-        target,
-        ReferencePlan(),
-        copies.warnings,
-        given.sha256 if given is not None else None,
-        None,
-        copies,
-        whole,
-    )
+    sha256, share = None if given is None else given.sha256, SHARES[options.budget]
+    opened = ScanSetup(options, options.budget, share, attacks, corpus, target, ReferencePlan(), copies.warnings)
+    return replace(opened, parameters_file=sha256, copies=copies, whole=whole)
 
 
 def open_target(model_dir: Path, corpus: Corpus, references: Mapping[str, Sequence[Path]]) -> CheckpointFolder:
@@ -276,9 +253,7 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
         raise UsageError(f"no attack is called {unknown[0]!r}", f"one of {', '.join(names)}")
     kinds = [kind for kind in BATTERY if not options.only or kind.name in options.only]
     attacks = tuple(kind.preset(options.budget) for kind in kinds)
-    if given is not None:
-        attacks = tuple(map(given.applied, attacks))
-    return attacks
+    return attacks if given is None else tuple(map(given.applied, attacks))
 
 
 _BEFORE_DRAW = (

@@ -191,18 +191,9 @@ def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
     # Without this folder, which may hold a torch.py of somebody else; with the folder that docaudit itself is from.
     paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).resolve().parents[2])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=environment,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return None, type(error).__name__
+    done = _run([sys.executable, "-P", *arguments], environment)
+    if isinstance(done, Exception):
+        return None, type(done).__name__
     said, why = done.stdout.strip().splitlines(), done.stderr.strip().splitlines()
     if done.returncode == 0 and said:
         return said[-1], ""
@@ -216,11 +207,15 @@ def _without_paths(line: str) -> str:
 
 def _lines(command: Sequence[str]) -> list[str]:
     """Run a program and return the lines it prints; none where it fails."""
+    done = _run(command)
+    return [] if isinstance(done, Exception) or done.returncode else (done.stdout or done.stderr).splitlines()
+
+
+def _run(command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str] | Exception:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return (done.stdout or done.stderr).splitlines() if done.returncode == 0 else []
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, env=env)
+    except (OSError, subprocess.SubprocessError) as error:
+        return error
 
 
 DOCUMENTS = 144

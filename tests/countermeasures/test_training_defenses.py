@@ -208,7 +208,7 @@ def test_the_refusal_is_known_in_any_case_and_spacing(answer):
 def test_the_side_channel_is_the_auc_of_scikit_learn(members, heldout):
     said = [[1] * n + [0] * (100 - n) for n in (members, heldout)]
     names = [str(place) for place in range(100)]
-    found = side_channel(said[0], names, said[1], names, np.random.default_rng(7))
+    found = side_channel((said[0], names), (said[1], names), np.random.default_rng(7))
     assert found.value == pytest.approx(roc_auc_score([1] * 100 + [0] * 100, said[0] + said[1]))
     assert 0 <= found.low <= found.value <= found.high <= 1
     assert (found.low > 0.7) == (members == 90)

@@ -172,8 +172,19 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Count the audits, and those that failed."""
-        if state.is_world_process_zero:
-            self._sum_up()
+        n_audits = len(self.audits) + len(self.failures)
+        counted = f"{n_audits} audit{'' if n_audits == 1 else 's'}"
+        if not state.is_world_process_zero:
+            return control
+        if not self.audits:
+            self._tell(f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR)
+            return control
+        last = self.audits[-1]
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        self._tell(
+            f"{counted}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
+            f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
+        )
         return control
 
     def _audit_checkpoint(self, model: Path, step: int) -> _Outcome:
@@ -193,19 +204,6 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         self._tell(f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}", logging.ERROR)
         # Never the numbers of an earlier audit, never those of a pass.
         return _Outcome({f"{PREFIX}audit_failed": 1, f"{PREFIX}exit_code": EngineError.exit_code}, error=why)
-
-    def _sum_up(self) -> None:
-        n_audits = len(self.audits) + len(self.failures)
-        counted = f"{n_audits} audit{'' if n_audits == 1 else 's'}"
-        if not self.audits:
-            self._tell(f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR)
-            return
-        last = self.audits[-1]
-        failed = f", {len(self.failures)} failed" if self.failures else ""
-        self._tell(
-            f"{counted}{failed}; the last, of step {last.step}, is {last.verdict.stamp}. None is an audit of the "
-            f"released model: docaudit scan it, with all documents and another seed than {self._quick.seed}"
-        )
 
     def _tell(self, text: str, level: int = logging.WARNING) -> None:
         # Mostly as warnings: without any set-up of logging nothing less is shown.

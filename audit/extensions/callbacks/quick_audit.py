@@ -111,19 +111,15 @@ class QuickAudit:
                 f"the audit took more than {self.timeout:g} s", "fewer documents, or a longer timeout"
             ) from None
         if done.returncode:
-            place = self._keep(done.stderr, name)
+            # Where its owner alone reads it: it may name documents, and logs are sent away.
+            folder = self.root / EVIDENCE
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            protect(folder)
+            place = folder / f"failure-{name}.txt"
+            write_atomically(place, done.stderr, mode=0o600)
             raise EngineError(f"the audit ended with exit code {done.returncode}", f"its message is in {place}")
         record = read_record(options.out)
         return policies.evaluate(record, policy, policies.today())
-
-    def _keep(self, message: bytes, name: str) -> Path:
-        """Write what an audit said to where its owner alone reads it: it may name documents, and logs are sent away."""
-        folder = self.root / EVIDENCE
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        protect(folder)
-        path = folder / f"failure-{name}.txt"
-        write_atomically(path, message, mode=0o600)
-        return path
 
 
 def alone(environment: Mapping[str, str]) -> dict[str, str]:

@@ -247,13 +247,12 @@ def effects_on_attacks(
         if one.attack
     }
     for attack, metric in ((limit.attack, limit.metric) for limit in policy.limits):
-        results = [record.completed.get(attack) for record in records]
-        if (attack, metric) in effects or None in results:
+        results = [record.completed[attack] for record in records if attack in record.completed]
+        if (attack, metric) in effects or len(results) < len(records):
             continue
-        one, other = (measurement(result, metric) for result in results if result is not None)
+        one, other = (measurement(result, metric) for result in results)
         if one is not None or other is not None:
-            scores = [read_scores(folder, own) for folder, own in zip(kept, results, strict=True) if own is not None]
-            before, after = ((own or {}).get(metric) for own in scores)
+            before, after = ((read_scores(*own) or {}).get(metric) for own in zip(kept, results, strict=True))
             rng = np.random.default_rng([records[0].seed, *f"diff/{attack}/{metric}".encode()])
             effects[attack, metric] = effect_of(Effect(attack, metric, one, other), (before, after), rng)
     return tuple(effects.values()), found.missing

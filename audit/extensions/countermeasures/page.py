@@ -103,21 +103,18 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
     """Draw the whole page; see `write`."""
     comparisons = [comparison for comparison, _ in after]
     with template_errors():
-        return (
-            environment()
-            .get_template("defenses.html")
-            .render(
-                first=before,
-                finished=max(record.timing.finished for record in (before, *(record for _, record in after))),
-                left_out=left_out,
-                sentence=cheapest_sentence(comparisons),
-                choices=choices(comparisons) if len(comparisons) > 1 else (),
-                measure=measure_of(comparisons),
-                tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
-                channel=lambda one: tables.cell(one.side_channel, text_of("membership")),
-                percent=percent,
-                guarantees=[(one.title, view) for one, record in after if (view := guarantee_view(record)) is not None],
-            )
+        page = environment().get_template("defenses.html")
+        return page.render(
+            first=before,
+            finished=max(record.timing.finished for record in (before, *(record for _, record in after))),
+            left_out=left_out,
+            sentence=cheapest_sentence(comparisons),
+            choices=choices(comparisons) if len(comparisons) > 1 else (),
+            measure=measure_of(comparisons),
+            tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
+            channel=lambda one: tables.cell(one.side_channel, text_of("membership")),
+            percent=percent,
+            guarantees=[(one.title, view) for one, record in after if (view := guarantee_view(record)) is not None],
         )
 
 

@@ -34,6 +34,7 @@ from audit.workflows.options import ScanOptions, hold_evidence, writing
 from audit.workflows.scan import audit_checkpoint, read_outcomes
 from audit.workflows.setup import ScanSetup, open_scan
 
+Answers = tuple[npt.ArrayLike, Sequence[str]]
 MIN_DOCUMENTS = 2
 """Fewer documents of a split have no interval."""
 
@@ -162,16 +163,10 @@ def refusals_as_sign(
     if any(len(set(documents)) < MIN_DOCUMENTS for _, documents in sides.values()):
         yield "fewer than two member or held-out documents were asked about: the side channel is not measured"
         return None
-    return side_channel(*sides[True], *sides[False], rng)
+    return side_channel(sides[True], sides[False], rng)
 
 
-def side_channel(
-    members: npt.ArrayLike,
-    member_documents: Sequence[str],
-    heldout: npt.ArrayLike,
-    heldout_documents: Sequence[str],
-    rng: np.random.Generator,
-) -> Estimate:
+def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -> Estimate:
     """Estimate the AUC of "the model says ANSWER NOT PRESENT" as a score of membership; null 0.5.
 
     Each row is a question on a page whose answer was removed, of a member or of a held-out document. A score of 0 and 1
@@ -179,14 +174,12 @@ def side_channel(
     et al. 2024, appendix A).
 
     Args:
-        members: (n_m,) 1 where the model said so, else 0.
-        member_documents: (n_m,) names of their documents.
-        heldout: (n_h,) the same for held-out documents.
-        heldout_documents: (n_h,) names of their documents.
+        members: of members, 1 where the model said so, else 0, and the names of their documents.
+        heldout: the same for held-out documents.
         rng: the source of randomness.
     """
     sides = []
-    for answers, documents in ((members, member_documents), (heldout, heldout_documents)):
+    for answers, documents in (members, heldout):
         values = np.asarray(answers, np.float64)
         sides.append((values, np.zeros_like(values), np.unique(list(documents), return_inverse=True)[1]))
     gap = excess_rate(sides, rng)

@@ -146,7 +146,8 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
     work = _Work(document, [*marked, *asked], np.random.default_rng([seed, *f"surrogates/{document.id}".encode()]))
     not_found = sum(not work.find(value) for value in asked)
     for value in sorted(marked, key=lambda value: -len(value.words)):
-        work.replace_marked(value)
+        for index, new in zip(value.places, work.surrogates.of_value(value.words, value.category), strict=True):
+            work.texts[index] = new
     work.clean(work.texts, document.id)
     words = tuple(
         word if word.text == text else Word(text, word.box)
@@ -189,15 +190,12 @@ class _Work:
             self.texts[index] = self.surrogates.of_word(self.texts[index])
         return bool(near)
 
-    def replace_marked(self, value: SensitiveValue) -> None:
-        """Replace a value in its own place."""
-        for index, new in zip(value.places, self.surrogates.of_value(value.words, value.category), strict=True):
-            self.texts[index] = new
-
     def clean(self, texts: list[str], name: str) -> None:
         """Replace, in place, names of persons and whatever still equals or contains a value."""
+        # The original words, so that no surrogate is taken for a person's name.
+        was = self.before if texts is self.texts else texts
         for index, text in enumerate(texts):
-            if core_of(text) in self.surrogates.names and text == self._was(texts, index):
+            if core_of(text) in self.surrogates.names and text == was[index]:
                 texts[index] = self.surrogates.of_word(text)
         for number in range(_ROUNDS):
             hits = find_answers(texts, self.searched, fuzzy=False)
@@ -215,10 +213,6 @@ class _Work:
         answers = tuple(dict.fromkeys(self._answer(answer, question) for answer in question.answers))
         asked, *others = (self._sentence(text) for text in (question.question, *question.paraphrases))
         return replace(question, question=asked, answers=answers, paraphrases=tuple(others))
-
-    def _was(self, texts: list[str], index: int) -> str:
-        """Return the original word, so that no surrogate is taken for a person's name."""
-        return self.before[index] if texts is self.texts else texts[index]
 
     def _replace_run(self, texts: list[str], run: Sequence[int]) -> None:
         words = [texts[index] for index in run]
@@ -322,20 +316,13 @@ def marked_values(document: Document, *, planted: bool = False) -> Iterator[Sens
 def asked_values(document: Document) -> Iterator[SensitiveValue]:
     """Yield the sensitive answers of a document's questions."""
     for question in document.questions:
-        category = _category(document, question)
+        held = (entity.category for entity in document.entities if entity.id == question.entity)
+        category = next(held, question.category)
         for answer in question.answers:
-            if answer.split() and (category is not None or _telling(answer)):
+            # Names and numbers have a capital or a digit.
+            telling = any(character.isdecimal() or character.isupper() for character in answer)
+            if answer.split() and (category is not None or telling):
                 yield SensitiveValue(tuple(answer.split()), category)
-
-
-def _category(document: Document, question: Question) -> Category | None:
-    held = (entity.category for entity in document.entities if entity.id == question.entity)
-    return next(held, question.category)
-
-
-def _telling(answer: str) -> bool:
-    """Return whether an answer of unknown category has a capital or a digit, as names and numbers have."""
-    return any(character.isdecimal() or character.isupper() for character in answer)
 
 
 def _spans(tags: Sequence[str]) -> Iterator[tuple[int, ...]]:
