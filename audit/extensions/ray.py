@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,23 +35,8 @@ MAX_LOSSES = 3
 PATIENCE = 600.0
 """Seconds within which a first worker must be at work: a cluster may have to start a machine."""
 
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # What Ray says about its workers does not belong into the user's terminal: every line matches, so none is printed.
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
-    # Ray would put a function of its own in the place of `print`, which cannot be sent to another process.
-    "RAY_TQDM_PATCH_PRINT": "0",
-    # Under `uv run` Ray would otherwise send the current folder to the workers.
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-}
-"""For Ray started here or elsewhere."""
-_LOCAL_SETTINGS = {
-    # Binds to the loopback interface, as Ray does on macOS; without it every port is open to the network.
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    # With a token of our own, nobody else on this machine gets in, and Ray does not write one into the home folder.
-    "RAY_AUTH_MODE": "token",
-}
-"""For Ray started here."""
+_SETTINGS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("ray.toml").read_text("utf-8"))
+"""For Ray started here or elsewhere (`all`), and for Ray started here (`here`)."""
 
 Files = Mapping[str, Mapping[str, Any]]
 """By folder and path within it: a reference to the content in Ray's object store."""
@@ -329,10 +315,10 @@ class _Pool:
 
 def _library(local: bool) -> Any:
     """Import Ray with docaudit's settings."""
-    os.environ.update(_SETTINGS)
+    os.environ.update(_SETTINGS["all"])
     # Ray reads these once a process, at its import: a program that has imported it already has made its own choice.
     if local and "ray" not in sys.modules:
-        os.environ.update(_LOCAL_SETTINGS, RAY_AUTH_TOKEN=secrets.token_hex(32))
+        os.environ.update(_SETTINGS["here"], RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
 
     return ray

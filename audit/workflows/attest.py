@@ -19,13 +19,11 @@ from audit.policy.reading import read_declared
 from audit.policy.verdict import lets_through
 from audit.record import AuditRecord
 from audit.record import read as read_record
-from audit.report.files import PDF_NAME
+from audit.report.files import NAMES, PDF_NAME
 from audit.report.leaks import unlimited, within
 from audit.workflows.gate import check_meaning, other_data, other_model, warn_unscanned
 
 RECORD = "record.json"
-DRAWN = ("report.pdf", "report.html", "measurements.csv")
-"""What a scan writes beside its record, as far as it did."""
 DOCUMENTATION = "docauditVerdict"
 """The part of the test result that in-toto does not define: verdict, exit code, its day, and the auditor as stated."""
 
@@ -91,7 +89,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
         *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),
         (f"data-set/{record.corpus.name}", {DATA_SET: record.corpus.sha256}),
         ("policy.toml", {"sha256": record.policy.sha256}),
-        *((name, {"sha256": _hash(folder / name)}) for name in (RECORD, *DRAWN) if (folder / name).exists()),
+        *((name, {"sha256": _hash(folder / name)}) for name in (RECORD, *NAMES) if (folder / name).exists()),
     ]
     named = [Subject(name=name, digest=digests) for name, digests in subjects]
     return Statement(subject=named, predicate=_test_result(record, policy, verdict, today))
@@ -220,7 +218,7 @@ def verify(
         found.add(f"{data} is the data set that was scanned", other_data(record, data))
     else:
         found.notes.append("the data set was not hashed again: give its folder with --data")
-    known = {RECORD, *DRAWN, FILE_NAME, path.name}
+    known = {RECORD, *NAMES, FILE_NAME, path.name}
     names = sorted(one.name for one in folder.iterdir() if one.is_file() and one.name[0] != ".")
     if others := [name for name in names if name not in known]:
         # A reader may take them for part of the report.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -188,9 +188,11 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
         with problems.catch():
             documents.append(read_document(folder.root, page, splits[page.id], named))
     problems.raise_if_any()
+    if task.kind == "document-classification" and not task.labels:
+        task = replace(task, labels=tuple(sorted({document.label for document in documents if document.label})))
     redaction = None if answers.mask is None else Redaction(answers.mask)
     name = answers.name or folder.root.name
-    manifest = Manifest(1, name, _labelled(task, documents), membership, redaction=redaction)
+    manifest = Manifest(1, name, task, membership, redaction=redaction)
     manifests.write(folder.root, manifest, documents, ending=EMPTY_SHEET)
     todo: tuple[str, ...] = ()
     try:
@@ -198,13 +200,6 @@ def initialise(folder: PageFolder, answers: Answers) -> Initialised:
     except ManifestError as error:
         todo = error.problems
     return Initialised(manifest, tuple(documents), todo, membership.drawn is not None)
-
-
-def _labelled(task: Task, documents: Sequence[Document]) -> Task:
-    """Fill in the classes of the documents, for a classification task that names none."""
-    if task.kind != "document-classification" or task.labels:
-        return task
-    return replace(task, labels=tuple(sorted({document.label for document in documents if document.label})))
 
 
 def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Membership]:

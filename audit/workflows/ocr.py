@@ -140,7 +140,9 @@ def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | No
                 tally["unclassified"] += 1
             else:
                 taken.update(found.words)
-                name = _free_name(question.id, [entity.id for entity in entities])
+                name = question.id
+                while name in {entity.id for entity in entities}:
+                    name += "'"
                 entities.append(Entity(name, LABEL, question.category, found.words))
                 question = dataclasses.replace(question, entity=name)
         questions.append(question)
@@ -152,12 +154,6 @@ def _locate_answer(question: Question, texts: Sequence[str], taken: set[int]) ->
     places = [locate(answer, question.category or "misc", texts, taken) for answer in question.answers]
     found = [place for place in places if isinstance(place, Location)]
     return min(found, key=lambda place: QUALITIES.index(quality_of(place.rule)), default=None)
-
-
-def _free_name(wanted: str, names: Sequence[str]) -> str:
-    while wanted in names:
-        wanted += "'"
-    return wanted
 
 
 def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -256,12 +257,7 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
     return attacks if given is None else tuple(map(given.applied, attacks))
 
 
-_BEFORE_DRAW = (
-    "membership was drawn by {by} on {day}, and the weights of {model} were last written on {written}: by the dates of "
-    "its files, which copying changes, this model was trained before there were these members, and every number would "
-    "rest on invented membership; name the documents that it was trained on with docaudit import --members FILE, or "
-    "those it never saw with --heldout-from SRC2"
-)
+_TEXTS = tomllib.loads(Path(__file__).with_name("setup.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -335,7 +331,7 @@ def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
     written = model.weights_written
     if membership.drawn is None or written is None or str(written) >= membership.drawn:
         return ()
-    return (_BEFORE_DRAW.format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
+    return (_TEXTS["before_draw"].format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
 
 
 def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> CheckpointFolder:
@@ -365,9 +361,11 @@ def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
         if (reference.folder / FILE_NAME).is_file()
     ]
     return tuple(
-        f"reference {role} was trained {'in all its weights' if own is None else f'with another adapter ({own})'}, the "
-        f"audited model with {prepared.adapter}: it remembers otherwise and is no fair yardstick; train it with "
-        "--reference pretrained=ADAPTER_DIR, the folder of the audited adapter"
+        _TEXTS["other_recipe"].format(
+            role=role,
+            how="in all its weights" if own is None else f"with another adapter ({own})",
+            adapter=prepared.adapter,
+        )
         for role, own in others
         if own != prepared.adapter
     )

@@ -309,11 +309,8 @@ def _files() -> Iterator[tuple[str, bytes]]:
 def describe(record: AuditRecord) -> Iterator[str]:
     """Say what was done, and in a line for each attack the worst that it found."""
     ran = [*record.completed]
-    yield (
-        f"A small LayoutLM, trained on {record.corpus.documents['member']} made-up receipts until it knew them by "
-        f"heart, was attacked as by somebody who has the model and wants the receipts: {len(ran)} attacks took"
-        f" {record.timing.seconds:.0f} s on this machine alone."
-    )
+    members, seconds = record.corpus.documents["member"], record.timing.seconds
+    yield _TEXTS["demo"].format(members=members, attacks=len(ran), seconds=seconds)
     worst: dict[str, str] = {}
     for leak in leaks(record):
         worst.setdefault(leak.attack, leak.sentence)
