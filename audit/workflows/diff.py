@@ -339,15 +339,12 @@ def gate_against_baseline(
             "give the record of an earlier scan, kept where the new one does not overwrite it",
         )
     found = compare((earlier, record), (evidence_of(baseline), evidence_of(path)), chosen, progress)
-    held = Baseline(
+    digest, limits = (
         hashlib.sha256(file_of(baseline).read_bytes()).hexdigest(),
-        found.old.subject,
-        found.old.sha256,
-        found.old.scanned,
-        found.old.docaudit,
         tuple(_limits(verdict.decisions, found)),
-        found.notes,
     )
+    old = found.old
+    held = Baseline(digest, old.subject, old.sha256, old.scanned, old.docaudit, limits, found.notes)
     return record, hold_against_baseline(verdict, held), found
 
 

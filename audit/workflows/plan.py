@@ -309,15 +309,9 @@ def resolve(limit: float, units: Units) -> Resolution:
     kind, members, others = units.kind, units.members, units.others
     # Of several methods all must pass, whatever they have in common (Bonferroni).
     passes = max(0.0, 1 - units.methods * (1 - pass_power(kind, members, others, limit)))
-    return Resolution(
-        units.unit,
-        members,
-        others,
-        certified(kind, members, others),
-        passes,
-        needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods),
-        units.methods > 1 or kind == "balanced accuracy",
-    )
+    least, enough = certified(kind, members, others), needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods)
+    at_least = units.methods > 1 or kind == "balanced accuracy"
+    return Resolution(units.unit, members, others, least, passes, enough, at_least)
 
 
 def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[Cost, ...]:

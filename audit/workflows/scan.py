@@ -206,15 +206,8 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
     options, needs = opened.options, usable_references(opened.attacks, opened.target)
     if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
         needs.discard("auxiliary")
-    return complete(
-        opened.prepared,
-        needs,
-        opened.target,
-        cache=options.cache or options.evidence / REFERENCES_FOLDER,
-        seed=options.seed,
-        progress=progress,
-        batch_tokens=opened.batch_tokens,
-    )
+    place = options.cache or options.evidence / REFERENCES_FOLDER
+    return complete(opened.prepared, needs, opened.target, place, options.seed, progress, opened.batch_tokens)
 
 
 def _run_attack(
@@ -236,20 +229,13 @@ def _run_attack(
                 reason = Reason("missing", f"it needs a reference ({need})", filled.missing[need])
                 return Result(attack.name, "skipped", reason)
         return _measure(opened, origin, attack, filled, recovered, progress)
-    except ManifestError as error:
+    except Exception as error:  # the only broad one: a failing attack must become a result
         # One document that cannot be used any more, however late that shows, ends one attack.
-        return _record_failure(opened, attack, error)
-    except DocauditError:
-        raise
-    except Exception as error:  # noqa: BLE001 (the only broad one: a failing attack must become a result)
-        return _record_failure(opened, attack, error)
-
-
-def _record_failure(opened: ScanSetup, attack: Attack, error: Exception) -> Result:
-    """Record type and line of the error of an attack that broke down, and the traceback for the owner in evidence/."""
-    story = "".join(traceback.format_exception(error))
-    (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
-    return Result(attack.name, "failed", Reason("error", f"{type(error).__name__} at {_line_of(error)}"))
+        if isinstance(error, DocauditError) and not isinstance(error, ManifestError):
+            raise
+        story = "".join(traceback.format_exception(error))
+        (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
+        return Result(attack.name, "failed", Reason("error", f"{type(error).__name__} at {_line_of(error)}"))
 
 
 def _measure(

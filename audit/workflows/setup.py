@@ -146,6 +146,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     model = check_model(folder, whole, attacks, device, options.batch_size, guard)
     target, corpus, copies = model.target, model.corpus, model.copies
+    batch_tokens = options.batch_size if isinstance(target, EncoderTarget) else None
     n_rows = 1 if isinstance(target, EncoderTarget) else options.batch_size or 1
     if device == "cpu" and n_rows > 1 and n_rows % STEP:
         raise UsageError(
@@ -157,15 +158,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     if len(others) > 1:
         raise UsageError(f"--reference public: {len(others)} data sets", "there is one of it")
     public = load_corpus(others[0]) if others else None
-    prepared = prepare(
-        usable_references(attacks, target),
-        target,
-        folder,
-        corpus,
-        given_folders,
-        options.batch_size if isinstance(target, EncoderTarget) else None,
-        public,
-    )
+    needs = usable_references(attacks, target)
+    prepared = prepare(needs, target, folder, corpus, given_folders, batch_tokens, public)
     promised, doubts = stated_guarantee(folder)
     warned = *copies.warnings, *model.unread.warnings, *doubts
     warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
