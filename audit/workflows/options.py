@@ -213,15 +213,12 @@ def _refuse_shared(out: Path, evidence: Path) -> None:
         raise UsageError(
             f"--evidence {evidence}: holds --out, which may be passed on", "name a folder of its own for the evidence"
         )
-    if evidence.is_dir() and any(evidence.iterdir()) and not _is_evidence(evidence):
+    ignore = evidence / _IGNORE
+    is_evidence = ignore.is_file() and ignore.read_bytes() == _EVERYTHING.encode()
+    if evidence.is_dir() and any(evidence.iterdir()) and not is_evidence:
         raise UsageError(
             f"--evidence {evidence}: holds files of something else", "name a folder that is empty or not there yet"
         )
-
-
-def _is_evidence(folder: Path) -> bool:
-    ignore = folder / _IGNORE
-    return ignore.is_file() and ignore.read_bytes() == _EVERYTHING.encode()
 
 
 def make_private(folder: Path) -> None:

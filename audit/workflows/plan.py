@@ -328,16 +328,9 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     if documents is not None:
         sampled, reached = _bounded(attack, corpus, sides, share, documents)
-    return Cost(
-        attack.name,
-        sum(sampled),
-        False,
-        reached,
-        lacks=why(attack, case, "data", "missing"),
-        by_data=why(attack, case, "data") is not None,
-        weakened=why(attack, case, "weak"),
-        untimed=UNTIMED,
-    )
+    lacks, weakened = why(attack, case, "data", "missing"), why(attack, case, "weak")
+    by_data, n_trials = why(attack, case, "data") is not None, sum(sampled)
+    return Cost(attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED)
 
 
 def _most_trials(attack: Attack, corpus: Corpus) -> Sides:

@@ -168,15 +168,12 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     if opened.options.seconds is None:
         return tuple(costs)
     part = part_in(opened.options.seconds, costs)
-    return tuple(
-        replace(
-            cost,
-            trials=math.ceil(part * cost.trials),
-            reached=(math.ceil(part * cost.reached[0]), math.ceil(part * cost.reached[1])),
-            seconds=None if cost.seconds is None else part * cost.seconds,
-        )
-        for cost in costs
-    )
+    bounded = []
+    for cost in costs:
+        trials, members, others = (math.ceil(part * number) for number in (cost.trials, *cost.reached))
+        seconds = None if cost.seconds is None else part * cost.seconds
+        bounded.append(replace(cost, trials=trials, reached=(members, others), seconds=seconds))
+    return tuple(bounded)
 
 
 def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:

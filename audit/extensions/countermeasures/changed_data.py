@@ -169,17 +169,9 @@ def write_blocked(corpus: Corpus, out: Path) -> None:
             if painted is not None:  # not `view.image`, which would stay in memory until all are written
                 image = f"{BLOCKED}/{len(copies):06}.png"
                 redrawn[image] = painted
-            copies.append(
-                Document(
-                    f"{document.id}-{len(copies):06}-{BLOCKED}",
-                    document.split,
-                    view.words,
-                    image,
-                    view.size,
-                    document.provider,
-                    questions=(replace(question, answers=(NOT_PRESENT,), entity=None, category=None),),
-                )
-            )
+            name, given = f"{document.id}-{len(copies):06}-{BLOCKED}", document.provider
+            asked = replace(question, answers=(NOT_PRESENT,), entity=None, category=None)
+            copies.append(Document(name, document.split, view.words, image, view.size, given, questions=(asked,)))
     if not copies:
         raise ManifestError(
             "no answer could be removed from its page: there is nothing to block",

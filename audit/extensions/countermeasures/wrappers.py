@@ -74,15 +74,13 @@ def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworde
     Raises:
         TargetError: it is asked no questions.
     """
-    for asks_nothing, why in (
-        (not _about_questions(target), "answers no questions"),
-        (target.card.task == "parsing", "writes a page whole and is asked no question"),
-    ):
-        if asks_nothing:
-            raise TargetError(
-                f"{target.card.architecture} {why}: {name} changes none",
-                "it is for models that answer questions about a page",
-            )
+    answers_none = not _about_questions(target)
+    if answers_none or target.card.task == "parsing":
+        why = "answers no questions" if answers_none else "writes a page whole and is asked no question"
+        raise TargetError(
+            f"{target.card.architecture} {why}: {name} changes none",
+            "it is for models that answer questions about a page",
+        )
     return Reworded(target, reword)
 
 
