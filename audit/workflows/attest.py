@@ -99,17 +99,16 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
     """Build the test-result predicate, without limits that do not apply to the model or data set."""
     tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     for decision in verdict.decisions:
-        kind = _kind(decision, policy)
-        if kind is not None:
-            tests[kind].append(name_of(decision))
+        reported = decision.about_text and policy.text == "report"
+        if decision.outcome == "passed":
+            tests["passedTests"].append(name_of(decision))
+        elif decision.outcome not in ("inapplicable", "not run"):
+            warned = decision.outcome == "waived" or reported or lets_through(policy, decision)
+            tests["warnedTests" if warned else "failedTests"].append(name_of(decision))
     leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
     named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
-    if verdict.exit_code:
-        result = "FAILED"
-    else:
-        clean = verdict.overall == "passed" and not tests["warnedTests"] and not named
-        clean = clean and record.target.is_model
-        result = "PASSED" if clean else "WARNED"
+    clean = verdict.overall == "passed" and not tests["warnedTests"] and not named and record.target.is_model
+    result = "FAILED" if verdict.exit_code else "PASSED" if clean else "WARNED"
     assert record.policy is not None
     own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}
     stated = {} if record.audit.auditor is None else {"auditor": record.audit.auditor}
@@ -119,16 +118,6 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         **tests,
         DOCUMENTATION: {**own, **stated, **named},
     }
-
-
-def _kind(decision: Decision, policy: Policy) -> str | None:
-    if decision.outcome in ("inapplicable", "not run"):
-        return None
-    if decision.outcome == "passed":
-        return "passedTests"
-    reported = decision.about_text and policy.text == "report"
-    warned = decision.outcome == "waived" or reported or lets_through(policy, decision)
-    return "warnedTests" if warned else "failedTests"
 
 
 def name_of(decision: Decision) -> str:
