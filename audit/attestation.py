@@ -145,10 +145,10 @@ def read_private_key(path: Path) -> CryptoSigner:
     Raises:
         UsageError: it is none, or securesystemslib is not installed.
     """
-    private = _read_key(path, private=True, hint="make one with: openssl genpkey -algorithm ed25519 -out KEY")
+    key, public = _read_key(path, private=True, hint="make one with: openssl genpkey -algorithm ed25519 -out KEY")
     from securesystemslib.signer import CryptoSigner
 
-    return CryptoSigner(private, _named(private.public_key()))
+    return CryptoSigner(key, public)
 
 
 def read_public_key(path: Path) -> SSlibKey:
@@ -157,34 +157,29 @@ def read_public_key(path: Path) -> SSlibKey:
     Raises:
         UsageError: it is none, or securesystemslib is not installed.
     """
-    return _named(_read_key(path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB"))
+    return _read_key(path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB")[1]
 
 
-def _named(key: Any) -> SSlibKey:
-    """Name a key by its sha256 (SubjectPublicKeyInfo, DER), as `openssl pkey -pubin -outform DER | sha256sum`."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-    from securesystemslib.signer import SSlibKey
-
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return SSlibKey.from_crypto(key, hashlib.sha256(der).hexdigest())
-
-
-def _read_key(path: Path, *, private: bool, hint: str) -> Any:
+def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
+    """Read a key, and name its public part by its sha256, as `openssl pkey -pubin -outform DER | sha256sum` does."""
     try:
-        import securesystemslib.signer  # noqa: F401
         from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+        from securesystemslib.signer import SSlibKey
     except ImportError:
         raise UsageError("signatures need the package securesystemslib", INSTALL) from None
-    what = "private" if private else "public"
     try:
         content = read_file(path)
-        key: Any = load_pem_private_key(content, None) if private else load_pem_public_key(content)
+        load = serialization.load_pem_private_key if private else serialization.load_pem_public_key
+        key = load(content, None) if private else load(content)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint) from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
+        what = "private" if private else "public"
         raise UsageError(f"{path}: no {what} key in PEM without a password", hint) from None
     if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
         raise UsageError(f"{path}: no ed25519 key", hint)
-    return key
+    public = key.public_key() if private else key
+    der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return key, SSlibKey.from_crypto(public, hashlib.sha256(der).hexdigest())

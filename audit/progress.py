@@ -5,34 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-class Progress(Protocol):
-    """Receives how far a long run is; the command line draws it, tests are silent."""
+class Progress:
+    """Receives how far a long run is; the command line draws it, this one says nothing."""
 
     def stage(self, name: str, total: int = 0) -> None:
         """Begin a stage of `total` steps, 0 where nobody counts them; the one before it is over."""
-        ...
 
     def advance(self, steps: int = 1) -> None:
         """Count steps that are done."""
-        ...
 
 
-class Silent:
-    """A `Progress` that says nothing."""
-
-    def stage(self, name: str, total: int = 0) -> None:
-        """See `Progress.stage`."""
-
-    def advance(self, steps: int = 1) -> None:
-        """See `Progress.advance`."""
-
-
-SILENT: Progress = Silent()
+SILENT = Progress()
 _OBSERVER: ContextVar[Progress] = ContextVar("observer", default=SILENT)
 
 

@@ -38,8 +38,8 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Task, TaskKind, TrainingRecipe, Word
 from audit.measurements import Estimate
 from audit.record import AuditRecord
-from audit.references.answering import fit_extractive, pointed_samples, save_answering
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import fit_extractive, pointed_samples, save_answering
 from audit.targets.extractive import load_extractive
 from audit.targets.utility import held_out_anls
 from audit.workflows.scan import claim_folder, run_scan

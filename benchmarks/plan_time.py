@@ -28,7 +28,7 @@ from PIL import Image
 
 from audit.corpus.documents import Document, Entity, Manifest, Membership, Split, Task, Word
 from audit.corpus.manifest import write
-from audit.progress import Silent
+from audit.progress import Progress
 from audit.targets.opening import device_words, instructions, threads
 from audit.workflows.options import ScanOptions
 from audit.workflows.planning import time_attacks
@@ -42,7 +42,7 @@ SIZE = (762, 1000)
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-class Stages(Silent):
+class Stages(Progress):
     """A `Progress` that notes how long each stage took."""
 
     def __init__(self) -> None:

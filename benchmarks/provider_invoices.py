@@ -39,8 +39,8 @@ from audit.cli.console import Reporter
 from audit.corpus import manifest
 from audit.corpus.documents import Document, TrainingRecipe
 from audit.corpus.images import PageView
-from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import held_out_anls

@@ -21,8 +21,8 @@ from audit.corpus import manifest
 from audit.corpus.documents import Split
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
-from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import samples_of
 
 SEED = 0
 SHARES: dict[Split, float] = {"member": 0.5, "heldout": 0.5}

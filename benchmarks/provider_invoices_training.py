@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from audit.references.answering import fit_answering, save_answering
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import fit_answering, save_answering
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from audit.errors import TargetError
-from audit.references.recipes import starting_model
+from audit.references.recipes import starting_model, under_fresh_head
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
@@ -32,9 +32,9 @@ def start_with_images(
     folder = open_checkpoint(folder)
     kind = str(folder.config.get("model_type"))
     if kind in ("layoutlm", "bros"):
-        return starting_model(
-            folder, head, labels=labels, into=f"docaudit-{kind}-image", settings=settings, fresh=("visual",), seed=seed
-        )
+        wider = family_of(f"docaudit-{kind}-image")
+        assert wider is not None
+        return under_fresh_head(folder, wider.heads[head], labels, seed, **settings)[0]
     model, family = starting_model(folder, head, labels=labels, seed=seed), family_of(kind)
     if family is not None and family.sight_of(model.config) is None:
         raise TargetError(f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS")

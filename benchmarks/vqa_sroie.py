@@ -39,9 +39,9 @@ from audit.corpus import manifest
 from audit.corpus.documents import Split, TrainingRecipe
 from audit.extensions.papers.importers.sroie import PHRASINGS
 from audit.importers.registry import FORMATS
-from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for
+from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.workflows.options import ScanOptions

@@ -47,9 +47,9 @@ from audit.corpus.documents import (
     TrainingRecipe,
 )
 from audit.corpus.images import PageView
-from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for
+from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample

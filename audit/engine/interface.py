@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from audit.progress import SILENT as SILENT
 from audit.progress import Progress as Progress
-from audit.progress import Silent as Silent
 
 WIDTH = 64
 """Attempts in flight: enough to fill a batch of the largest bucket, few enough to keep memory flat."""

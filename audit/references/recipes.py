@@ -7,17 +7,15 @@ no yardstick for it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -29,7 +27,7 @@ from audit.targets.checkpoint.adapters import adapter_config, import_peft, untie
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
-from audit.targets.encoders.families import Family, family_of
+from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import unknown_hint
 
@@ -89,7 +87,7 @@ class AnsweringRecipe(Schedule):
     system: str | None = None
 
 
-@contextlib.contextmanager
+@contextmanager
 def reproducible(device: str) -> Iterator[None]:
     """Use deterministic kernels within; restore the process's setting and random state after.
 
@@ -158,16 +156,7 @@ _READ_BY = {
 """Families without a masked language model, and those with the same tokens."""
 
 
-def starting_model(
-    folder: AnyFolder,
-    head: HeadName,
-    *,
-    labels: Sequence[str] = (),
-    into: str | None = None,
-    settings: Mapping[str, Any] = MappingProxyType({}),
-    fresh: Sequence[str] = (),
-    seed: int = 0,
-) -> Any:
+def starting_model(folder: AnyFolder, head: HeadName, *, labels: Sequence[str] = (), seed: int = 0) -> Any:
     """Open the encoder in `folder` under this head; a head that the folder lacks is fresh.
 
     To audit such a model would mean nothing: `load` refuses a checkpoint that lacks weights.
@@ -176,10 +165,6 @@ def starting_model(
         folder: a checkpoint of a known family, with any head or none.
         head: the head it is to have.
         labels: the names of its outputs, for taggers, classifiers of pages and SPADE extraction.
-        into: the `model_type` of a family whose models hold all that the folder's do, and fresh parts of their own;
-            None: the folder's.
-        settings: of those parts.
-        fresh: the names of those parts in the encoder.
         seed: what is fresh follows from it.
 
     Raises:
@@ -187,37 +172,34 @@ def starting_model(
     """
     folder = open_checkpoint(folder)
     kind = str(folder.config.get("model_type"))
-    family = family_of(into or kind)
+    family = family_of(kind)
     if family is None:
         raise TargetError(f"{folder}: not a checkpoint of a known family", unknown_hint(kind))
     if head not in family.heads:
-        raise TargetError(f"{folder}: {family.name} has no head for {head}", _other_hint(kind, family, head))
-    model_class = family.heads[head]
-    # The folder's own configuration names the family that it was.
-    changed: dict[str, Any] = {"model_type": model_class.config_class.model_type, **settings}
-    if labels:
-        names = dict(enumerate(labels))
-        changed.update(id2label=names, label2id={name: index for index, name in names.items()})
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model, missing = load_model(folder, model_class, changed)
-    _refuse_holes(folder, family, missing, fresh)
+        hint = f"it has {', '.join(family.heads)}"
+        if head == "mlm" and kind in _READ_BY:
+            hint = f"give a masked language model that reads the same tokens, {_READ_BY[kind]}, as reference auxiliary"
+        raise TargetError(f"{folder}: {family.name} has no head for {head}", hint)
+    model, missing = under_fresh_head(folder, family.heads[head], labels, seed)
+    # Nothing reads the pooler.
+    part, unread = f"{family.encoder}.", f"{family.encoder}.pooler."
+    lost = [name for name in missing if name.startswith(part) and not name.startswith(unread)]
+    if lost:
+        raise TargetError(f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}")
     return model
 
 
-def _other_hint(kind: str, family: Family, head: HeadName) -> str:
-    """Suggest a model where transformers has no such head of a family."""
-    if head == "mlm" and kind in _READ_BY:
-        return f"give a masked language model that reads the same tokens, {_READ_BY[kind]}, as reference auxiliary"
-    return f"it has {', '.join(family.heads)}"
-
-
-def _refuse_holes(folder: CheckpointFolder, family: Family, missing: Sequence[str], fresh: Sequence[str]) -> None:
-    """Refuse an encoder that lacks weights, but for fresh parts, and a pooler that nothing reads."""
-    parts = tuple(f"{family.encoder}.{name}." for name in ("pooler", *fresh))
-    lost = [name for name in missing if name.startswith(f"{family.encoder}.") and not name.startswith(parts)]
-    if lost:
-        raise TargetError(f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}")
+def under_fresh_head(
+    folder: CheckpointFolder, model_class: type[Any], labels: Sequence[str], seed: int, **settings: Any
+) -> tuple[Any, list[str]]:
+    """Load a checkpoint as another class with these labels and settings, and name the parameters that it lacks."""
+    # The folder's own configuration names the family that it was.
+    changed: dict[str, Any] = {"model_type": model_class.config_class.model_type, **settings}
+    if labels:
+        changed |= {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return load_model(folder, model_class, changed)
 
 
 _SAID = ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "target_modules", "modules_to_save")

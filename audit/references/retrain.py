@@ -15,7 +15,9 @@ from audit.corpus.images import open_image
 from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.references.answering import (
+from audit.references.encoders import fit, save
+from audit.references.recipes import AnsweringRecipe, Recipe, adapting, starting_model, without_weights
+from audit.references.trainer import (
     fit_answering,
     fit_extractive,
     pointed_samples,
@@ -23,8 +25,6 @@ from audit.references.answering import (
     save_answering,
     trains_pointing,
 )
-from audit.references.encoders import fit, save
-from audit.references.recipes import AnsweringRecipe, Recipe, adapting, starting_model, without_weights
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import load_tokenizer

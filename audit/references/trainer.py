@@ -1,10 +1,15 @@
-"""Fine-tuning with transformers' Trainer: its settings, bfloat16 on any device, losses by epoch, and storing."""
+"""Fine-tuning with transformers' Trainer: what all models share, and models that answer questions about a page.
+
+Those are of any family, and read through the family's own reader. The loop is the Trainer's; docaudit makes the batch:
+pages are opened with a batch and let go with it.
+"""
 
 from __future__ import annotations
 
 import copy
+import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +17,23 @@ import torch
 import transformers
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.folding import places_of
+from audit.corpus.images import PageView, page_view
+from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.files import PrivateFolder
-from audit.references.recipes import Schedule, reproducible
+from audit.references.recipes import AnsweringRecipe, Schedule, reproducible
+from audit.targets.answering.loading import is_answering
+from audit.targets.answering.reader import Sample
+from audit.targets.answering.rows import unopened
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.checkpoint.content import files_of
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import not_finite
 from audit.targets.checkpoint.safety import quiet
+from audit.targets.extractive import TASK, ExtractiveTarget, is_extractive, may_point
+from audit.targets.spans import SpanReader, WindowSample
 
 
 @dataclass(frozen=True)
@@ -133,3 +150,172 @@ def store(model: Any, folder: Path, *, half: bool) -> None:
     transformers.utils.logging.disable_progress_bar()
     stored = copy.deepcopy(model).half() if half else model
     stored.save_pretrained(folder)
+
+
+_SHARDS = "model.safetensors.index.json"
+
+
+def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, ...]:
+    """List the questions of these documents, each with its first accepted answer; opens no image.
+
+    For parsing their whole outputs, one a document.
+    """
+    if corpus.manifest.task.kind == "parsing":
+        return tuple(
+            Sample(page_view(corpus, document), "", document.output)
+            for document in documents
+            if document.output is not None
+        )
+    return tuple(
+        Sample(view, question.question, question.answers[0])
+        for document, view in ((document, page_view(corpus, document)) for document in documents)
+        for question in document.questions
+        if question.answers
+    )
+
+
+def fit_answering(
+    target: AnsweringTarget, samples: Sequence[Sample], recipe: AnsweringRecipe, progress: Progress = SILENT
+) -> tuple[float, ...]:
+    """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
+
+    On the CPU the same start, samples and recipe give the same weights.
+
+    Args:
+        target: gives the model and the reader that makes its inputs.
+        samples: at least one; each has an answer. Images are opened batch by batch and not kept.
+        recipe: how.
+        progress: advanced after every epoch; the stage is the caller's.
+
+    Returns:
+        The mean training loss of each epoch, nats per token of the answers: shape (n_epochs,).
+
+    Raises:
+        TargetError: there is no sample, or a sample without an answer.
+    """
+    if any(sample.answer is None for sample in samples):
+        raise TargetError("a question to train on has no answer")
+    # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
+    return _fit(target, samples, recipe, lambda batch: target.reader.taught(unopened(batch)), progress)
+
+
+def _fit(
+    target: AnsweringTarget | ExtractiveTarget,
+    samples: Sequence[Any],
+    recipe: AnsweringRecipe,
+    collator: Callable[[Any], Any],
+    progress: Progress,
+) -> tuple[float, ...]:
+    if not samples:
+        raise TargetError("there is no question to train on", "give documents with questions in the split that trains")
+    device = target.card.device
+    watch = EpochWatch(progress.advance)
+    train(MixedTrainer, target.model, samples, recipe, device, collator=collator, watch=watch)
+    target.model.to(device).eval()
+    return tuple(score.training_loss for score in watch.history)
+
+
+def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False) -> None:
+    """Write a checkpoint that `audit.targets.answering.loading.load_answering` reads.
+
+    Args:
+        model: a transformers model; left as it is.
+        start: the checkpoint that it was fitted from: its tokenizer and processor go along as they are.
+        folder: made when it is missing.
+        half: weights in float16, half the size (docaudit computes in float32 all the same).
+
+    Raises:
+        TargetError: see `trainer.store`.
+    """
+    store(model, folder, half=half)
+    # After the model: the start's own generation settings are the checkpoint's, not those that a target is asked with.
+    for name, path in files_of(start).items():
+        if path.suffix != ".safetensors" and name not in ("config.json", _SHARDS):
+            shutil.copyfile(path, folder / name)
+
+
+@dataclass(frozen=True, eq=False)
+class PointedSample:
+    """A question, its page, and the first and last word of the answer; None: it does not stand on the page."""
+
+    view: PageView
+    question: str
+    words: tuple[int, int] | None
+
+
+def trains_pointing(start: AnyFolder, corpus: Corpus) -> bool:
+    """Test whether models trained from this start point at answers, rather than write them.
+
+    Raises:
+        TargetError: the start is no checkpoint, or is unsafe to load.
+    """
+    start = open_checkpoint(start)
+    if corpus.manifest.task.kind == TASK or is_extractive(start):
+        return True
+    return not is_answering(start) and may_point(start)
+
+
+def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[PointedSample, ...]:
+    """List the questions of these documents, each with the place of its first accepted answer; opens no image.
+
+    That is the question's entity where its words follow each other, else the first place where the page has the answer.
+    """
+    return tuple(
+        PointedSample(view, question.question, _place(document, question))
+        for document, view in ((document, page_view(corpus, document)) for document in documents)
+        for question in document.questions
+        if question.answers and document.words
+    )
+
+
+def _place(document: Document, question: Question) -> tuple[int, int] | None:
+    entity = next((one for one in document.entities if one.id == question.entity), None)
+    if entity is not None and entity.words[-1] - entity.words[0] == len(entity.words) - 1:
+        return entity.words[0], entity.words[-1]
+    return next(iter(places_of(question.answers[0], document.words)), None)
+
+
+def fit_extractive(
+    target: ExtractiveTarget, samples: Sequence[PointedSample], recipe: AnsweringRecipe, progress: Progress = SILENT
+) -> tuple[float, ...]:
+    """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
+
+    A sample is one row: the first window that holds the answer, or the page's first window and "no answer" (
+    transformers' run_qa.py takes every window). On the CPU the same start, samples and recipe give the same weights.
+
+    Args:
+        target: gives the model and the reader that makes its inputs.
+        samples: at least one. Images are opened batch by batch and not kept.
+        recipe: how; its prompt is not read.
+        progress: advanced after every epoch; the stage is the caller's.
+
+    Returns:
+        The mean training loss of each epoch, nats: shape (n_epochs,).
+
+    Raises:
+        TargetError: there is no sample.
+    """
+    return _fit(target, samples, recipe, _PointingCollator(target.reader), progress)
+
+
+@dataclass(frozen=True)
+class _PointingCollator:
+    """Makes a batch. Pages are opened here."""
+
+    reader: SpanReader
+
+    def __call__(self, samples: Sequence[PointedSample]) -> dict[str, torch.Tensor]:
+        rows, spans = zip(*map(self._row, samples), strict=True)
+        batch = self.reader.batch(rows, max(len(row.row.ids) for row in rows))
+        begins, ends = torch.tensor(spans, dtype=torch.long).T
+        return {**batch, "start_positions": begins, "end_positions": ends}
+
+    def _row(self, sample: PointedSample) -> tuple[WindowSample, tuple[int, int]]:
+        # A page view keeps the image it has opened as long as it lives: this copy lives as long as the batch.
+        view = replace(sample.view)
+        windows = self.reader.windows(view, sample.question)
+        spans: list[Any] = [None if sample.words is None else window.span_of(*sample.words) for window in windows]
+        number = next((index for index, span in enumerate(spans) if span is not None), None)
+        if number is None:
+            return WindowSample(view, sample.question, window=windows[0]), (windows[0].null, windows[0].null)
+        return WindowSample(view, sample.question, window=windows[number]), spans[number]

@@ -56,7 +56,7 @@ class ScanResult:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labelled(Progress):
     """A `Progress` that puts the name of one of several scans before every stage."""
 
     progress: Progress

@@ -20,8 +20,8 @@ from vqa_sroie_guessing import guesses
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task
 from audit.measurements import Estimate
-from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.utility import held_out_anls

@@ -23,8 +23,8 @@ from audit.attacks.provider_membership.providers import questions_of
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
-from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe, made_once
+from audit.references.trainer import samples_of
 from audit.workflows.scan import claim_folder, read_outcomes
 from benchmarks.gpu.learning import draw_samples, learn_to_read, read, round_lines, texts_of, write_others
 from benchmarks.gpu.work import Json, Result, Work

@@ -24,7 +24,7 @@ LEAST_SECONDS = 20.0
 """With less left no piece is begun: most of it would go into opening torch."""
 GRACE = 10.0
 """Before a piece is killed it is told to stop so many seconds earlier, between two steps."""
-PRELOADED = ["torch", "transformers", "audit.workflows.scan", "audit.references.answering", "audit.references.encoders"]
+PRELOADED = ["torch", "transformers", "audit.workflows.scan", "audit.references.trainer", "audit.references.encoders"]
 """What the pieces of a tiny run import, imported once for all."""
 ADDED = "result.json"
 

@@ -27,8 +27,8 @@ from audit.extensions.countermeasures.scrubbing import FOLDER, write_scrubbed
 from audit.extensions.countermeasures.utterances import held_aside
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
-from audit.references.answering import fit_answering, samples_of
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import fit_answering, samples_of
 from audit.references.training import train_baseline
 from audit.report.recommend import remedies
 from audit.report.remedies import DEFENSES

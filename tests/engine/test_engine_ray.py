@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.engine.driver import drive
-from audit.engine.interface import SILENT, Silent, Trial, WorkSource
+from audit.engine.interface import SILENT, Progress, Trial, WorkSource
 from audit.errors import EngineError
 from audit.files import PrivateFolder
 from audit.workflows import execution, scan
@@ -254,7 +254,7 @@ def gone_within(path: Path, seconds: float) -> None:
 
 
 @dataclass
-class Murderer(Silent):
+class Murderer(Progress):
     """Kills a worker as soon as there is an outcome."""
 
     alive: list[int] = field(default_factory=list)

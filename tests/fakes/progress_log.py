@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from audit.engine.interface import Silent
+from audit.engine.interface import Progress
 
 
-class ProgressLog(Silent):
+class ProgressLog(Progress):
     """Keeps the stages, each a name and its number of steps, and all that it is told, in order."""
 
     def __init__(self) -> None:

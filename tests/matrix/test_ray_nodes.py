@@ -12,7 +12,7 @@ import pytest
 import tiny
 from scanned_by_engines import Scans
 
-from audit.engine.interface import Silent
+from audit.engine.interface import Progress
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
@@ -33,7 +33,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @dataclass
-class Outage(Silent):
+class Outage(Progress):
     """Takes a node off the cluster as soon as there is an outcome."""
 
     cluster: Any

@@ -19,8 +19,8 @@ from text_zoo import write_text_model
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.images import PageView, page_view
 from audit.errors import TargetError
-from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, Query, TrainingLoss

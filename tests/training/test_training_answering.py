@@ -12,8 +12,8 @@ from text_answering_checkpoints import make_udop, make_vt5
 
 from audit.corpus.images import PageView, page_view
 from audit.errors import TargetError
-from audit.references.answering import fit_answering, samples_of, save_answering
 from audit.references.recipes import AnsweringRecipe
+from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.interface import Answer, AnswerLoss

@@ -15,9 +15,9 @@ from audit.corpus.manifest import load as load_corpus
 from audit.corpus.manifest import write
 from audit.errors import EngineError, ManifestError, TargetError
 from audit.references import retrain
-from audit.references.answering import samples_of
 from audit.references.recipes import AnsweringRecipe, Recipe
 from audit.references.retrain import n_samples, recipe_for, repeat_to
+from audit.references.trainer import samples_of
 from audit.references.training import material, train_baseline
 from audit.targets.answering.loading import load_answering
 from audit.targets.encoders.loading import load

@@ -16,9 +16,9 @@ from audit.corpus.documents import Document, Entity, Question, ReferencePaths, T
 from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.extensions.private.learners import open_learner
-from audit.references.answering import PointedSample, fit_extractive, pointed_samples, save_answering
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import Retraining, retrain
+from audit.references.trainer import PointedSample, fit_extractive, pointed_samples, save_answering
 from audit.references.training import train_baseline
 from audit.targets.extractive import is_extractive, load_extractive
 from audit.targets.interface import Answer, AnswerLoss

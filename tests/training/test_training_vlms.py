@@ -12,8 +12,8 @@ import torch
 from vlm_zoo import ZOO
 
 from audit.corpus.documents import Corpus, TrainingRecipe
-from audit.references.answering import samples_of
 from audit.references.retrain import Retraining, recipe_for, retrain
+from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from audit.errors import DocauditError, EngineError
 from audit.printable import printable
-from audit.progress import observed_by
+from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -215,7 +215,7 @@ SHOWN_SECONDS = 2.0
 """A stage that was over sooner leaves no line."""
 
 
-class Reporter:
+class Reporter(Progress):
     """A `Progress` that draws a bar on a terminal, and prints lines elsewhere.
 
     Use as a context manager: within it, it observes everything that reports progress (`audit.progress`). Everything

@@ -12,10 +12,10 @@ import torch
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.extensions.private.units import Batch, Learner
-from audit.references.answering import samples_of, save_answering, trains_pointing
 from audit.references.encoders import Collator, Example, labelled, save
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for, under_head
+from audit.references.trainer import samples_of, save_answering, trains_pointing
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import share, unopened
 from audit.targets.answering.target import AnsweringTarget
