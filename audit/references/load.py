@@ -39,14 +39,6 @@ Source = Literal["manifest", "command line", "adapter"]
 SAME_KIND = ("baselines", "pretrained", "splits")
 """References that are models of the target's own kind."""
 REFERENCE_NAMES = ("auxiliary", *SAME_KIND)
-PROVIDE_BASELINES = (
-    "give models trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
-    "docaudit train-baseline"
-)
-PROVIDE_BASELINES_OF_ADAPTER = (
-    "give adapters trained as this one was, without the audited documents (--reference baselines=PATH), or train them: "
-    "docaudit train-baseline DATA_DIR --reference pretrained=ADAPTER_DIR, with the folder of the audited adapter"
-)
 
 
 @dataclass(frozen=True)

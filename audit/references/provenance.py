@@ -52,11 +52,9 @@ class Origin:
     def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None) -> Origin:
         """Describe the origin of a model trained on these documents, from the weights of `start` if given."""
         hashes = tuple(sorted(_hashes(corpus, documents)))
-        return (
-            cls(hashes, ())
-            if start is None
-            else cls(hashes, tuple(sorted(_weights(start.beginning))), adapter_words(start))
-        )
+        if start is None:
+            return cls(hashes, ())
+        return cls(hashes, tuple(sorted(_weights(start.beginning))), adapter_words(start))
 
 
 def write_origin(folder: Path, origin: Origin) -> None:

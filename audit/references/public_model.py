@@ -13,6 +13,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
+from audit.references import TEXTS
 from audit.references.recipes import Recipe, made_once, starting_model
 from audit.targets import OWN_VOCABULARIES, TABLE
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
@@ -29,22 +30,6 @@ from audit.targets.opening import Checkpoint
 
 PublicModel = EncoderTarget | Denoiser
 """A masked language model, or what proposes as one does."""
-PROVIDE_MASKED = (
-    "give the public masked language model (--reference auxiliary=PATH), or what the target was fine-tuned from "
-    "(--reference pretrained=PATH) together with documents of split public"
-)
-PROVIDE_TEXT_MODEL = (
-    "{family} has no masked language model of its own: give that of the text model with its vocabulary, RoBERTa's, or "
-    "XLM-RoBERTa's for a multilingual one (--reference auxiliary=PATH, a folder of roberta-base or xlm-roberta-base)"
-)
-PROVIDE_DENOISER = (
-    "give a public model with the target's tokens (--reference auxiliary=PATH): T5, or a VT5 made of it, which put "
-    "back hidden spans; or a masked language model, where the target has its vocabulary"
-)
-PROVIDE_LONGFORMER = (
-    "give a public masked language model with the target's tokens that reads pages as long as it does: Longformer's, "
-    "which has RoBERTa's tokens too (--reference auxiliary=PATH, a folder of longformer-base-4096)"
-)
 VALIDATION_SHARE = 0.1
 """Share of the public pages that choose the epoch (lowest loss) instead of training."""
 _ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
@@ -60,8 +45,8 @@ def takes_public_model(target: Checkpoint) -> bool:
 def advise_public_model(target: Checkpoint) -> str:
     """Advise the owner how to provide a public model."""
     if not isinstance(target, EncoderTarget):
-        return PROVIDE_LONGFORMER if target.card.family in TABLE["answering"]["robertas"] else PROVIDE_DENOISER
-    return PROVIDE_MASKED if has_masked_head(target) else PROVIDE_TEXT_MODEL.format(family=target.family.name)
+        return str(TEXTS["longformer" if target.card.family in TABLE["answering"]["robertas"] else "denoiser"])
+    return str(TEXTS["masked" if has_masked_head(target) else "text_model"]).format(family=target.family.name)
 
 
 def has_masked_head(target: EncoderTarget) -> bool:
@@ -226,51 +211,28 @@ def fit_public_mlm(
     """
     start = open_checkpoint(pretrained)
     page_images = page_images_of(start, config_of(start), images)
-    folder = cache / f"public-mlm-{_key(start, documents, recipe, page_images)}"
-    return made_once(folder, lambda path: _train(start, documents, recipe, device, path, progress, page_images))
-
-
-def _key(
-    start: CheckpointFolder, documents: Sequence[Document], recipe: Recipe, page_images: PageImageReader | None
-) -> str:
-    digest = hashlib.sha256()
-    digest.update(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
     for document in documents:
         digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
         page_image = page_images(document) if page_images is not None else None
         if page_image is not None:
             # The document names a file; what was trained on is its content.
             digest.update(page_image.pixels.tobytes())
-    return digest.hexdigest()[:16]
 
+    def train(folder: Path) -> None:
+        # Imported here, as a scan that trains nothing starts sooner without.
+        from audit.references.encoders import fit, save
 
-def _train(
-    start: CheckpointFolder,
-    documents: Sequence[Document],
-    recipe: Recipe,
-    device: str,
-    folder: Path,
-    progress: Progress,
-    page_images: PageImageReader | None,
-) -> None:
-    # Imported here, as a scan that trains nothing starts sooner without.
-    from audit.references.encoders import fit, save
+        model = starting_model(start, "mlm", seed=recipe.seed)
+        tokenizer = load_tokenizer(start)
+        encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)
+        pages = [page for page in map(encoder.encode, documents) if page is not None]
+        n = int(VALIDATION_SHARE * len(pages))
+        progress.stage("training the public model, epochs", recipe.epochs)
+        on_epoch = progress.advance
+        fitted = fit(model, tokenizer, pages[n:], recipe, validation=pages[:n], device=device, on_epoch=on_epoch)
+        if fitted.loss is not None:
+            fitted.model.load_state_dict(fitted.loss)
+        save(fitted.model, tokenizer, folder, processor_of=start.path)
 
-    model = starting_model(start, "mlm", seed=recipe.seed)
-    tokenizer = load_tokenizer(start)
-    encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)
-    pages = [page for page in map(encoder.encode, documents) if page is not None]
-    n_validation = int(VALIDATION_SHARE * len(pages))
-    progress.stage("training the public model, epochs", recipe.epochs)
-    fitted = fit(
-        model,
-        tokenizer,
-        pages[n_validation:],
-        recipe,
-        validation=pages[:n_validation],
-        device=device,
-        on_epoch=progress.advance,
-    )
-    if fitted.loss is not None:
-        fitted.model.load_state_dict(fitted.loss)
-    save(fitted.model, tokenizer, folder, processor_of=start.path)
+    return made_once(cache / f"public-mlm-{digest.hexdigest()[:16]}", train)

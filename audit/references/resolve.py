@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from audit.cards import ReferenceCard
 from audit.case import References
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus
 from audit.corpus.images import open_image
 from audit.engine.interface import Progress
 from audit.errors import UsageError
+from audit.references import TEXTS
 from audit.references.load import (
-    PROVIDE_BASELINES,
-    PROVIDE_BASELINES_OF_ADAPTER,
     SAME_KIND,
     AuditedModel,
     GivenFolder,
@@ -40,16 +39,9 @@ from audit.targets.answering.denoiser import Denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import OpenImage
 from audit.targets.encoders.loading import config_of, page_images_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
-
-NO_PUBLIC = (
-    "pretrained was given, but no documents of split public to train the public model on (a masked language model that "
-    "needs no training is given as auxiliary)"
-)
-NO_HEAD = "pretrained was given, but models of its family have no masked language model"
 
 
 @dataclass(frozen=True)
@@ -94,9 +86,7 @@ class ReferencePlan:
     Attributes:
         same_kind: models of the target's own kind.
         auxiliary: the public model, when somebody gave one.
-        pretrained: what to train it from, when nobody did and there are public documents.
-        documents: the public documents to train it on.
-        images: opens their pages.
+        train: trains it in a cache, when nobody did and there are a start and public documents.
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
         adapter: the settings of the audited adapter, in words; None for a whole model.
         not_taken: why what the target was fine-tuned from makes no public model, where it was given.
@@ -105,9 +95,7 @@ class ReferencePlan:
 
     same_kind: tuple[Reference, ...] = ()
     auxiliary: Reference | None = None
-    pretrained: Path | None = None
-    documents: tuple[Document, ...] = ()
-    images: OpenImage | None = None
+    train: Callable[..., Path] | None = None
     corpus: str | None = None
     adapter: str | None = None
     not_taken: str | None = None
@@ -181,7 +169,7 @@ def _auxiliary(
     if "pretrained" not in given:
         return ReferencePlan()
     if isinstance(target, EncoderTarget) and not documents:
-        return ReferencePlan(not_taken=NO_PUBLIC)
+        return ReferencePlan(not_taken=TEXTS["no_public"])
     (own,) = given["pretrained"]
     folder = own.checkpoint
     refuse_the_target("pretrained", folder, audited.folder)
@@ -190,7 +178,7 @@ def _auxiliary(
         found = None if start is None else Reference("auxiliary", own.path, own.source, start)
         return ReferencePlan(auxiliary=found)
     if not has_masked_head(target):
-        return ReferencePlan(not_taken=NO_HEAD)
+        return ReferencePlan(not_taken=TEXTS["no_head"])
     tokenizer = load_tokenizer(folder)
     check_tokens("pretrained", folder, tokenizer, target)
     images = partial(open_image, data)
@@ -202,7 +190,7 @@ def _auxiliary(
         reader = Encoder(tokenizer, encoder.max_tokens, needs_boxes=encoder.needs_boxes, page_images=page_images)
         reader.check_vocabulary(documents)
         origin = f"{public.manifest.name}, sha256 {public.sha256}"
-    return ReferencePlan(pretrained=own.path, documents=documents, images=images, corpus=origin)
+    return ReferencePlan(train=partial(fit_public_mlm, own.path, documents, images=images), corpus=origin)
 
 
 def complete(
@@ -231,20 +219,12 @@ def complete(
     """
     loaded, missing = prepared.same_kind, {}
     if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in loaded):
-        missing["baselines"] = PROVIDE_BASELINES if prepared.adapter is None else PROVIDE_BASELINES_OF_ADAPTER
+        missing["baselines"] = TEXTS["baselines" if prepared.adapter is None else "baselines_of_adapter"]
     if "auxiliary" in needs and takes_public_model(target):
         auxiliary = prepared.auxiliary
-        if auxiliary is None and prepared.pretrained is not None:
+        if auxiliary is None and prepared.train is not None:
             recipe = Recipe(seed=seed)
-            path = fit_public_mlm(
-                prepared.pretrained,
-                prepared.documents,
-                cache,
-                recipe=recipe,
-                device=target.card.device,
-                progress=progress,
-                images=prepared.images,
-            )
+            path = prepared.train(cache, recipe=recipe, device=target.card.device, progress=progress)
             public = load_public(path, target, batch_tokens)
             auxiliary = Reference("auxiliary", path, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus)
         if auxiliary is None:

@@ -10,11 +10,12 @@ from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 
-from audit.corpus.documents import Corpus, Document, Task
+from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
+from audit.references import TEXTS
 from audit.references.encoders import fit, save
 from audit.references.recipes import AnsweringRecipe, Recipe, adapting, starting_model, without_weights
 from audit.references.trainer import (
@@ -29,7 +30,6 @@ from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.checkpoint.safety import hub_hint, refuse_training
-from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import family_of
 from audit.targets.encoders.heads import HeadName
@@ -97,16 +97,8 @@ def start_of(corpus: Corpus, given: Path | None) -> Path:
         TargetError: neither names it, or there is no such folder.
     """
     named = corpus.manifest.references.pretrained
-    if given is None and named is None and trainer_of(corpus.manifest.task.kind) is not None:
-        raise TargetError(
-            "nothing says how large the audited model is",
-            "name the model itself with --reference pretrained=MODEL_DIR: only its settings are read",
-        )
     if given is None and named is None:
-        raise TargetError(
-            "nothing says what the audited model was fine-tuned from",
-            "name it in manifest.toml as references.pretrained, or with --reference pretrained=PATH",
-        )
+        raise TargetError(*TEXTS["no_start" if trainer_of(corpus.manifest.task.kind) is None else "no_size"])
     start = given if given is not None else corpus.root / str(named)
     if not start.is_dir():
         raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
@@ -162,11 +154,12 @@ def retrain(
     """
     start = without_weights(open_model(start, corpus))
     refuse_training(start, start.config)
+    seed = how.recipe.seed
     if isinstance(how.recipe, AnsweringRecipe) and trains_pointing(start, corpus):
-        pointing = load_extractive(start, device=how.device, fresh_head=how.recipe.seed)
+        pointing = load_extractive(start, device=how.device, fresh_head=seed)
         pointing.check(corpus)
-        pointed = _as_many(pointed_samples(corpus, documents), n, how.recipe.seed)
-        with adapting(pointing.model, start, how.recipe.seed):
+        pointed = _as_many(pointed_samples(corpus, documents), n, seed)
+        with adapting(pointing.model, start, seed):
             fit_extractive(pointing, pointed, how.recipe, progress)
         save_answering(pointing.model, start.path, folder, half=how.half)
         return
@@ -176,8 +169,8 @@ def retrain(
         samples = samples_of(corpus, documents)
         if start.adapter is None:
             target.model.float()  # small steps vanish in the rounding of half-precision weights
-        with adapting(target.model, start, how.recipe.seed):
-            fit_answering(target, _as_many(samples, n, how.recipe.seed), how.recipe, progress)
+        with adapting(target.model, start, seed):
+            fit_answering(target, _as_many(samples, n, seed), how.recipe, progress)
         save_answering(target.model, start.path, folder, half=how.half)
         return
     other = trainer_of(corpus.manifest.task.kind)
@@ -185,16 +178,17 @@ def retrain(
         model = target_of(start, corpus)
         assert not isinstance(model, AnsweringTarget | ExtractiveTarget)
         known = _known(documents, model.unknown_names(documents))
-        other.train(start, _as_many(known, n, how.recipe.seed), how.recipe, folder, progress, half=how.half)
+        other.train(start, _as_many(known, n, seed), how.recipe, folder, progress, half=how.half)
         return
-    model, encoder = under_head(start, corpus, how.recipe.seed)
+    model, encoder = under_head(start, corpus, seed)
     known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
-    pages: Sequence[Encoding] = [page for page in map(encoder.encode, known) if page is not None]
+    pages = [page for page in map(encoder.encode, known) if page is not None]
     if encoder.task == "document-classification":
         pages = [page for page in pages if page.has_loss]
-    pages = _as_many(pages, n, how.recipe.seed)
-    with adapting(model, start, how.recipe.seed):
-        fit(model, encoder.tokenizer, pages, how.recipe, device=how.device, on_epoch=progress.advance)
+    with adapting(model, start, seed):
+        fit(
+            model, encoder.tokenizer, _as_many(pages, n, seed), how.recipe, device=how.device, on_epoch=progress.advance
+        )
     save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
 
 
@@ -223,23 +217,17 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
     if task.kind in _LABELLED and not task.labels:
         raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
     head = cast("HeadName", task.kind)
+    labels = task.labels if task.kind in _LABELLED else ()
     model = starting_model(start, head, labels=task.labels, seed=seed)
     tokenizer, family = load_tokenizer(start), family_of(model.config.model_type)
     assert family is not None
     encoder = Encoder(
         tokenizer,
         max_tokens_of(model.config, tokenizer),
-        labels=_names_of(task),
+        labels=canonical(labels, task.outside) if task.kind == "token-classification" else labels,
         label_all_tokens=corpus.manifest.recipe.label_all_tokens,
         needs_boxes=family.boxes is not None,
         task=head,
         page_images=page_images_of(start, model.config, partial(open_image, corpus)),
     )
     return model, encoder
-
-
-def _names_of(task: Task) -> tuple[str, ...]:
-    """Return the labels of the task's pages, as an `Encoder` takes them."""
-    if task.kind not in _LABELLED:
-        return ()
-    return canonical(task.labels, task.outside) if task.kind == "token-classification" else task.labels

@@ -139,8 +139,7 @@ def train_baseline(
 
 def _train_one(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
     opened = open_model(start, corpus)
-    depends_on = [opened.sha256, corpus.sha256, how.as_json(), __version__]
-    key = key_of(depends_on)
+    key = key_of([opened.sha256, corpus.sha256, how.as_json(), __version__])
 
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
@@ -190,16 +189,13 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
     for index, document in enumerate(documents):
         copies[content_of(corpus, document)].append(index)
     if len(copies) < MIN_DOCUMENTS:
-        raise ManifestError(
-            f"{len(copies)} different member documents to train on: too few",
-            f"give at least {MIN_DOCUMENTS}",
-        )
+        problem = f"{len(copies)} different member documents to train on: too few"
+        raise ManifestError(problem, f"give at least {MIN_DOCUMENTS}")
     drawn = np.empty((len(documents), count), bool)
     for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
         drawn[indices] = row
     members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
-    depends_on = [open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__]
-    key = key_of(depends_on)
+    key = key_of([open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__])
     return Splits(1, corpus.sha256, key, members)
 
 
@@ -295,7 +291,7 @@ class _Training(Work):
         yield from ()
         number = int(trial.id)
         how = self.how.with_seed(self.how.recipe.seed + number)
-        documents: list[Document] = [self.corpus.document(name) for name in self.splits.members[number]]
+        documents = [self.corpus.document(name) for name in self.splits.members[number]]
         made_once(self.out / folder_of(number), lambda folder: retrain(how, self.start, self.corpus, documents, folder))
         return {"documents": len(documents)}
 
@@ -316,8 +312,7 @@ class _Elsewhere:
             EngineError: the other process does not see the folder, or got other files.
         """
         use_threads(self.threads)
-        seen = (self.out / SPLITS_FILE).is_file()
-        splits = read_plan(self.out) if seen else None
+        splits = read_plan(self.out) if (self.out / SPLITS_FILE).is_file() else None
         if splits is None or splits.key != self.key:
             raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
         corpus = load_corpus(folders["data"])

@@ -220,7 +220,7 @@ def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str
     from audit.references.public_model import advise_public_model
 
     missing = dict(filled.missing)
-    if filled.references.auxiliary is None and opened.prepared.pretrained is None:
+    if filled.references.auxiliary is None and opened.prepared.train is None:
         missing["auxiliary"] = advise_public_model(opened.target)
     return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
 

@@ -275,8 +275,8 @@ def test_settings_that_say_nothing_of_the_answers_are_read_over_and_import_nothi
 
 def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder: Path, tmp_path: Path) -> None:
     opened = open_scan(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
-    assert opened.prepared.pretrained is not None
-    assert opened.prepared.pretrained.name == "bert"
+    assert opened.prepared.train is not None
+    assert opened.prepared.train.args[0].name == "bert"
 
 
 def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path: Path) -> None:

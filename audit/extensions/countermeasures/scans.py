@@ -20,7 +20,7 @@ from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
-from audit.references.load import PROVIDE_BASELINES
+from audit.references import TEXTS
 from audit.references.retrain import start_of
 from audit.references.training import material, train_baseline
 from audit.report.files import remove_stale
@@ -87,7 +87,7 @@ def check(defense: Defense, options: ScanOptions) -> None:
     corpus = manifest.load(options.data_dir)
     needed = corpus.manifest.task.asks
     if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
-        raise TargetError("a countermeasure is measured against baselines, and there are none", PROVIDE_BASELINES)
+        raise TargetError("a countermeasure is measured against baselines, and there are none", TEXTS["baselines"])
     if isinstance(defense, TrainingDefense):
         start = _start(defense, corpus, options)
         check_start(corpus, start, options.model_dir)
