@@ -1,4 +1,4 @@
-"""Every error that docaudit raises on purpose.
+"""Every error that docaudit raises on purpose, and text of strangers in messages.
 
     DocauditError
     |-- ManifestError   the data set is not what the manifest format asks for          exit 2
@@ -16,6 +16,7 @@ Messages name documents and positions, which only the owner's terminal sees; the
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -86,3 +87,25 @@ class TrainingError(DocauditError):
 def listed(labels: Sequence[str], last: str) -> str:
     """Join labels by commas, with `last` before the last of them ("and", "or")."""
     return f" {last} ".join(filter(None, (", ".join(labels[:-1]), *labels[-1:])))
+
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Unicode categories of what is not drawn: controls, formats (zero width, direction), line and paragraph separators."""
+_FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
+_BLANK = {*_FILLERS, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)}
+"""Letters, marks and symbols that are drawn as nothing: fillers, the empty braille cell, selectors of variants."""
+
+
+def has_unseen_characters(text: str) -> bool:
+    """Test whether a text holds a character that cannot be seen, or that changes how its neighbours are read."""
+    return any(unicodedata.category(one) in _UNSEEN or ord(one) in _BLANK for one in text)
+
+
+def count_visible_letters(text: str) -> int:
+    """Count the letters of a text that can be seen."""
+    return sum(one.isalpha() and ord(one) not in _BLANK for one in text)
+
+
+def printable(text: str) -> str:
+    """Return a text on one line for a message: what cannot be seen is written as its escape."""
+    return "".join(one.encode("unicode_escape").decode("ascii") if has_unseen_characters(one) else one for one in text)

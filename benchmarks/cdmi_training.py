@@ -45,11 +45,9 @@ class BestEpochs(BestLoss):
     precision: StateDict | None = None
     accuracies: list[float] = field(default_factory=list)
 
-    def on_evaluate(
-        self, args: Any, state: Any, control: Any, metrics: dict[str, float], model: Any, **more: Any
-    ) -> None:
+    def on_evaluate(self, *_: Any, metrics: dict[str, float], model: Any, **more: Any) -> None:
         """Keep the weights where the accuracy is the highest so far."""
-        super().on_evaluate(args, state, control, metrics, model, **more)
+        super().on_evaluate(metrics=metrics, model=model)
         if metrics["eval_accuracy"] > max(self.accuracies, default=-1.0):
             self.precision = copied_weights(model)
         self.accuracies.append(metrics["eval_accuracy"])

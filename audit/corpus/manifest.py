@@ -35,9 +35,8 @@ from audit.corpus.validation import (
     unknown_to_all,
     without_sheet,
 )
-from audit.errors import EngineError, ManifestError, UsageError
+from audit.errors import EngineError, ManifestError, UsageError, printable
 from audit.files import mark_underway, read_file, read_toml, remove_abandoned, write_atomically
-from audit.printable import printable
 from audit.progress import steps
 
 FILE_NAME = "manifest.toml"

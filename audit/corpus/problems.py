@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from audit.errors import ManifestError
-from audit.printable import printable
+from audit.errors import ManifestError, printable
 
 MAX_LISTED = 50
 

@@ -22,8 +22,7 @@ from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
 from audit.corpus.problems import Problems, reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
-from audit.errors import ManifestError
-from audit.printable import has_unseen_characters
+from audit.errors import ManifestError, has_unseen_characters
 
 MAX_CHARACTERS = 5_000  # of a question or an answer: a densely written page has about as many
 MAX_SIDE = 1_000_000  # pixels of a page: beyond any scan, and a number that can be calculated with

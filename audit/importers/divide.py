@@ -19,10 +19,9 @@ from typing import Literal
 from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
-from audit.errors import ManifestError, UsageError
+from audit.errors import ManifestError, UsageError, printable
 from audit.importers.named import NamedMembers, find_named
 from audit.importers.pages import Part
-from audit.printable import printable
 from audit.progress import steps
 from audit.stats.intervals import join_groups
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from audit.errors import ManifestError, UsageError
+from audit.errors import ManifestError, UsageError, printable
 from audit.files import read_file
 from audit.importers.files import NAMES
-from audit.printable import printable
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingRecipe
 from audit.corpus.images import kind_of
 from audit.corpus.problems import Problems, inside
-from audit.errors import ManifestError, UsageError
+from audit.errors import ManifestError, UsageError, printable
 from audit.importers.files import IMAGES, files_in, parse_json, read_text, table_rows
 from audit.importers.pages import Page, Unit, ids_of, part_of
 from audit.importers.words import fill
-from audit.printable import printable
 
 FOLDER = "folder"
 """As the provider's column: the folder that the image is in."""

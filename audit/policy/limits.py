@@ -12,8 +12,8 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
 from audit.cards import PrivacyCard
+from audit.errors import count_visible_letters, has_unseen_characters
 from audit.measurements import STRICT, Estimate
-from audit.printable import count_visible_letters, has_unseen_characters
 from audit.record import AuditRecord, Result
 from audit.stats.dp_bounds import Guarantee, auc
 

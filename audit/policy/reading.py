@@ -14,11 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from audit.cards import DeclaredPolicy
-from audit.errors import PolicyError
+from audit.errors import PolicyError, printable
 from audit.files import read_file, read_toml, shipped_folder
 from audit.measurements import STRICT
 from audit.policy.limits import Limit, Origin, Policy
-from audit.printable import printable
 from audit.record import AuditRecord
 
 MISSPELT = 0.8

@@ -13,9 +13,6 @@ import torch
 from transformers import (
     DataCollatorForLanguageModeling,
     PreTrainedModel,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
 )
 
 from audit.arrays import Ints
@@ -151,15 +148,7 @@ class BestLoss(EpochWatch):
     loss: StateDict | None = None
     _lowest: float = float("inf")
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float],
-        model: PreTrainedModel,
-        **_: Any,
-    ) -> None:
+    def on_evaluate(self, *_: Any, metrics: dict[str, float], model: PreTrainedModel, **more: Any) -> None:
         """Keep the weights where the validation loss is the lowest so far."""
         self.history[-1] = replace(self.history[-1], validation_loss=metrics["eval_loss"])
         if metrics["eval_loss"] < self._lowest:

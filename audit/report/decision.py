@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from audit.attacks import text_of
+from audit.errors import printable
 from audit.policy import Decision, Outcome, Overall, Policy, Verdict
-from audit.printable import printable
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import LABELS, deciding_outcome, explanation, headline

@@ -23,7 +23,7 @@ from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hypothesis import strategies as st
 
-from audit.printable import has_unseen_characters
+from audit.errors import has_unseen_characters
 
 USUAL = frozenset({0, 2})
 VERDICTS = frozenset({0, 2, 10, 11})

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
-from audit.printable import printable
+from audit.errors import printable
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate

@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from audit.errors import DocauditError, EngineError
-from audit.printable import printable
+from audit.errors import DocauditError, EngineError, printable
 from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:

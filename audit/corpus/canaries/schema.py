@@ -22,9 +22,8 @@ from pydantic.dataclasses import dataclass as strict_dataclass
 from audit.corpus.documents import STRICT, Box, Category, Corpus
 from audit.corpus.problems import inside
 from audit.corpus.validation import form_problems
-from audit.errors import ManifestError
+from audit.errors import ManifestError, printable
 from audit.files import read_file, write_atomically
-from audit.printable import printable
 
 Design = Literal["audit"]
 TAGS = ("B-canary", "I-canary")

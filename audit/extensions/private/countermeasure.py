@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from audit.attacks import text_of
 from audit.attacks.provider_membership import ProviderMembership
-from audit.attacks.text import Protected, Provable
+from audit.attacks.text import Provable
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
@@ -117,17 +117,11 @@ def bound(declared: Provable, promised: Guarantee) -> float:
             return advantage(promised, declared.fpr)
 
 
-def group_of(protected: Protected, unit: str) -> int | None:
-    """Count the units that change with one document or provider; None: as many as it has documents.
+_GROUPS = {("document", "document"): 1, ("provider", "provider"): 1, ("document", "provider"): 2}
+"""Units that change with one document or provider, by that and the unit; None: as many as it has documents.
 
-    Taking a document of several from a provider is to replace that provider: one unit less and one more.
-    """
-    match protected, unit:
-        case ("document", "document") | ("provider", "provider"):
-            return 1
-        case ("document", "provider"):
-            return 2
-    return None
+Taking a document of several from a provider is to replace that provider: one unit less and one more.
+"""
 
 
 def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:
@@ -144,5 +138,5 @@ def proves(asked: Iterable[tuple[Provable, float]], unit: str, promised: Guarant
         unit: of the guarantee; single documents prove nothing about providers.
         promised: to one unit.
     """
-    groups = [(group_of(found.of, unit), found, most) for found, most in asked]
+    groups = [(_GROUPS.get((found.of, unit)), found, most) for found, most in asked]
     return all(group is not None and bound(found, promised.of_group(group)) <= most for group, found, most in groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from audit.targets.checkpoint.safety import refuse_training
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import family_of
-from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.models import masked_relations
 from audit.targets.opening import answering_of, trainer_of
 
@@ -151,7 +150,13 @@ class EncoderLearner(Learner):
         self._family = family
         self._collator = self._collate_with(mask_probability, seed=0)
         self._mask_probability = mask_probability
-        self._costs_of = self._costs_of_head(encoder.task)
+        self._costs_of = {
+            "mlm": self._masked_costs,
+            "token-classification": self._tag_costs,
+            "document-classification": self._class_costs,
+            "spade-extraction": self._extraction_costs,
+            "spade-linking": self._linking_costs,
+        }[encoder.task]
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Example, ...]:
         """See `Learner.samples_of`: the page where the loss reads anything of it; of a longer one its beginning."""
@@ -193,25 +198,15 @@ class EncoderLearner(Learner):
             example = masker.masked(page)
         return example
 
-    def _costs_of_head(self, head: HeadName) -> Callable[[Batch, Batch], torch.Tensor]:
-        return {
-            "mlm": self._masked_costs,
-            "token-classification": self._tag_costs,
-            "document-classification": self._class_costs,
-            "spade-extraction": self._extraction_costs,
-            "spade-linking": self._linking_costs,
-        }[head]
-
     def _masked_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         """Compute the masked-token losses, with scores for the masked tokens only where possible."""
         named = self._family.vocabulary_head
         if named is None:
-            scores = self.model(**inputs).logits
-            at = batch["read_at"][..., None].expand(-1, -1, scores.shape[-1])
-            return mean_costs(scores.gather(1, at), batch["labels"])
-        hidden = getattr(self.model, self._family.encoder)(**inputs).last_hidden_state
-        at = batch["read_at"][..., None].expand(-1, -1, hidden.shape[-1])
-        return mean_costs(getattr(self.model, named)(hidden.gather(1, at)), batch["labels"])
+            found = self.model(**inputs).logits
+        else:
+            found = getattr(self.model, self._family.encoder)(**inputs).last_hidden_state
+        read = found.gather(1, batch["read_at"][..., None].expand(-1, -1, found.shape[-1]))
+        return mean_costs(read if named is None else getattr(self.model, named)(read), batch["labels"])
 
     def _tag_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         return mean_costs(self.model(**inputs).logits, batch["labels"])

@@ -141,13 +141,12 @@ def noisy_mean(
 
 def sample_units(clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: RandomSource) -> list[Unit]:
     """Draw the clients of a step by a coin each, then the units of those by a coin each: maybe none, maybe all."""
-    rate = min(1.0, card.sample_rate / card.client_rate)
     # A rate of 1 needs no coin, so that a federated training of one client is the central one in every bit.
     takes_part = random.coins(len(clients), card.client_rate) if card.client_rate < 1 else [True] * len(clients)
     drawn: list[Unit] = []
     for units, invited in zip(clients, takes_part, strict=True):
         if invited:
-            coins = random.coins(len(units), rate)
+            coins = random.coins(len(units), card.unit_rate)
             drawn += [unit for unit, taken in zip(units, coins, strict=True) if taken]
     return drawn
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -108,7 +109,8 @@ def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | No
         The card, with an epsilon of at most what was asked; None where there is no noise, or it can be drawn again.
 
     Raises:
-        UsageError: delta or the number of expected units makes no sense for N, or no noise gives what is asked.
+        UsageError: delta or the number of expected units makes no sense for N, or no noise gives what is asked; or so
+            much that epsilon is 0 at this delta.
     """
     # Loads Opacus and torch, which a command line does without.
     from audit.stats.dp_accounting import accountant_version, epsilon_of
@@ -121,7 +123,13 @@ def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | No
     if options.epsilon is None:
         if proves is None:
             raise UsageError(f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead")
-        sigma = _proving(options, kind, given, proves)
+        advice = "protect providers (--unit provider), train on more units, raise the limit, or give --epsilon"
+        if not proves(kind, Guarantee(0.0, 0.0)):
+            raise UsageError(f"policy {options.to_policy} has a limit that no guarantee for a {kind} proves", advice)
+        sigma = proving_noise(partial(proves, kind), *given)
+        if not epsilon_of(sigma, *given):
+            problem = f"the noise that proves policy {options.to_policy} has epsilon 0 at delta {delta:.2g}"
+            raise UsageError(problem, advice)
     else:
         sigma = 0.0 if math.isinf(options.epsilon) else noise_for(options.epsilon, *given)
     return PrivacyCard(
@@ -223,25 +231,6 @@ def proving_noise(
         return proves(Guarantee(epsilon, delta, tuple(others)))
 
     return _bisect(holds, _TOLERANCE)
-
-
-def _proving(options: DpOptions, kind: UnitKind, given: tuple[float, float, int, float], proves: Proves) -> float:
-    """Find the least noise whose privacy curve proves what the policy asks.
-
-    Raises:
-        UsageError: no noise does, or so much that epsilon is 0 at this delta.
-    """
-    from audit.stats.dp_accounting import epsilon_of
-
-    advice = "protect providers (--unit provider), train on more units, raise the limit, or give --epsilon"
-    if not proves(kind, Guarantee(0.0, 0.0)):
-        raise UsageError(f"policy {options.to_policy} has a limit that no guarantee for a {kind} proves", advice)
-    sigma = proving_noise(lambda promised: proves(kind, promised), *given)
-    if not epsilon_of(sigma, *given):
-        raise UsageError(
-            f"the noise that proves policy {options.to_policy} has epsilon 0 at delta {given[0]:.2g}", advice
-        )
-    return sigma
 
 
 def _expected(options: DpOptions, n_units: int) -> float:

@@ -140,16 +140,10 @@ def prepare_training(
 
 def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress) -> None:
     options, units = prepared.options, prepared.units
-    draw = partial(_draw, learner, options.seed)
     if all(draw_samples(learner, unit, 0, options.seed) is None for unit in units):
         raise TargetError("no document makes a sample to train on", "give documents with words, or with answers")
-    trained = choose_trained(
-        learner.model,
-        options.trained,
-        embeddings=options.embeddings,
-        seed=options.seed,
-        held=prepared.start.weight_names,
-    )
+    seed, held = options.seed, prepared.start.weight_names
+    trained = choose_trained(learner.model, options.trained, embeddings=options.embeddings, seed=seed, held=held)
     learner.model.eval()
     card = replace(
         prepared.card,
@@ -163,6 +157,10 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
     named = {unit.name: unit for unit in units}
     groups = [named] if prepared.clients is None else prepared.clients.values()
     clients = [[named[name] for name in own] for own in groups]
+
+    def draw(unit: Unit, step: int) -> DrawnUnit | None:
+        return draw_samples(learner, unit, step, options.seed)
+
     random = SeededRandom(options.seed) if options.reproducible else SystemRandom()
     contribute: Contribute = partial(gradient_of, learner, trained.parameters, rows=options.rows)
     if card.local_steps:
@@ -179,10 +177,6 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
     with quiet():
         learner.save(folder)
     write_atomically(folder / PRIVACY_FILE, dump_privacy(replace(card, weights=weights_sha256(folder))))
-
-
-def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
-    return draw_samples(learner, unit, step, seed)
 
 
 _HINT = 'name every provider once: [clients], then a line such as north = ["provider 1", "provider 2"] for each client'
@@ -207,7 +201,16 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
         UsageError: the file cannot be read, a client has no provider, a provider is named twice or not at all, or one
             is named that is not trained on; all that is wrong is said at once.
     """
-    named = {client: tuple(fold(name) for name in group) for client, group in _read(path).items()}
+    try:
+        read = _File.model_validate(read_toml(read_file(path))).clients
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", _HINT) from None
+    except ValidationError as error:
+        problems = [f"{path}: {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        raise UsageError(problems, _HINT) from None
+    except ValueError as error:
+        raise UsageError(f"{path}: not TOML: {error}", _HINT) from None
+    named = {client: tuple(fold(name) for name in group) for client, group in read.items()}
     expected, counts = set(map(fold, providers)), Counter(name for group in named.values() for name in group)
     problems = [f"client {client!r} has no provider" for client, group in named.items() if not group]
     problems += [f"provider {provider!r} is named {times} times" for provider, times in counts.items() if times > 1]
@@ -216,15 +219,3 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
     if problems:
         raise UsageError(sorted(f"{path}: {problem}" for problem in problems), _HINT)
     return named
-
-
-def _read(path: Path) -> dict[str, list[str]]:
-    try:
-        return _File.model_validate(read_toml(read_file(path))).clients
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", _HINT) from None
-    except ValidationError as error:
-        problems = [f"{path}: {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        raise UsageError(problems, _HINT) from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not TOML: {error}", _HINT) from None

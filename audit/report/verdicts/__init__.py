@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from audit.errors import printable
 from audit.measurements import Estimate
 from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
-from audit.printable import printable
 from audit.record import AuditRecord
 
 FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}

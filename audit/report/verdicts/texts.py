@@ -17,9 +17,8 @@ from urllib.parse import quote
 
 from audit import __version__
 from audit.attacks import TEXTS, text_of
-from audit.errors import RenderError
+from audit.errors import RenderError, printable
 from audit.policy import Outcome
-from audit.printable import printable
 from audit.report.leaks import headline, notes
 from audit.report.verdicts import OPEN, Check, Judged, bound, compared
 
