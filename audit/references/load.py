@@ -252,21 +252,17 @@ def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) ->
             "it must be of the target's own kind",
         )
     if isinstance(target, EncoderTarget) and isinstance(reference, EncoderTarget):
-        _check_outputs(role, folder, reference, target)
+        # Losses compare only over the same tags, or for masked language models the same tokens.
+        masked = own.task == "mlm"
+        tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
+        if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
+            raise TargetError(
+                f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
+                "it must be of the target's own kind",
+            )
     if role != "pretrained" and own.resolution != other.resolution:
         raise TargetError(
             f"reference {role}: {folder} sees pages of another size than the target",
             f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
         )
     return reference
-
-
-def _check_outputs(role: str, folder: CheckpointFolder, reference: EncoderTarget, target: EncoderTarget) -> None:
-    """Refuse other outputs: losses compare only over the same tags, or for masked language models the same tokens."""
-    masked = target.card.task == "mlm"
-    tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
-    if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
-        raise TargetError(
-            f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
-            "it must be of the target's own kind",
-        )

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -34,32 +33,23 @@ from audit.targets.opening import Checkpoint
 FILE_NAME = "docaudit-origin.json"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Hashes only, hexadecimal, sorted.
+def write_origin(
+    folder: Path, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None = None
+) -> None:
+    """Write the origin of a model into its folder; it is hashes only, hexadecimal and sorted.
 
-    Attributes:
-        documents: of the content of every document that it was trained on; copies share a hash.
-        start: of the weight files of the checkpoint that its training began with.
-        adapter: in words, the adapter that was trained; None: all weights were.
+    Args:
+        folder: of the checkpoint.
+        corpus: the data set.
+        documents: that it was trained on; copies share a hash.
+        start: the checkpoint whose weights its training began with, if any; an adapter is named in words.
     """
-
-    documents: tuple[str, ...]
-    start: tuple[str, ...]
-    adapter: str | None = None
-
-    @classmethod
-    def of(cls, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None) -> Origin:
-        """Describe the origin of a model trained on these documents, from the weights of `start` if given."""
-        hashes = tuple(sorted(_hashes(corpus, documents)))
-        if start is None:
-            return cls(hashes, ())
-        return cls(hashes, tuple(sorted(_weights(start.beginning))), adapter_words(start))
-
-
-def write_origin(folder: Path, origin: Origin) -> None:
-    """Write it into the checkpoint's folder."""
-    (folder / FILE_NAME).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8")
+    origin = {
+        "documents": sorted(_hashes(corpus, documents)),
+        "start": [] if start is None else sorted(_weights(start.beginning)),
+        "adapter": None if start is None else adapter_words(start),
+    }
+    (folder / FILE_NAME).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
 
 
 def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFolder) -> float | None:
@@ -76,7 +66,10 @@ def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFol
             f"reference {role}: {folder} holds the target's own weights",
             "a reference is a model that never saw the audited documents",
         )
-    return refuse_a_noisy_copy(role, folder.path, target.path)
+    distance = distance_of_weights(target.path, folder.path)
+    if distance is not None and distance <= NOISE:
+        raise _refusal(role, folder.path, distance, "")
+    return distance
 
 
 def adapter_of(folder: Path) -> str | None:
@@ -243,15 +236,15 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
     """
     try:
         with ExitStack() as opened:
-            first, second = (_tensors(folder, opened) for folder in (one, other))
+            own, its = (_tensors(folder, opened) for folder in (one, other))
             distances = [
-                _relative(first[name].get_tensor(name), second[name].get_tensor(name))
-                for name in first
-                if name in second and _shape(first[name], name) == _shape(second[name], name)
+                _relative(own[name].get_tensor(name), its[name].get_tensor(name))
+                for name in own
+                if name in its and own[name].get_slice(name).get_shape() == its[name].get_slice(name).get_shape()
             ]
     except DAMAGE:
         return None
-    return _typical(distances, len(first))
+    return _typical(distances, len(own))
 
 
 Drawn = Mapping[str, tuple[torch.Size, torch.Tensor]]
@@ -295,11 +288,6 @@ def _tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
     return {name: file for file in files for name in file.keys()}  # noqa: SIM118 (no mapping)
 
 
-def _shape(file: Any, name: str) -> list[int]:
-    shape: list[int] = file.get_slice(name).get_shape()
-    return shape
-
-
 def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
     """Compute the relative distance of two tensors of one shape; 0 where there is nothing to compare."""
     if not (one.is_floating_point() and other.is_floating_point()):
@@ -307,21 +295,6 @@ def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
     one, other = one.double(), other.double()
     length = max(float(one.norm()), float(other.norm()))
     return float((one - other).norm()) / length if length else 0.0
-
-
-def refuse_a_noisy_copy(role: str, folder: Path, target_dir: Path) -> float | None:
-    """Refuse a reference whose weights are the target's but for rounding.
-
-    Returns:
-        The distance of the weights, see `distance_of_weights`.
-
-    Raises:
-        TargetError: it is `NOISE` or less.
-    """
-    distance = distance_of_weights(target_dir, folder)
-    if distance is not None and distance <= NOISE:
-        raise _refusal(role, folder, distance, "")
-    return distance
 
 
 def refuse_a_near_copy(
@@ -342,7 +315,7 @@ def refuse_a_near_copy(
         role: of the reference.
         folder: of the reference.
         target_dir: of the target.
-        distance: of their weights, as `refuse_a_noisy_copy` returns it.
+        distance: of their weights, as `refuse_the_target` returns it.
         models: target and reference, loaded.
         corpus: whose member documents both are asked about.
         pretrained: what the target was trained from, when somebody named it and it is not the reference.

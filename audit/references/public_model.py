@@ -16,7 +16,7 @@ from audit.errors import ManifestError, TargetError
 from audit.references import TEXTS
 from audit.references.recipes import Recipe, made_once, starting_model
 from audit.targets import OWN_VOCABULARIES, TABLE
-from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser, load_denoiser, text_tokens
+from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser, text_tokens
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
@@ -70,13 +70,24 @@ def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = 
         batch_tokens: see `EncoderTarget`.
 
     Raises:
-        TargetError: it cannot be loaded, or cannot serve.
+        TargetError: it cannot be loaded, has no head for it, or reads other pages or other tokens than the target.
     """
     path = open_checkpoint(path)
     if not isinstance(target, EncoderTarget) and is_denoiser(path):
-        return _checked_denoiser("auxiliary", path, target)
+        return checked_denoiser("auxiliary", path, target)
     public = load(path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target))
-    _check_public(path, public, target)
+    if FillMask not in public.answers:
+        raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
+    # Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
+    # masked language model the page comes with its own two tokens around it.
+    needed = target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
+    if public.card.max_tokens < needed:
+        raise TargetError(
+            f"reference auxiliary: {path} reads shorter pages than the target",
+            f"give one that reads {needed} tokens, not {public.card.max_tokens}",
+        )
+    check_tokens("auxiliary", path, public.encoder.tokenizer, target)
+    check_image_input("auxiliary", path, public.encoder.page_images, target)
     return public
 
 
@@ -87,7 +98,7 @@ def _images_of(target: Checkpoint) -> OpenImage | None:
     return target.images if isinstance(target, AnsweringTarget) else None
 
 
-def _checked_denoiser(role: str, path: CheckpointFolder, target: Checkpoint) -> Denoiser:
+def checked_denoiser(role: str, path: CheckpointFolder, target: Checkpoint) -> Denoiser:
     """Load the denoiser of a folder and check its tokens.
 
     Raises:
@@ -120,35 +131,6 @@ def refuse_audited(public: Corpus, corpus: Corpus) -> None:
 
 def _texts(document: Document) -> tuple[str, ...]:
     return tuple(word.text for word in document.words)
-
-
-def pretrained_denoiser(path: CheckpointFolder, target: Checkpoint) -> Denoiser | None:
-    """Load the start of a target that answers questions, where that puts back hidden spans; else None.
-
-    Raises:
-        TargetError: it does, and cannot be loaded, or some of its tokens are not the target's.
-    """
-    return _checked_denoiser("pretrained", path, target) if is_denoiser(path) and has_sentinels(path) else None
-
-
-def _check_public(path: CheckpointFolder, auxiliary: EncoderTarget, target: Checkpoint) -> None:
-    """Refuse a masked language model that cannot serve the target.
-
-    Raises:
-        TargetError: it has no head for it, or reads other pages or other tokens than the target.
-    """
-    if FillMask not in auxiliary.answers:
-        raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
-    # Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
-    # masked language model the page comes with its own two tokens around it.
-    needed = target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
-    if auxiliary.card.max_tokens < needed:
-        raise TargetError(
-            f"reference auxiliary: {path} reads shorter pages than the target",
-            f"give one that reads {needed} tokens, not {auxiliary.card.max_tokens}",
-        )
-    check_tokens("auxiliary", path, auxiliary.encoder.tokenizer, target)
-    check_image_input("auxiliary", path, auxiliary.encoder.page_images, target)
 
 
 def check_image_input(

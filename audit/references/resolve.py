@@ -27,15 +27,15 @@ from audit.references.public_model import (
     advise_public_model,
     check_image_input,
     check_tokens,
+    checked_denoiser,
     fit_public_mlm,
     has_masked_head,
     load_public,
-    pretrained_denoiser,
     refuse_audited,
     takes_public_model,
 )
 from audit.references.recipes import Recipe, adapter_words
-from audit.targets.answering.denoiser import Denoiser
+from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
@@ -174,9 +174,10 @@ def _auxiliary(
     folder = own.checkpoint
     refuse_the_target("pretrained", folder, audited.folder)
     if not isinstance(target, EncoderTarget):
-        start = pretrained_denoiser(folder, target)
-        found = None if start is None else Reference("auxiliary", own.path, own.source, start)
-        return ReferencePlan(auxiliary=found)
+        if not (is_denoiser(folder) and has_sentinels(folder)):
+            return ReferencePlan()
+        start = checked_denoiser("pretrained", folder, target)
+        return ReferencePlan(auxiliary=Reference("auxiliary", own.path, own.source, start))
     if not has_masked_head(target):
         return ReferencePlan(not_taken=TEXTS["no_head"])
     tokenizer = load_tokenizer(folder)

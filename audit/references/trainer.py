@@ -98,7 +98,24 @@ def train(
     with PrivateFolder() as scratch, reproducible(device), quiet(warn=True):
         fitting = trainer(
             model=model,
-            args=_arguments(recipe, str(scratch), device, evaluates=bool(validation)),
+            args=TrainingArguments(
+                output_dir=str(scratch),
+                num_train_epochs=recipe.epochs,
+                learning_rate=recipe.learning_rate,
+                per_device_train_batch_size=recipe.batch_size,
+                per_device_eval_batch_size=recipe.batch_size,
+                weight_decay=recipe.weight_decay,
+                warmup_steps=recipe.warmup_share,
+                seed=recipe.seed,
+                use_cpu=device == "cpu",
+                logging_strategy="epoch",
+                eval_strategy="epoch" if validation else "no",
+                save_strategy="no",
+                report_to="none",
+                disable_tqdm=True,
+                remove_unused_columns=False,
+                label_names=["labels"],
+            ),
             data_collator=collator,
             train_dataset=list(samples),
             eval_dataset=list(validation) or None,
@@ -107,27 +124,6 @@ def train(
         fitting.bf16 = recipe.bf16
         fitting.remove_callback(PrinterCallback)
         fitting.train()
-
-
-def _arguments(recipe: Schedule, scratch: str, device: str, *, evaluates: bool) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=scratch,
-        num_train_epochs=recipe.epochs,
-        learning_rate=recipe.learning_rate,
-        per_device_train_batch_size=recipe.batch_size,
-        per_device_eval_batch_size=recipe.batch_size,
-        weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup_share,
-        seed=recipe.seed,
-        use_cpu=device == "cpu",
-        logging_strategy="epoch",
-        eval_strategy="epoch" if evaluates else "no",
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        label_names=["labels"],
-    )
 
 
 def store(model: Any, folder: Path, *, half: bool) -> None:

@@ -33,7 +33,6 @@ from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import write_atomically
 from audit.references.provenance import (
     SPLITS_FILE,
-    Origin,
     Splits,
     content_of,
     folder_of,
@@ -144,7 +143,7 @@ def _train_one(how: Retraining, start: Path, corpus: Corpus, given: Material, ou
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
         retrain(how, opened, corpus, given.documents, folder, n=given.n_samples, progress=progress)
-        write_origin(folder, Origin.of(corpus, given.documents, opened if how.continues else None))
+        write_origin(folder, corpus, given.documents, opened if how.continues else None)
 
     return made_once(out / f"baseline-{key}", make)
 
