@@ -165,9 +165,15 @@ class PageTrainer(MixedTrainer):
         self, model: Any, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **rest: Any
     ) -> torch.Tensor | tuple[torch.Tensor, Any]:
         """Compute the model's own loss."""
-        if _vocabulary_head(model) is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
-            labels = inputs["labels"]
-            return torch.nn.functional.cross_entropy(self._read_logits(model, inputs), labels[labels != NOT_READ])
+        family = _family_of(model)
+        # The head of a masked language model, where it can be run on some tokens alone.
+        head = None if family.vocabulary_head is None else getattr(model, family.vocabulary_head, None)
+        if head is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
+            labels, read = inputs["labels"], inputs["labels"] != NOT_READ
+            pages = {name: value for name, value in inputs.items() if name != "labels"}
+            with torch.autocast(labels.device.type, torch.bfloat16, enabled=self.bf16):
+                hidden = getattr(model, family.encoder)(**pages).last_hidden_state
+            return torch.nn.functional.cross_entropy(head(hidden[read].float()), labels[read])
         loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(model, inputs, return_outputs, **rest)
         return loss
 
@@ -180,16 +186,6 @@ class PageTrainer(MixedTrainer):
             loss = self.compute_loss(model, inputs)
         assert isinstance(loss, torch.Tensor)
         return loss.detach(), None, None
-
-    def _read_logits(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Compute the head's logits where the loss reads: shape (n_read, n_vocabulary)."""
-        pages = {name: value for name, value in inputs.items() if name != "labels"}
-        with torch.autocast(inputs["labels"].device.type, torch.bfloat16, enabled=self.bf16):
-            hidden = getattr(model, _family_of(model).encoder)(**pages).last_hidden_state
-        head = _vocabulary_head(model)
-        assert head is not None
-        logits: torch.Tensor = head(hidden[inputs["labels"] != NOT_READ].float())
-        return logits
 
 
 def fit(
@@ -274,13 +270,6 @@ def _family_of(model: Any) -> Family:
     if family is None:
         raise TargetError(f"cannot train a {model.config.model_type!r}", KNOWN)
     return family
-
-
-def _vocabulary_head(model: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """Return the head of a masked language model, where it can be run on some tokens alone; else None."""
-    named = _family_of(model).vocabulary_head
-    head: Callable[[torch.Tensor], torch.Tensor] | None = None if named is None else getattr(model, named, None)
-    return head
 
 
 def copied_weights(model: Any) -> StateDict:

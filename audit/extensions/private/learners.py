@@ -175,7 +175,11 @@ class EncoderLearner(Learner):
         """See `Learner.collate`."""
         batch = self._collator(samples)
         if self._encoder.task == "mlm":
-            batch["read_at"], batch["labels"] = _read_only(batch["labels"])
+            # The positions with a label, and the labels: (n_pages, most labels of a page) each.
+            labels = batch["labels"]
+            read = labels != NOT_READ
+            order = torch.argsort((~read).long(), dim=1, stable=True)[:, : int(read.sum(dim=1).max())]
+            batch["read_at"], batch["labels"] = order, labels.gather(1, order)
         return {name: value.to(self.device) for name, value in batch.items()}
 
     def losses(self, batch: Batch) -> torch.Tensor:
@@ -223,10 +227,3 @@ class EncoderLearner(Learner):
         # transformers' BROS masks its scores only where it is to compute its own loss.
         scores = masked_relations(self.model(**inputs).logits, batch["bbox_first_token_mask"])
         return mean_costs(scores, batch["labels"])
-
-
-def _read_only(labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Select the positions with a label, and the labels: (n_pages, most labels of a page) each."""
-    read = labels != NOT_READ
-    order = torch.argsort((~read).long(), dim=1, stable=True)[:, : int(read.sum(dim=1).max())]
-    return order, labels.gather(1, order)

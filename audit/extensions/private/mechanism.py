@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +109,16 @@ def run_mechanism(
     progress.advance(spent)
     for _ in range(card.steps - spent):
         step = ledger.spend()
-        _apply(parameters, noisy_mean(parameters, clients, draw, contribute, card, random, step), optimizer)
+        mean = noisy_mean(parameters, clients, draw, contribute, card, random, step)
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                if optimizer is None:
+                    parameter.add_(mean[name])
+                else:
+                    parameter.grad = mean[name]
+        if optimizer is not None:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         ledger.keep(parameters, optimizer, last=step == card.steps - 1)
         progress.advance()
 
@@ -149,19 +158,6 @@ def sample_units(clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: R
             coins = random.coins(len(units), card.unit_rate)
             drawn += [unit for unit, taken in zip(units, coins, strict=True) if taken]
     return drawn
-
-
-def _apply(parameters: Parameters, mean: Mapping[str, torch.Tensor], optimizer: torch.optim.Optimizer | None) -> None:
-    """Take a step: the optimizer's with the mean as gradient, or without one add the mean."""
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            if optimizer is None:
-                parameter.add_(mean[name])
-            else:
-                parameter.grad = mean[name]
-    if optimizer is not None:
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
 
 
 def _uniform(n: int) -> Floats:

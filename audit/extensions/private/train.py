@@ -48,7 +48,6 @@ class PreparedTraining:
 
     Attributes:
         start: what is trained.
-        corpus: the data set.
         options: what the owner chose.
         units: of the members.
         card: the numbers of the training.
@@ -56,7 +55,6 @@ class PreparedTraining:
     """
 
     start: CheckpointFolder
-    corpus: Corpus
     options: DpOptions
     units: tuple[Unit, ...]
     card: PrivacyCard
@@ -131,11 +129,11 @@ def prepare_training(
     units = units_of(corpus, members, kind, per_unit=options.per_unit, seed=options.seed)
     card = settle(options, kind, len(units), proves)
     if options.clients is None:
-        return PreparedTraining(opened, corpus, options, units, card)
+        return PreparedTraining(opened, options, units, card)
     if kind != "provider":
         raise UsageError("clients hold providers, and documents are protected", "give --unit provider")
     clients = read_clients(options.clients, [unit.name for unit in units])
-    return PreparedTraining(opened, corpus, options, units, replace(card, clients=len(clients)), clients)
+    return PreparedTraining(opened, options, units, replace(card, clients=len(clients)), clients)
 
 
 def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress) -> None:
