@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import places_of
@@ -52,9 +52,7 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
     on_epoch: Callable[[], None]
     history: list[EpochScore] = field(default_factory=list)
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: dict[str, float], **_: Any) -> None:
         """Note the loss of an epoch that has ended."""
         if "loss" in logs:
             self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
@@ -156,18 +154,11 @@ def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, .
 
     For parsing their whole outputs, one a document.
     """
+    pages = ((document, page_view(corpus, document)) for document in documents)
     if corpus.manifest.task.kind == "parsing":
-        return tuple(
-            Sample(page_view(corpus, document), "", document.output)
-            for document in documents
-            if document.output is not None
-        )
-    return tuple(
-        Sample(view, question.question, question.answers[0])
-        for document, view in ((document, page_view(corpus, document)) for document in documents)
-        for question in document.questions
-        if question.answers
-    )
+        return tuple(Sample(view, "", document.output) for document, view in pages if document.output is not None)
+    asked = ((view, question) for document, view in pages for question in document.questions if question.answers)
+    return tuple(Sample(view, question.question, question.answers[0]) for view, question in asked)
 
 
 def fit_answering(

@@ -38,8 +38,6 @@ _PARTS = 4
 class SystemRandom:
     """Coins and noise that nobody can draw again: their bits are the operating system's."""
 
-    secure = True
-
     def coins(self, n: int, probability: float) -> Bools:
         """Flip `n` independent coins that fall true with this probability."""
         return _uniform(n) < probability
@@ -58,8 +56,6 @@ class SystemRandom:
 
 class SeededRandom:
     """Coins and noise that anybody can draw again who knows the seed: for tests, and no guarantee."""
-
-    secure = False
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng([seed, *b"private training"])
