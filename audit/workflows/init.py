@@ -24,11 +24,10 @@ from audit.corpus.documents import (
 )
 from audit.corpus.problems import Problems
 from audit.corpus.validation import EMPTY_SHEET
-from audit.errors import ManifestError, UsageError
+from audit.errors import ManifestError, UsageError, printable
 from audit.importers.divide import assign
 from audit.importers.named import find_named, read_names
 from audit.importers.page_folder import FoundPage, find_pages, read_document
-from audit.printable import printable
 from audit.progress import steps
 from audit.targets.checkpoint.content import recognise_task
 
