@@ -19,11 +19,10 @@ from markupsafe import Markup, escape
 from audit.attacks import text_of
 from audit.attacks.figure_text import ReportPart
 from audit.attacks.text import CATEGORY_LABELS, sentence_case
-from audit.errors import RenderError
+from audit.errors import RenderError, printable
 from audit.files import shipped_folder
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Verdict
-from audit.printable import printable
 from audit.record import Result
 from audit.report import numbers
 
