@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,23 +83,9 @@ def _cell_text(cell: object) -> str:
     return "\n".join(printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,)))
 
 
-STYLES: Mapping[str, str] = {
-    "passed": "bold green",
-    "violated": "bold red",
-    "undecided": "bold yellow",
-    "waived": "yellow",
-    "inapplicable": "dim",
-    "not run": "dim",
-}
-_NOTE_STYLES: dict[NoteKind, str] = {
-    "policy": "dim",
-    "another policy": "bold yellow",
-    "baseline": "",
-    "waiver": "yellow",
-    "outside": "bold yellow",
-    "declared": "yellow",
-}
-
+_STYLES = tomllib.loads((Path(__file__).parent / "styles.toml").read_text(encoding="utf-8"))
+STYLES: Mapping[str, str] = _STYLES["outcomes"]
+_NOTE_STYLES: Mapping[NoteKind, str] = _STYLES["notes"]
 SHOWN_DIGITS = 12
 """Of a sha256."""
 COLUMNS = ("metric", "limit", "measured, 95 % interval", "n", "outcome")
