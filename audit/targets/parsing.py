@@ -36,15 +36,13 @@ _TOKENS_KEPT = 256
 """Outputs whose tokens are kept: the same one is scored with many page views."""
 
 
-class ParsingReader:
+class ParsingReader(Reader):
     """Implements `audit.targets.answering.reader.Reader`; a sample's answer is the whole output.
 
     JSON is taught in Donut's marks where the tokenizer has a mark for every key, else as it is written.
 
     Attributes:
         n_before: tokens that the decoder is taught before the output's own.
-        needs_words: a page without words cannot be written.
-        scores: see `rows_for`.
 
     Args:
         inner: the family's reader; its prompt holds no question.
@@ -53,19 +51,17 @@ class ParsingReader:
     """
 
     def __init__(self, inner: Reader, *, decodes: bool, longest: int) -> None:
-        self.inner, tokenizer = inner, inner.tokenizer
+        super().__init__(tokenizer := inner.tokenizer)
+        self.inner = inner
         if isinstance(inner, PictureReader):
             self.pictures = inner.pictures
         self.needs_image, self.resolution = inner.needs_image, inner.resolution
-        self.needs_words = bool(getattr(inner, "needs_words", False))
-        self.scores = int(getattr(inner, "scores", 0))
+        self.needs_words, self.scores = inner.needs_words, inner.scores
         self.max_tokens, self.max_new_tokens = inner.max_tokens, longest
         inner.max_new_tokens = longest
-        silent = {tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token_id, *_unmarked(tokenizer, inner)}
-        self.forbidden = frozenset(silent - {None})
-        self.ends = frozenset({tokenizer.eos_token_id, *_unmarked(tokenizer, inner)})
-        self.tokenizer = tokenizer
-        self._marks = frozenset(tokenizer.get_vocab())
+        self.ends |= _unmarked(tokenizer, inner)
+        self.forbidden = frozenset({tokenizer.pad_token_id, tokenizer.bos_token_id, *self.ends} - {None})
+        self._vocabulary = frozenset(tokenizer.get_vocab())
         self._pad = int(tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id)
         self._decodes = decodes
         # A decoder that is given a prompt of its own is taught nothing before the output's first token.
@@ -99,7 +95,7 @@ class ParsingReader:
     def written(self, output: str) -> str:
         """Return the text that the model is taught for a data set's output."""
         keys = keys_of(output)
-        return as_marks(output) if keys and all(f"<s_{key}>" in self._marks for key in keys) else output
+        return as_marks(output) if keys and all(f"<s_{key}>" in self._vocabulary for key in keys) else output
 
     def tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Return the tokens of an output as it is taught, and the place of each in the text; ends are not there."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,32 +13,16 @@ from audit.corpus.documents import Corpus, Document
 from audit.errors import ManifestError
 from audit.extensions.papers.utterance_model import UNKNOWN_ID, NluConfig, NluModel, Vocabulary
 from audit.extensions.papers.utterance_target import UNKNOWN_SHARE, load_nlu
+from audit.extensions.papers.utterance_training import fresh_model
 from audit.extensions.private.units import Batch, Learner
 from audit.references.trainer import store
 from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.checkpoint.safety import quiet
 
-_SIZES = (
-    "embedding_size",
-    "hidden_size",
-    "n_layers",
-    "longest_word",
-    "character_size",
-    "character_filters",
-    "character_window",
-    "input_dropout",
-    "state_dropout",
-    "max_tokens",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Utterance:
-    """Ids of words and of tags, (n_words,) each, and the number of the intent."""
-
-    ids: Ints
-    tags: Ints
-    intent: int
+_OWN = ("vocab_size", "n_characters", "intents")
+"""What a fresh model's configuration has of its own."""
+Utterance = tuple[Ints, Ints, int]
+"""Ids of words and of tags, (n_words,) each, and the number of the intent."""
 
 
 class NluLearner(Learner):
@@ -66,20 +49,16 @@ class NluLearner(Learner):
         if not tags or None in tags or intent is None:
             return ()
         ids = self._vocabulary.ids_of(word.text for word in document.words[:longest])
-        return (Utterance(ids, np.array(tags, np.int64), intent),)
+        return ((ids, np.array(tags, np.int64), intent),)
 
     def alike(self, sample: Utterance) -> Hashable:
         """See `Learner.alike`: these models have no padding."""
-        return len(sample.ids)
+        return len(sample[0])
 
     def collate(self, samples: Sequence[Utterance]) -> Batch:
         """See `Learner.collate`."""
-        columns = {
-            "input_ids": np.stack([sample.ids for sample in samples]),
-            "labels": np.stack([sample.tags for sample in samples]),
-            "intents": np.array([sample.intent for sample in samples], np.int64),
-        }
-        return {name: torch.from_numpy(values).to(self.device) for name, values in columns.items()}
+        columns = zip(("input_ids", "labels", "intents"), zip(*samples, strict=True), strict=True)
+        return {name: torch.from_numpy(np.array(values, np.int64)).to(self.device) for name, values in columns}
 
     def losses(self, batch: Batch) -> torch.Tensor:
         """See `Learner.losses`."""
@@ -115,20 +94,10 @@ def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vo
     intents = sorted({document.intent for document in public if document.intent is not None})
     _refuse_private_names(corpus, tags, intents)
     _refuse_few_words(corpus, vocabulary)
-    config = NluConfig(
-        **{name: getattr(sizes, name) for name in _SIZES},
-        vocab_size=len(vocabulary.words),
-        n_characters=1 + len(vocabulary.characters) if sizes.n_characters else 0,
-        intents=intents,
-        id2label=dict(enumerate(tags)),
-        label2id={tag: index for index, tag in enumerate(tags)},
-    )
+    others = {name: getattr(sizes, name) for name in NluConfig.__annotations__ if name not in _OWN}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = NluModel(config)
-    if model.characters is not None:
-        model.spellings.copy_(torch.from_numpy(vocabulary.spellings(config.longest_word)))
-    return model, vocabulary
+        return fresh_model(vocabulary, tags, intents, characters=sizes.n_characters > 0, **others), vocabulary
 
 
 def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence[str]) -> None:

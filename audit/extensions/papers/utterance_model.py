@@ -351,20 +351,11 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
             return self.words.weight
         return torch.cat([self.words.weight, self.characters(self.spellings)], dim=1)
 
-    def inputs_of(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return the input of the first BiLSTM for these words: (n, n_tokens, input_size)."""
-        vectors: torch.Tensor = self.words(input_ids)
-        if self.characters is None:
-            return vectors
-        own, inverse = torch.unique(input_ids, return_inverse=True)
-        return torch.cat([vectors, self.characters(self.spellings[own])[inverse]], dim=-1)
-
     def forward(
         self,
         input_ids: torch.Tensor,
         labels: torch.Tensor | None = None,
         intents: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
     ) -> NluOutput:
         """Run the model on n utterances of one length; see `NluOutput`.
 
@@ -372,9 +363,11 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
             input_ids: (n, n_tokens) ids of words.
             labels: (n, n_tokens) the true tags; with intents, or neither.
             intents: (n,) the true intents.
-            inputs_embeds: (n, n_tokens, input_size) what goes into the first BiLSTM, in place of `input_ids`.
         """
-        inputs = self.inputs_of(input_ids) if inputs_embeds is None else inputs_embeds
+        inputs: torch.Tensor = self.words(input_ids)
+        if self.characters is not None:
+            own, inverse = torch.unique(input_ids, return_inverse=True)
+            inputs = torch.cat([inputs, self.characters(self.spellings[own])[inverse]], dim=-1)
         states, (last, _) = self.lstm(self.input_dropout(inputs))
         return self.apply_heads(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -48,21 +48,6 @@ UNKNOWN_SHARE = 0.2
 trained on, but for rare ones that a recipe may leave out."""
 FAMILY = "BiLSTM-CRF"
 TASK = "intent-slots"
-
-
-@dataclass(frozen=True)
-class UtteranceBatch:
-    """Utterances of one length, with what the loss reads.
-
-    Attributes:
-        ids: (n, n_tokens).
-        labels: (n, n_tokens).
-        intents: (n,).
-    """
-
-    ids: Ints
-    labels: Ints
-    intents: Ints
 
 
 def alike(keys: Sequence[Any]) -> Iterator[list[int]]:
@@ -250,11 +235,11 @@ class NluTarget:
         answers: list[Floats] = [np.empty(0)] * len(queries)
         for chosen in alike([len(query.page.ids) for query in queries]):
             blocks = [completed(queries[row]) for row in chosen]
-            rows = UtteranceBatch(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
-            losses = np.empty(len(rows.ids))
+            ids, labels, intents = map(np.concatenate, zip(*blocks, strict=True))
+            losses = np.empty(len(ids))
             for part in self._parts(len(losses)):
-                inputs = self._table[torch.from_numpy(rows.ids[part]).to(self._table.device)]
-                losses[part] = self._losses(inputs, rows, part).cpu().double().numpy()
+                inputs = self._table[torch.from_numpy(ids[part]).to(self._table.device)]
+                losses[part] = self._losses(inputs, labels[part], intents[part]).cpu().double().numpy()
             ends = np.cumsum([len(block[0]) for block in blocks])[:-1]
             for row, own in zip(chosen, np.split(losses, ends), strict=True):
                 answers[row] = own
@@ -280,30 +265,24 @@ class NluTarget:
         table = self._table if queries[0].mix_characters else self._bare
         device = table.device
         filled = [*queries, *[queries[0]] * (self._n_rows(len(queries)) - len(queries))]
-        truths = [truth_of(query) for query in filled]
-        rows = UtteranceBatch(
-            np.stack([query.page.ids for query in filled]),
-            np.stack([labels for labels, _ in truths]),
-            np.array([intent for _, intent in truths]),
-        )
+        labels, intents = map(np.array, zip(*map(truth_of, filled), strict=True))
         positions = torch.from_numpy(np.array([query.positions for query in filled], np.int64)).to(device)
         given = np.stack([query.weights for query in filled]).astype(np.float32)
         with torch.enable_grad():
             weights = torch.from_numpy(given).to(device).requires_grad_()
             mixed = steady_product(weights, table[torch.from_numpy(queries[0].candidates).to(device)])
-            inputs = self._table[torch.from_numpy(rows.ids).to(device)]
+            inputs = self._table[torch.from_numpy(np.stack([query.page.ids for query in filled])).to(device)]
             owners = torch.arange(len(filled), device=device)[:, None].expand_as(positions)
             inputs = inputs.index_put((owners, positions), mixed)
-            losses = self._losses(inputs, rows, slice(None))
+            losses = self._losses(inputs, labels, intents)
             (gradient,) = torch.autograd.grad(losses.sum(), weights)
         values, slopes = losses.detach().cpu().double().numpy(), gradient.cpu().double().numpy()
         for row in range(len(queries)):
             yield Relaxed(float(values[row]), slopes[row])
 
-    def _losses(self, inputs: torch.Tensor, rows: UtteranceBatch, part: slice) -> torch.Tensor:
+    def _losses(self, inputs: torch.Tensor, labels: Ints, intents: Ints) -> torch.Tensor:
         """Return the losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
-        labels, intents = (torch.from_numpy(value[part]).to(inputs.device) for value in (rows.labels, rows.intents))
-        losses = self._run(inputs, labels, intents).losses
+        losses = self._run(inputs, *(torch.from_numpy(true).to(inputs.device) for true in (labels, intents))).losses
         assert losses is not None
         return losses[: len(inputs)]
 

@@ -32,7 +32,10 @@ from audit.targets.opening import Opener
 LARGEST_GRADIENT = 5.0
 """Gradients longer than this are shortened to it, as in Ma & Hovy (2016, section 3.2)."""
 _VALIDATION_ROWS = 512
-Weights = dict[str, torch.Tensor]
+_SIZES = ("embedding_size", "hidden_size", "input_dropout", "state_dropout")
+"""What a recipe and a model's configuration both name."""
+Utterances = tuple[torch.Tensor, ...]
+"""Utterances of one length: ids and labels (n, n_tokens), intents (n,)."""
 
 
 @dataclass(frozen=True)
@@ -70,36 +73,12 @@ class NluRecipe:
     def sized_like(self, config: NluConfig) -> NluRecipe:
         """Return the same with the sizes, the character layer and the dropout of another model."""
         return replace(
-            self,
-            embedding_size=config.embedding_size,
-            hidden_size=config.hidden_size,
-            character_layer=config.n_characters > 0,
-            input_dropout=config.input_dropout,
-            state_dropout=config.state_dropout,
+            self, character_layer=config.n_characters > 0, **{name: getattr(config, name) for name in _SIZES}
         )
 
     def as_json(self) -> dict[str, int | float | bool | None]:
         """Return the recipe for a record or a cache key."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class _Utterances:
-    """Utterances of one length: ids and labels (n, n_tokens), intents (n,)."""
-
-    ids: torch.Tensor
-    labels: torch.Tensor
-    intents: torch.Tensor
-
-
-@dataclass(frozen=True)
-class _Best:
-    """How training ended: the epoch whose weights are kept, the steps until then, all epochs' losses, the weights."""
-
-    epoch: int
-    step: int
-    history: tuple[dict[str, float], ...]
-    state: Weights | None
 
 
 def fit_nlu(
@@ -141,16 +120,14 @@ def fit_nlu(
     intents = tuple(intents) or tuple(sorted({str(document.intent) for document in everything}))
     with reproducible("cpu"):
         torch.manual_seed(recipe.seed)
-        model = NluModel(_config(recipe, vocabulary, tags, intents))
+        sizes = {name: getattr(recipe, name) for name in _SIZES}
+        model = fresh_model(vocabulary, tags, intents, characters=recipe.character_layer, **sizes)
         _start(model, vocabulary, given, recipe)
         material = _by_length(documents, vocabulary, tags, intents)
-        kept = _fit(model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress)
-    if kept.state is not None:
-        model.load_state_dict(kept.state)
+        state = _fit(model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress)
     with quiet():
         store(model.requires_grad_(True).eval(), folder, half=half)
     vocabulary.save(folder)
-    state = {"epoch": kept.epoch, "global_step": kept.step, "log_history": kept.history}
     (folder / TRAINER_STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
     return load_nlu(folder, labels=tags)
 
@@ -192,36 +169,46 @@ def _refuse(documents: Sequence[Document], validation: Sequence[Document], recip
             raise TargetError(f"document {document.id} lacks words, an intent, or a tag for each word")
 
 
-def _config(recipe: NluRecipe, vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str]) -> NluConfig:
-    return NluConfig(
+def fresh_model(
+    vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str], *, characters: bool, **sizes: Any
+) -> NluModel:
+    """Return a model of these words, tags and intents, whose weights follow from torch's own seed.
+
+    Args:
+        vocabulary: its words.
+        tags: in the order of its outputs.
+        intents: likewise.
+        characters: whether it has a character layer.
+        **sizes: of `NluConfig`.
+    """
+    config = NluConfig(
         vocab_size=len(vocabulary.words),
-        embedding_size=recipe.embedding_size,
-        hidden_size=recipe.hidden_size,
-        n_characters=1 + len(vocabulary.characters) if recipe.character_layer else 0,
-        input_dropout=recipe.input_dropout,
-        state_dropout=recipe.state_dropout,
+        n_characters=1 + len(vocabulary.characters) if characters else 0,
         intents=list(intents),
         id2label=dict(enumerate(tags)),
         label2id={tag: index for index, tag in enumerate(tags)},
+        **sizes,
     )
+    model = NluModel(config)
+    if characters:
+        model.spellings.copy_(torch.from_numpy(vocabulary.spellings(config.longest_word)))
+    return model
 
 
 @torch.no_grad()
 def _start(model: NluModel, vocabulary: Vocabulary, given: Mapping[str, Floats], recipe: NluRecipe) -> None:
-    """Put the given vectors in place, and the spellings of words where there is a character layer."""
+    """Put the given vectors in place."""
     if given:
         matrix = np.stack([given[word] for word in given]).astype(np.float32)
         if matrix.shape[1] != recipe.embedding_size:
             raise ValueError(f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}")
         model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(matrix)
-    if model.characters is not None:
-        model.spellings.copy_(torch.from_numpy(vocabulary.spellings(model.config.longest_word)))
     model.words.weight.requires_grad_(recipe.train_embeddings)
 
 
 def _by_length(
     documents: Sequence[Document], vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str]
-) -> list[_Utterances]:
+) -> list[Utterances]:
     """Return the utterances, those of one length together, shortest first.
 
     Raises:
@@ -238,86 +225,69 @@ def _by_length(
         ids = vocabulary.ids_of(word.text for word in document.words)
         groups[len(ids)].append((ids, [tag for tag in own if tag is not None], intents.index(str(document.intent))))
     return [
-        _Utterances(*(torch.from_numpy(np.array(column, np.int64)) for column in zip(*groups[length], strict=True)))
+        tuple(torch.from_numpy(np.array(column, np.int64)) for column in zip(*groups[length], strict=True))
         for length in sorted(groups)
     ]
 
 
-def _batches(material: Sequence[_Utterances], size: int, rng: np.random.Generator) -> Iterator[_Utterances]:
+def _batches(material: Sequence[Utterances], size: int, rng: np.random.Generator) -> Iterator[Utterances]:
     """Yield one epoch: every utterance once, in batches of one length in random order."""
     batches = []
     for group in material:
-        order = torch.from_numpy(rng.permutation(len(group.intents)))
+        order = torch.from_numpy(rng.permutation(len(group[0])))
         batches += [(group, part) for part in torch.split(order, size)]
     for index in rng.permutation(len(batches)):
         group, part = batches[index]
-        yield _Utterances(group.ids[part], group.labels[part], group.intents[part])
+        yield tuple(values[part] for values in group)
 
 
 def _fit(
     model: NluModel,
-    material: Sequence[_Utterances],
-    validation: Sequence[_Utterances],
+    material: Sequence[Utterances],
+    validation: Sequence[Utterances],
     recipe: NluRecipe,
     progress: Progress,
-) -> _Best:
-    """Train `model` in place."""
+) -> dict[str, Any]:
+    """Train `model` in place; return the epoch whose weights are kept, the steps until then, and all epochs' losses."""
     rng = np.random.default_rng(recipe.seed)
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learning, lr=recipe.learning_rate, fused=True)
     history: list[dict[str, float]] = []
-    best, lowest, step = _Best(0, 0, (), None), float("inf"), 0
+    best: dict[str, torch.Tensor] | None = None
+    kept, lowest, step = (0, 0), float("inf"), 0
     for epoch in range(1, recipe.epochs + 1):
-        steps, loss = _epoch(model, _batches(material, recipe.batch_size, rng), optimizer, learning, recipe.batch_size)
-        step += steps
-        history.append({"epoch": epoch, "step": step, "loss": loss})
+        model.train()
+        total, n = 0.0, 0
+        for batch in _batches(material, recipe.batch_size, rng):
+            losses: Any = model(*batch).losses
+            optimizer.zero_grad()
+            # Divided by the size of a full batch, so that every utterance weighs the same.
+            (losses.sum() / recipe.batch_size).backward()
+            torch.nn.utils.clip_grad_norm_(learning, LARGEST_GRADIENT)
+            optimizer.step()
+            step, total, n = step + 1, total + float(losses.detach().sum()), n + len(losses)
+        history.append({"epoch": epoch, "step": step, "loss": total / n})
         progress.advance()
         if recipe.patience is None:
+            kept = epoch, step
             continue
         history[-1]["eval_loss"] = _mean_loss(model, validation)
         if history[-1]["eval_loss"] < lowest:
-            lowest = history[-1]["eval_loss"]
-            best = _Best(epoch, step, (), {name: value.clone() for name, value in model.state_dict().items()})
-        elif epoch - best.epoch >= recipe.patience:
+            kept, lowest = (epoch, step), history[-1]["eval_loss"]
+            best = {name: value.clone() for name, value in model.state_dict().items()}
+        elif epoch - kept[0] >= recipe.patience:
             break
-    if recipe.patience is None:
-        best = _Best(len(history), step, (), None)
-    return _Best(best.epoch, best.step, tuple(history), best.state)
-
-
-def _epoch(
-    model: NluModel,
-    batches: Iterator[_Utterances],
-    optimizer: torch.optim.Optimizer,
-    learning: Sequence[torch.nn.Parameter],
-    batch_size: int,
-) -> tuple[int, float]:
-    """Train for one epoch; return the number of steps and the mean loss of an utterance.
-
-    A batch's losses are summed and divided by the size of a full one, so that every utterance weighs the same.
-    """
-    model.train()
-    steps, total, n = 0, 0.0, 0
-    for batch in batches:
-        losses: Any = model(batch.ids, batch.labels, batch.intents).losses
-        optimizer.zero_grad()
-        (losses.sum() / batch_size).backward()
-        torch.nn.utils.clip_grad_norm_(learning, LARGEST_GRADIENT)
-        optimizer.step()
-        steps, total, n = steps + 1, total + float(losses.detach().sum()), n + len(losses)
-    return steps, total / n
+    if best is not None:
+        model.load_state_dict(best)
+    return {"epoch": kept[0], "global_step": kept[1], "log_history": history}
 
 
 @torch.no_grad()
-def _mean_loss(model: NluModel, material: Sequence[_Utterances]) -> float:
+def _mean_loss(model: NluModel, material: Sequence[Utterances]) -> float:
     """Return the mean loss of an utterance, without dropout."""
     model.eval()
-    losses = []
-    for group in material:
-        rows = zip(
-            *(torch.split(value, _VALIDATION_ROWS) for value in (group.ids, group.labels, group.intents)), strict=True
-        )
-        losses += [model(*part).losses for part in rows]
+    parts = (zip(*(torch.split(values, _VALIDATION_ROWS) for values in group), strict=True) for group in material)
+    losses = [model(*part).losses for rows in parts for part in rows]
     return float(torch.cat(losses).double().mean())
 
 

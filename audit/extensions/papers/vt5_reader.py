@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from audit.corpus.documents import Box, Word
@@ -17,14 +16,12 @@ from audit.targets.answering.layout import (
     SampleRow,
     boxes_of,
     load_fast_tokenizer,
-    padded,
     side_lengths,
     tokens_of_words,
 )
 from audit.targets.answering.loading import AnsweringFamily
 from audit.targets.answering.pictures import image_processor_of
-from audit.targets.answering.reader import QUESTION, Inputs, Sample
-from audit.targets.batching import bucket_of
+from audit.targets.answering.reader import QUESTION
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import unpadded
 
@@ -56,22 +53,6 @@ class VT5Reader(LayoutReader):
         super().__init__(tokenizer, config, images, config.max_input_tokens)
         self._prompt = prompt.removesuffix(WORDS)
         self._n_visual = config.n_visual
-
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees."""
-        rows = [self._row(sample) for sample in samples]
-        inputs = padded(rows, max(map(self._bucket, rows)), self._pad)
-        if self._images is not None:
-            inputs["pixel_values"] = self._images(samples)
-        return inputs
-
-    def alike(self, sample: Sample) -> object:
-        """See `Reader.alike`: the bucket of the row's own length, and the number of tokens of the answer."""
-        return self._bucket(self._row(sample)), None if sample.answer is None else len(self._answer(sample))
-
-    def _bucket(self, row: SampleRow) -> int:
-        """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
-        return bucket_of(len(row.ids), self._n_visual)
 
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())

@@ -31,6 +31,7 @@ from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets.answering.pictures import image_of, image_processor_of
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample
+from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 
@@ -145,6 +146,8 @@ class RowReader(ApartReader):
         self._close, self._end, self._pad, self._images = [end], end, pad, images
         self._rows = lru_cache(ROWS_KEPT)(self._laid_out)
 
+    _n_visual = 0
+
     @abstractmethod
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         """Lay out a page of this size and a question as one row."""
@@ -152,6 +155,14 @@ class RowReader(ApartReader):
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """See `TokenReader.page_tokens`."""
         return self._rows(view.words, view.size, question).page
+
+    def alike(self, sample: Sample) -> object:
+        """See `Reader.alike`: the padded length of the row, and the number of tokens of the answer."""
+        return self._bucket(self._row(sample)), None if sample.answer is None else len(self._answer(sample))
+
+    def _bucket(self, row: SampleRow) -> int:
+        """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
+        return bucket_of(len(row.ids), self._n_visual)
 
     def _row(self, sample: Sample) -> SampleRow:
         return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
@@ -171,6 +182,14 @@ class LayoutReader(RowReader):
         super().__init__(tokenizer, max_tokens, LONGEST_ANSWER, config.eos_token_id, config.pad_token_id, images)
         own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
         self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
+
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, and `pixel_values` where the model sees."""
+        rows = [self._row(sample) for sample in samples]
+        inputs = padded(rows, max(map(self._bucket, rows)), self._pad)
+        if self._images is not None:
+            inputs["pixel_values"] = self._images(samples)
+        return inputs
 
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`."""
@@ -246,18 +265,14 @@ class UdopReader(LayoutReader):
         longest = tokenizer.model_max_length
         limit = int(longest) if longest < VERY_LARGE_INTEGER else UDOP_TOKENS
         super().__init__(tokenizer, config, images, limit)
-        self._pictures = images
         self._prompt = prompt
-
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`: `input_ids`, `bbox`, `attention_mask`, `pixel_values`."""
-        rows = [self._row(sample) for sample in samples]
-        inputs = padded(rows, max(len(row.ids) for row in rows), self._pad)
-        return {**inputs, "pixel_values": self._pictures(samples)}
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: no sample is like another."""
         return sample
+
+    def _bucket(self, row: SampleRow) -> int:
+        return len(row.ids)
 
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         encoded = self.tokenizer(

@@ -130,7 +130,7 @@ def load_answering(
     reader_of = family.reader_of if system is None else partial(family.reader_of, system=system)
     with quiet(), _refusing(folder, "its processor cannot read a text"):
         reader = reader_of(folder, config, prompt)
-    with quiet(), _refusing(folder, "its processor cannot read a page", getattr(reader, "advice", _ADVICE)):
+    with quiet(), _refusing(folder, "its processor cannot read a page", reader.advice):
         reader.prompts([trial_sample()])
         reader.taught([trial_sample()])
     model = place(model.eval(), device)

@@ -31,8 +31,8 @@ from audit.targets.answering.reader import (
     QUESTION,
     ApartReader,
     Inputs,
+    Reader,
     Sample,
-    Speller,
     continued,
     filled,
     tokens_of,
@@ -169,7 +169,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
     return DonutReader(image_processor_of(folder), tokenizer, config, prompt or DONUT_PROMPT)
 
 
-class DonutReader(Speller):
+class DonutReader(Reader):
     """See `audit.targets.answering.reader.Reader`."""
 
     def __init__(self, image_processor: Any, tokenizer: Any, config: Any, prompt: str) -> None:

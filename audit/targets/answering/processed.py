@@ -12,7 +12,7 @@ fine-tuned with a text that the template does not write, it is asked with a prom
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +25,8 @@ from audit.targets.answering.reader import (
     LONGEST_ANSWER,
     QUESTION,
     Inputs,
+    Reader,
     Sample,
-    Speller,
     continued,
     ending,
     generation_of,
@@ -43,7 +43,7 @@ _ASIDE = ("labels", "height", "width", "rows", "cols", "num_patches")
 """What processors give beside a model's inputs."""
 
 
-class ProcessorReader(Speller, ABC):
+class ProcessorReader(Reader):
     """What readers that work through a processor share; see `audit.targets.answering.reader.Reader`.
 
     Args:
@@ -51,9 +51,6 @@ class ProcessorReader(Speller, ABC):
         ends: ids of the tokens that end an answer.
         positions: the longest row that the model takes; None: it names none.
     """
-
-    advice = "save the processor that the model was trained with beside it"
-    """What helps where its processor cannot read a page."""
 
     def __init__(self, processor: Any, ends: frozenset[int], positions: int | None) -> None:
         super().__init__(processor.tokenizer)

@@ -38,20 +38,33 @@ class Sample:
     encoded: torch.Tensor | None = None
 
 
-class Speller:
-    """Turn texts into tokens and back with a checkpoint's tokenizer; the base of all readers.
+class Reader(ABC):
+    """One checkpoint's own way of reading: its processor, its prompt, its end of an answer.
 
     Attributes:
         tokenizer: the checkpoint's fast tokenizer.
-        forbidden: see `Reader`.
+        resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
+        needs_image: whether a page without an image cannot be asked.
+        needs_words: whether a page without words cannot be asked.
+        max_tokens: the longest row that its model reads, special tokens included: of text, or of patches where the
+            page is read from its image alone.
+        max_new_tokens: the longest answer it is asked for, special tokens included.
+        scores: values that scoring one row makes, at most, where they count (see `rows_for`).
+        forbidden: ids of tokens that are never part of an answer's text (special tokens), the end token among them.
+        ends: ids of the tokens that end an answer; those that the model's generation settings name need not be here.
+        advice: what helps where its processor cannot read a page.
 
     Args:
         tokenizer: padding and truncation that its files ask for are taken off here.
     """
 
     needs_image = True
+    needs_words = False
     resolution: tuple[int, int] | None = None
+    max_tokens: int
     max_new_tokens: int
+    scores = 0
+    advice = "save the processor that the model was trained with beside it"
 
     def __init__(self, tokenizer: Any) -> None:
         unpadded(tokenizer)
@@ -60,8 +73,27 @@ class Speller:
         self.ends = frozenset({int(tokenizer.eos_token_id)})
         self._marks = marks_of(tokenizer)
 
+    @abstractmethod
+    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+        """Return the inputs of `generate`; samples that `alike` puts together only."""
+
+    @abstractmethod
+    def taught(self, samples: Sequence[Sample]) -> Inputs:
+        """Return the inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
+
+        Takes any samples, so that they can be trained on together. An answer of more than `max_new_tokens` tokens is
+        cut to as many, and its last label then is not the end token.
+        """
+
+    @abstractmethod
+    def alike(self, sample: Sample) -> object:
+        """Return a key: only samples of one key share a batch, so that each is padded as if it were alone.
+
+        Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds for `taught`.
+        """
+
     def text_of(self, ids: Sequence[int]) -> str:
-        """See `Reader.text_of`."""
+        """Decode generated tokens as an answer, without special tokens and outer white space."""
         spoken = [token for token in ids if token not in self.forbidden]
         return str(self.tokenizer.decode(spoken, skip_special_tokens=True)).strip()
 
@@ -71,15 +103,11 @@ class Speller:
         return plain if most is None else first_tokens(self.tokenizer, plain, most)
 
 
-class ApartReader(Speller, ABC):
+class ApartReader(Reader):
     """The base of readers whose model has a decoder of its own, which gives the answer alone."""
 
     _begin: Sequence[int] = ()
     _close: Sequence[int]
-
-    @abstractmethod
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """See `Reader.prompts`."""
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
@@ -91,58 +119,12 @@ class ApartReader(Speller, ABC):
         return [*self._begin, *ids, *self._close][: self.max_new_tokens]
 
 
-class Reader(Protocol):
-    """One checkpoint's own way of reading: its processor, its prompt, its end of an answer.
-
-    Attributes:
-        tokenizer: the checkpoint's fast tokenizer.
-        resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
-        needs_image: whether a page without an image cannot be asked.
-        max_tokens: the longest row that its model reads, special tokens included: of text, or of patches where the
-            page is read from its image alone.
-        max_new_tokens: the longest answer it is asked for, special tokens included.
-        forbidden: ids of tokens that are never part of an answer's text (special tokens), the end token among them.
-        ends: ids of the tokens that end an answer; those that the model's generation settings name need not be here.
-    """
-
-    tokenizer: Any
-    resolution: tuple[int, int] | None
-    needs_image: bool
-    max_tokens: int
-    max_new_tokens: int
-    forbidden: frozenset[int]
-    ends: frozenset[int]
-
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `generate`; samples that `alike` puts together only."""
-        ...
-
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
-        """Return the inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
-
-        Takes any samples, so that they can be trained on together. An answer of more than `max_new_tokens` tokens is
-        cut to as many, and its last label then is not the end token.
-        """
-        ...
-
-    def alike(self, sample: Sample) -> object:
-        """Return a key: only samples of one key share a batch, so that each is padded as if it were alone.
-
-        Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds for `taught`.
-        """
-        ...
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """Decode generated tokens as an answer, without special tokens and outer white space."""
-        ...
-
-
 ENCODED = "encoded"
 """The name under which `Inputs` hold pages that are encoded already, (n_samples, n_patches, n_hidden)."""
 
 
 @runtime_checkable
-class PictureReader(Reader, Protocol):
+class PictureReader(Protocol):
     """A reader whose model encodes a page's image by itself: questions reach its decoder only.
 
     `prompts` and `taught` hold `ENCODED` in place of the image where all samples have their page encoded.
@@ -162,11 +144,13 @@ class PageTokens:
 
 
 @runtime_checkable
-class TokenReader(Reader, Protocol):
+class TokenReader(Protocol):
     """A reader to which a page is words: it can lay other tokens before its model (`Sample.tokens`).
 
     The page's tokens are the same under every question, but a longer question may cut off more of the last ones.
     """
+
+    tokenizer: Any
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
         """Return the page's tokens that a row with this question holds."""

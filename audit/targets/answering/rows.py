@@ -98,7 +98,7 @@ def rows_for(reader: Reader, device: str) -> int:
         return 1
     inputs = reader.prompts([trial_sample()])
     values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
-    values = max(values, int(getattr(reader, "scores", 0)) // VALUES_INSIDE)
+    values = max(values, reader.scores // VALUES_INSIDE)
     fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values))
     return max(1, fitting if device != "cpu" else fitting // STEP * STEP)
 

@@ -193,7 +193,7 @@ class AnsweringTarget(RowTarget):
         if self.needs_image:
             lacking = [one for one in asked if one.image is None]
             refuse_documents(lacking, f"no image; {name} reads pages from their images", NO_IMAGE)
-        if getattr(self.reader, "needs_words", False):
+        if self.reader.needs_words:
             lacking = [one for one in asked if not one.words]
             refuse_documents(lacking, f"no words; {name} reads pages as text", NO_WORDS)
 

@@ -23,8 +23,8 @@ from audit.targets.answering.reader import (
     LONGEST_ANSWER,
     QUESTION,
     Inputs,
+    Reader,
     Sample,
-    Speller,
     continued,
     filled,
     first_tokens,
@@ -125,15 +125,12 @@ class TextPrompt:
         return before + text + after
 
 
-class DecoderReader(Speller):
+class DecoderReader(Reader):
     """A decoder: the answer goes on where the prompt ends.
 
     Prompts are filled on the left to a length that follows from their own, as `generate` needs it; samples with
     answers on the right.
 
-    Attributes:
-        needs_words: a page without words cannot be asked.
-        scores: values that scoring one row makes, at most.
     """
 
     needs_image = False
@@ -228,8 +225,7 @@ class DecoderReader(Speller):
 class EncoderDecoderReader(RowReader):
     """Implements `audit.targets.answering.reader.TokenReader`: an encoder that reads a page as running text.
 
-    Words stand in one line, as the vocabularies of most encoder-decoders have no line ends. For its attributes see
-    `DecoderReader`.
+    Words stand in one line, as the vocabularies of most encoder-decoders have no line ends.
     """
 
     needs_words = True
@@ -250,11 +246,6 @@ class EncoderDecoderReader(RowReader):
             "input_ids": filled([[*row, *[self._pad] * (length - len(row))] for row in rows], self._pad),
             "attention_mask": filled([[1] * len(row) + [0] * (length - len(row)) for row in rows], 0),
         }
-
-    def alike(self, sample: Sample) -> object:
-        """See `Reader.alike`: the bucket of the row's own length, and the number of tokens of the answer."""
-        bucket = bucket_of(len(self._row(sample).ids))
-        return bucket, None if sample.answer is None else len(self._answer(sample))
 
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         asked = self._plain(question, self.max_tokens // 4)
