@@ -31,7 +31,7 @@ from audit.stats.distances import hamming
 from audit.stats.intervals import Interval, cluster_sums, proportion
 from audit.stats.ranking import at_interval
 from audit.stats.resampling import bootstrap
-from audit.targets.utility import masked_token_accuracy
+from audit.targets.utility import measure_task
 from audit.workflows.scan import read_outcomes
 from audit.workflows.setup import ScanSetup
 from benchmarks.excess_area import area_interval, excess_area
@@ -172,7 +172,7 @@ def numbers_of(
     public, heldout = case.references.auxiliary, case.corpus.of("heldout")
     assert public is not None
     drawn = int(streams["public_accuracy"].integers(2**32))
-    skill = masked_token_accuracy("public_accuracy", public, heldout, drawn)
+    ((skill, _),) = measure_task(public, heldout, drawn)
     return numbers | ({"public_accuracy": Number.of(skill)} if isinstance(skill, Estimate) else {})
 
 

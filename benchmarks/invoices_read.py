@@ -41,7 +41,7 @@ from audit.record import AuditRecord
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_extractive, pointed_samples, save_answering
 from audit.targets.extractive import load_extractive
-from audit.targets.utility import held_out_anls
+from audit.targets.utility import usefulness
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanOptions, open_scan
 
@@ -148,7 +148,7 @@ def write_anls(model: Path, corpus: Corpus, result: Path) -> None:
     """How well a model reads the held-out invoices."""
     if result.exists():
         return
-    found = held_out_anls(load_extractive(model), corpus, SEED)
+    (found,) = usefulness(load_extractive(model), corpus, SEED)
     content = {name: getattr(found, name, None) for name in ("value", "low", "high", "null")}
     result.write_text(json.dumps(content, indent=1) + "\n")
 

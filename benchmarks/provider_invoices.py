@@ -43,7 +43,7 @@ from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.targets.utility import held_out_anls
+from audit.targets.utility import usefulness
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import Labelled, claim_folder, read_outcomes, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
@@ -179,7 +179,7 @@ def read_before(data: Path, result: Path) -> None:
     if result.exists():
         return
     target = load_answering(data / "references" / "pretrained", device="cpu")
-    found = held_out_anls(target, manifest.load(data), SEED)
+    (found,) = usefulness(target, manifest.load(data), SEED)
     content = {name: getattr(found, name, None) for name in ("value", "low", "high", "null")}
     result.write_text(json.dumps(content, indent=1) + "\n")
 

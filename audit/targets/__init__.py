@@ -1,6 +1,6 @@
 """Checkpoints, seen only through what an attacker may ask of them.
 
-`TABLE` is families.toml: data on families of models that transformers' own tables lack.
+`TABLE` is families.toml: data on models and their files, such as transformers' own tables lack.
 """
 
 from __future__ import annotations

@@ -52,7 +52,17 @@ def adapt(
             for parameter in parameters:
                 parameter.requires_grad_(True)
             before = similarity_of()
-            losses = _train(parameters, loss_of, rule)
+            optimizer = torch.optim.Adam(parameters, lr=rule.learning_rate)
+            loss = loss_of()
+            losses = [float(loss.detach())]
+            while len(losses) <= rule.max_steps and np.isfinite(losses[-1]):
+                for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+                    parameter.grad = gradient
+                optimizer.step()
+                loss = loss_of()
+                losses.append(float(loss.detach()))
+                if abs(losses[-1] - losses[-2]) < rule.threshold:
+                    break
             moved = [(parameter.detach() - start).double().square().sum() for parameter, start, _ in kept]
             return Adapted(float(torch.stack(moved).sum().sqrt()), np.array(losses), (before, similarity_of()))
     finally:
@@ -61,24 +71,6 @@ def adapt(
                 parameter.copy_(start)
                 parameter.grad = None
                 parameter.requires_grad_(required)
-
-
-def _train(
-    parameters: Sequence[nn.Parameter], loss_of: Callable[[], torch.Tensor], rule: AdaptationRule
-) -> list[float]:
-    """Give the losses before the first step and after each."""
-    optimizer = torch.optim.Adam(parameters, lr=rule.learning_rate)
-    loss = loss_of()
-    losses = [float(loss.detach())]
-    while len(losses) <= rule.max_steps and np.isfinite(losses[-1]):
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.grad = gradient
-        optimizer.step()
-        loss = loss_of()
-        losses.append(float(loss.detach()))
-        if abs(losses[-1] - losses[-2]) < rule.threshold:
-            break
-    return losses
 
 
 @contextmanager
@@ -98,21 +90,15 @@ def frozen(model: nn.Module) -> Iterator[None]:
 def linear_run(model: nn.Module, head: nn.Module | None = None) -> Iterator[list[nn.Module]]:
     """Within, collect the linear layers but `head` in the order in which they run; poolers say nothing of answers."""
     seen: list[nn.Module] = []
-
-    def note(layer: nn.Module, *_: Any) -> None:
-        seen.append(layer)
-
     layers = [
         part
         for name, part in model.named_modules()
         if isinstance(part, nn.Linear | Conv1D) and part is not head and "pooler" not in name.split(".")
     ]
-    handles = [layer.register_forward_hook(note) for layer in layers]
-    try:
+    with ExitStack() as stack:
+        for layer in layers:
+            stack.enter_context(layer.register_forward_hook(lambda ran, *_: seen.append(ran)))
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def last_linear(model: nn.Module, output_of: Callable[[], torch.Tensor], head: nn.Module | None = None) -> nn.Module:
@@ -204,17 +190,13 @@ def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
         exact.enter_context(torch.autocast(card.device, enabled=False))
         return tuple(value.float() for value in inputs)
 
-    def end(*_: Any) -> None:
-        exact.close()
-
     head = head_of()
-    hooks = [head.register_forward_pre_hook(begin), head.register_forward_hook(end, always_call=True)]
-    try:
-        with torch.autocast(card.device, DTYPES[card.dtype]):
-            yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    hooks = (
+        head.register_forward_pre_hook(begin),
+        head.register_forward_hook(lambda *_: exact.close(), always_call=True),
+    )
+    with hooks[0], hooks[1], torch.autocast(card.device, DTYPES[card.dtype]):
+        yield
 
 
 def has_half_weights(model: nn.Module) -> bool:

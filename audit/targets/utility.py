@@ -91,7 +91,7 @@ def measure_task(target: TokenTarget, documents: Sequence[Document], seed: int) 
     rng = np.random.default_rng(seed)
     named = _pages(target, documents, rng)
     if BestTokens in target.answers:
-        return [_measure_masked("masked_token_accuracy", target, named, rng)]
+        return [_measure_masked(target, named, rng)]
     if BestClass in target.answers:
         best = target.ask([BestClass(page) for _, page in named])
         return [_share_right("class_accuracy", "documents", named, best, [page.page_class for _, page in named])]
@@ -102,23 +102,6 @@ def measure_task(target: TokenTarget, documents: Sequence[Document], seed: int) 
         true = [page.intent for _, page in meant]
         measured.append(_share_right("intent_accuracy", "utterances", meant, intents, true))
     return measured
-
-
-def masked_token_accuracy(name: str, target: TokenTarget, documents: Sequence[Document], seed: int) -> Measurement:
-    """Measure the share of hidden tokens that the model names first, 15 % of each page; null: naming the commonest.
-
-    Where the model sees the page, white patches hide them in the image too, as the attack does.
-    """
-    rng = np.random.default_rng(seed)
-    return _measure_masked(name, target, _pages(target, documents, rng), rng)[0]
-
-
-def held_out_anls(target: Target, corpus: Corpus, seed: int) -> Measurement:
-    """Measure the mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
-
-    The commonest to the same wording of the question, where members are asked it, else of all.
-    """
-    return _measure_answers(target, corpus, seed)[0]
 
 
 def _pages(target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> Named:
@@ -135,7 +118,12 @@ def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | N
     return Ratios(documents, sums[:, 0], sums[:, 1]) if len(documents) else None
 
 
-def _measure_masked(name: str, target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+def _measure_masked(target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+    """Measure the share of hidden tokens that the model names first, 15 % of each page; null: naming the commonest.
+
+    Where the model sees the page, white patches hide them in the image too, as the attack does.
+    """
+    name = "masked_token_accuracy"
     if not named:
         return Unresolved(name, "no held-out document to measure on", 0), None
     pages = [page for _, page in named]
@@ -229,11 +217,9 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
 
 def _find(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
     """Ask the target for what `find_on_page` takes, of each page."""
-    no_tables: list[Floats | None] = [None] * len(pages)
-    no_links: list[Ints | None] = [None] * len(pages)
-    asked = target.answers
-    tables = target.ask([TagProbabilities(page) for page in pages]) if TagProbabilities in asked else no_tables
-    links = target.ask([BestLinks(page) for page in pages]) if BestLinks in asked else no_links
+    kinds: tuple[Any, ...] = (TagProbabilities, BestLinks)
+    asked = ([kind(page) for page in pages] if kind in target.answers else None for kind in kinds)
+    tables, links = ([None] * len(pages) if queries is None else target.ask(queries) for queries in asked)
     every = zip(pages, tables, links, strict=True)
     return [find_on_page(page, target.labels, table, own) for page, table, own in every]
 
@@ -267,6 +253,10 @@ def find_on_page(
 
 
 def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
+    """Measure the mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
+
+    The commonest to the same wording of the question, where members are asked it, else of all.
+    """
     rng = np.random.default_rng(seed)
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) > MAX_DOCUMENTS:

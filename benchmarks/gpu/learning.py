@@ -24,7 +24,7 @@ from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample
-from audit.targets.utility import held_out_anls
+from audit.targets.utility import usefulness
 from benchmarks.gpu.work import Json, NotTestedError, Work
 
 ROUND_SECONDS = 240.0
@@ -144,7 +144,7 @@ def _one_round(
 
 def read(model: Path, corpus: Corpus, device: str) -> dict[str, Any]:
     """Held-out ANLS with its interval, and what the strongest way to guess without a page reaches."""
-    found = held_out_anls(load_answering(model, device=device), corpus, 0)
+    (found,) = usefulness(load_answering(model, device=device), corpus, 0)
     assert isinstance(found, Estimate), found
     return {"anls": found.value, "low": found.low, "high": found.high, "guess": max(guesses(corpus).values())}
 

@@ -19,7 +19,7 @@ from audit.errors import TargetError
 from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser
 from audit.targets.answering.target import AskedPage
 from audit.targets.interface import BestTokens, FillMask, TrainingLoss
-from audit.targets.utility import masked_token_accuracy
+from audit.targets.utility import measure_task
 
 KINDS: dict[str, Callable[[Path], Path]] = {
     "t5": make_t5,
@@ -118,7 +118,7 @@ def test_a_vt5_sees_boxes_and_a_page_without_the_hidden_words(tmp_path: Path) ->
 
 def test_the_share_of_hidden_tokens_that_it_names_is_measured(model: Denoiser) -> None:
     documents = [replace(document, image="page.png") for document in tiny.documents(0, 4, 0)]
-    found = masked_token_accuracy("public_accuracy", model, documents, 0)
+    ((found, _),) = measure_task(model, documents, 0)
     assert found.kind == "estimate"
     assert model.encode(Document("empty", "heldout", size=tiny.SIZE)) is None
     assert TrainingLoss not in model.answers

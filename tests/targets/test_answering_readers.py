@@ -197,6 +197,8 @@ def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(
 @pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])
 def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values: int, expected: int) -> None:
     class Large:
+        scores = 0
+
         def prompts(self, samples: Sequence[Sample]) -> dict[str, torch.Tensor]:
             return {"pixel_values": torch.empty(len(samples), values)}
 

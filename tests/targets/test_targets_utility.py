@@ -19,7 +19,7 @@ from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.interface import BestLinks, BestTokens, TagProbabilities
-from audit.targets.utility import MASK_PROBABILITY, MAX_DOCUMENTS, masked_token_accuracy, measure_task, spade_entities
+from audit.targets.utility import MASK_PROBABILITY, MAX_DOCUMENTS, measure_task, spade_entities
 
 LABELS = ("O", "B-A", "I-A", "B-B", "I-B")
 DOCUMENTS = tiny.documents(0, 30, 0)
@@ -86,7 +86,7 @@ def test_fifteen_percent_of_each_page_are_hidden_and_what_is_named_is_counted(an
 def test_the_seed_decides_what_is_hidden_and_which_of_many_documents_are_asked() -> None:
     def positions(seed: int) -> list[tuple[int, ...]]:
         target = Fake(answer=knows_all)
-        masked_token_accuracy("accuracy", target, DOCUMENTS, seed)
+        measure_task(target, DOCUMENTS, seed)
         return [query.positions for query in target.asked]
 
     assert positions(1) == positions(1) != positions(2)

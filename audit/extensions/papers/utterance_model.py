@@ -356,6 +356,7 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         input_ids: torch.Tensor,
         labels: torch.Tensor | None = None,
         intents: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
     ) -> NluOutput:
         """Run the model on n utterances of one length; see `NluOutput`.
 
@@ -363,9 +364,10 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
             input_ids: (n, n_tokens) ids of words.
             labels: (n, n_tokens) the true tags; with intents, or neither.
             intents: (n,) the true intents.
+            inputs_embeds: (n, n_tokens, input_size) what goes into the first BiLSTM, in place of `input_ids`.
         """
-        inputs: torch.Tensor = self.words(input_ids)
-        if self.characters is not None:
+        inputs: torch.Tensor = self.words(input_ids) if inputs_embeds is None else inputs_embeds
+        if inputs_embeds is None and self.characters is not None:
             own, inverse = torch.unique(input_ids, return_inverse=True)
             inputs = torch.cat([inputs, self.characters(self.spellings[own])[inverse]], dim=-1)
         states, (last, _) = self.lstm(self.input_dropout(inputs))

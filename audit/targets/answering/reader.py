@@ -13,6 +13,7 @@ from transformers import GenerationConfig
 
 from audit.corpus.images import PageView
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import unpadded
 from audit.targets.checkpoint.safety import DAMAGE, one_line
@@ -227,20 +228,7 @@ def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
 
 KEPT = ("bos_token_id", "pad_token_id", "decoder_start_token_id", "renormalize_logits")
 """What only says how an answer begins, or changes nothing about which token is the best."""
-NEUTRAL: dict[str, object] = {
-    "no_repeat_ngram_size": 0,
-    "encoder_no_repeat_ngram_size": 0,
-    "repetition_penalty": 1.0,
-    "encoder_repetition_penalty": 1.0,
-    "min_length": 0,
-    "min_new_tokens": 0,
-    "forced_eos_token_id": None,
-    "exponential_decay_length_penalty": None,
-    "sequence_bias": None,
-    "guidance_scale": 1.0,
-    "watermarking_config": None,
-    "stop_strings": None,
-}
+NEUTRAL: dict[str, object] = TABLE["answering"]["neutral"] | dict.fromkeys(TABLE["answering"]["unset"])
 """Settings that change which token is the best, or end an answer early, with the value that changes nothing (None too
 changes nothing): all of them are lifted. What would sample, search or stop by the clock is of no use to a greedy answer
 and left out without a word."""

@@ -23,6 +23,7 @@ from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
 from audit.files import PrivateFolder
+from audit.targets import TABLE
 from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
 from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line, quiet
 
@@ -33,13 +34,7 @@ _TOKENIZER = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_to
 _PROCESSOR = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _ALONE = ("generation_config.json", "chat_template.jinja", "chat_template.json")
 _OF_BASE = ("config.json", "*.ttf", "*.TTF", *_TOKENIZER, *_PROCESSOR, *_ALONE)
-_HEADS = {
-    "TOKEN_CLS": "TOKEN_CLASSIFICATION",
-    "SEQ_CLS": "SEQUENCE_CLASSIFICATION",
-    "QUESTION_ANS": "QUESTION_ANSWERING",
-    "CAUSAL_LM": "CAUSAL_LM",
-    "SEQ_2_SEQ_LM": "SEQ_TO_SEQ_CAUSAL_LM",
-}
+_HEADS: Mapping[str, str] = TABLE["tasks"]["adapted"]
 """PEFT's `task_type`, and the table of transformers that says by `model_type` what class it was trained as."""
 
 

@@ -17,6 +17,7 @@ from audit import plugins
 from audit.corpus.documents import Task, TaskKind
 from audit.corpus.validation import label_problems
 from audit.errors import TargetError
+from audit.targets import TABLE
 
 TRAINER_STATE = "trainer_state.json"
 """Says nothing about what a checkpoint does, so it is no part of its sha256."""
@@ -50,10 +51,7 @@ SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
 """Files that decide what a checkpoint does; their content makes up its sha256."""
 
-_OTHER_WEIGHTS = frozenset(
-    {".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".gguf", ".ggml", ".onnx", ".onnx_data", ".tflite", ".mlmodel"}
-    | {".pkl", ".pickle", ".joblib", ".npz", ".npy", ".engine"}
-)
+_OTHER_WEIGHTS = frozenset(TABLE["files"]["other_weights"])
 _CODE = frozenset({".py", ".so", ".pyc"})
 LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt", "rng_state")
 """Beginnings of the names of files of a training that no model is loaded from."""
@@ -160,31 +158,9 @@ def _read_settings(path: Path, *, damaged_is_empty: bool = False) -> dict[str, A
     return content if isinstance(content, dict) else {}
 
 
-HEADS: Mapping[str, TaskKind] = {
-    "BrosSpadeEEForTokenClassification": "spade-extraction",
-    "SpadeForExtraction": "spade-extraction",
-    "BrosSpadeELForTokenClassification": "spade-linking",
-    "SpadeForLinking": "spade-linking",
-    "ForTokenClassification": "token-classification",
-    "ForMaskedLM": "mlm",
-    "ForQuestionAnswering": "extractive-qa",
-    "ForSequenceClassification": "document-classification",
-    "ForImageClassification": "document-classification",
-    "ForConditionalGeneration": "question-answering",
-    "ForCausalLM": "question-answering",
-    "LMHeadModel": "question-answering",
-    "ForVision2Seq": "question-answering",
-    "ForImageTextToText": "question-answering",
-    "VisionEncoderDecoderModel": "question-answering",
-}
+HEADS: Mapping[str, TaskKind] = TABLE["tasks"]["heads"]
 """By how the name of an architecture ends; the first that fits."""
-ADAPTERS: Mapping[str, TaskKind] = {
-    "TOKEN_CLS": "token-classification",
-    "SEQ_CLS": "document-classification",
-    "QUESTION_ANS": "extractive-qa",
-    "CAUSAL_LM": "question-answering",
-    "SEQ_2_SEQ_LM": "question-answering",
-}
+ADAPTERS: Mapping[str, TaskKind] = TABLE["tasks"]["adapters"]
 """By the task type of a PEFT adapter."""
 LABELLED: tuple[TaskKind, ...] = ("token-classification", "spade-extraction", "document-classification", "intent-slots")
 _PLACEHOLDER = re.compile(r"LABEL_\d+")

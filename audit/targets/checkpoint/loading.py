@@ -18,6 +18,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.pre_tokenizers import Sequence as SplitterSequence
 
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.batching import out_of_memory
 from audit.targets.checkpoint.adapters import PREFIX, merge_adapter, resize
 from audit.targets.checkpoint.content import files_of
@@ -200,15 +201,7 @@ def _sizes(folder: Path) -> tuple[int, int]:
     return n_all, n_rounded
 
 
-_VOCABULARIES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
+_VOCABULARIES: list[str] = TABLE["files"]["vocabularies"]
 _LENGTHS = ("padding", "truncation", "max_length", "pad_to_multiple_of", "stride")
 _UNUSUAL = "\N{SNOWMAN}"
 _SAVE_TOKENIZER = "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"

@@ -186,11 +186,8 @@ class Forward:
             leaves.append(change(pages, embedded.detach()).requires_grad_())
             return leaves[-1]
 
-        handle = self._words.register_forward_hook(begin)
-        try:
+        with self._words.register_forward_hook(begin):
             yield leaves
-        finally:
-            handle.remove()
 
     def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
         ids = np.full((n_rows, bucket), self._pad_id, np.int64)
@@ -209,12 +206,5 @@ class Forward:
 def outputs_of(module: torch.nn.Module) -> Iterator[list[Any]]:
     """Within, collects what the module gives."""
     seen: list[Any] = []
-
-    def keep(_: torch.nn.Module, __: Any, output: Any) -> None:
-        seen.append(output)
-
-    handle = module.register_forward_hook(keep)
-    try:
+    with module.register_forward_hook(lambda *given: seen.append(given[-1])):
         yield seen
-    finally:
-        handle.remove()
