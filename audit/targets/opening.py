@@ -109,12 +109,7 @@ def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> C
         return open_checkpoint(folder)
     named = corpus.manifest.references.pretrained
     places = [place for place in (base, named and corpus.root / named) if place]
-    return open_checkpoint(folder, next((place for place in places if not same_folder(place, folder)), None))
-
-
-def same_folder(one: Path, other: Path) -> bool:
-    """Return True for two paths of one folder."""
-    return one.resolve() == other.resolve()
+    return open_checkpoint(folder, next((place for place in places if place.resolve() != folder.resolve()), None))
 
 
 def target_of(

@@ -59,7 +59,8 @@ class ParsingReader(Reader):
         self.needs_words, self.scores = inner.needs_words, inner.scores
         self.max_tokens, self.max_new_tokens = inner.max_tokens, longest
         inner.max_new_tokens = longest
-        self.ends |= _unmarked(tokenizer, inner)
+        names = {token: str(tokenizer.convert_ids_to_tokens(token)) for token in inner.ends}
+        self.ends |= {token for token, name in names.items() if not name.startswith("</s_")}
         self.forbidden = frozenset({tokenizer.pad_token_id, tokenizer.bos_token_id, *self.ends} - {None})
         self._vocabulary = frozenset(tokenizer.get_vocab())
         self._pad = int(tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id)
@@ -67,7 +68,7 @@ class ParsingReader(Reader):
         # A decoder that is given a prompt of its own is taught nothing before the output's first token.
         self._begin = [] if decodes or isinstance(inner, PictureReader) else around(tokenizer)[0]
         self.n_before = len(self._begin)
-        self._encoded = lru_cache(_TOKENS_KEPT)(self._encode)
+        self.tokens_of = lru_cache(_TOKENS_KEPT)(self._tokens_of)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`."""
@@ -97,11 +98,8 @@ class ParsingReader(Reader):
         keys = keys_of(output)
         return as_marks(output) if keys and all(f"<s_{key}>" in self._vocabulary for key in keys) else output
 
-    def tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
+    def _tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Return the tokens of an output as it is taught, and the place of each in the text; ends are not there."""
-        return self._encoded(output)
-
-    def _encode(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
         for end in map(str, self.tokenizer.convert_ids_to_tokens([*self.ends])):
             output = output.replace(end, " " * len(end))
         encoded = unpadded(self.tokenizer).encode(output, add_special_tokens=False)
@@ -137,12 +135,6 @@ class ParsingReader(Reader):
             "input_ids": torch.tensor([[*prompt, *output]]),
             "labels": torch.tensor([[*[NOT_READ] * len(prompt), *output]]),
         }
-
-
-def _unmarked(tokenizer: Any, inner: Reader) -> frozenset[int]:
-    """Return the ends of the family's answers that are no marks of a field."""
-    names = {token: str(tokenizer.convert_ids_to_tokens(token)) for token in inner.ends}
-    return frozenset(token for token, name in names.items() if not name.startswith("</s_"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,7 +317,10 @@ def load_parsing(
     target = load_answering(folder, device=device, prompt=own, system=system, task="parsing", images=images)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
-    longest = max(1, min(max_new_tokens or _generation_length(folder) or LONGEST_OUTPUT, room))
+    settings = generation_of(folder)
+    named = settings.max_new_tokens or (settings.max_length if settings.max_length != _UNSET_LENGTH else None)
+    usual = named if isinstance(named, int) and named > 0 else LONGEST_OUTPUT
+    longest = max(1, min(max_new_tokens or usual, room))
     reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
     card = replace(target.card, task="parsing", architecture=f"{target.card.family}, parsing")
     return ParsingTarget(target.model, reader, card, batch_rows, images)
@@ -343,14 +338,6 @@ def _first_token(folder: CheckpointFolder) -> str:
     start = next((number for number in named if number is not None), None)
     tokenizer = open_tokenizer(folder, ("eos",))
     return str(tokenizer.convert_ids_to_tokens(tokenizer.eos_token_id if start is None else int(start)))
-
-
-def _generation_length(folder: CheckpointFolder) -> int | None:
-    """Read the longest output that the checkpoint's generation settings name."""
-    settings = generation_of(folder)
-    longest = settings.max_length if settings.max_length != _UNSET_LENGTH else None
-    length = settings.max_new_tokens or longest
-    return length if isinstance(length, int) and length > 0 else None
 
 
 def _room(config: Any, reader: Reader, *, decodes: bool) -> int:

@@ -45,14 +45,14 @@ from audit.targets.answering.layout import (
 from audit.targets.answering.loading import AnsweringFamily, find_family
 from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of, special_tokens
-from audit.targets.answering.target import AskedPage, page_of
+from audit.targets.answering.target import AskedPage, asked_page, page_of
 from audit.targets.answering.words_reader import encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, place
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import OpenImage
 from audit.targets.encoders.target import best_first
-from audit.targets.interface import BestTokens, Candidates, FillMask, PageQuery, Query, type_asked
+from audit.targets.interface import BestTokens, Candidates, FillMask, Query, type_asked
 
 A = TypeVar("A")
 DENOISING = "denoising"
@@ -125,12 +125,12 @@ class Denoiser:
             return cast("list[A]", [answer(query) for query in queries])
 
     def _fill_mask(self, query: FillMask) -> Candidates:
-        scores = self._scores(_page(query), query.position)
+        scores = self._scores(asked_page(query), query.position)
         best = best_first(scores, min(query.n_candidates, len(self.text_tokens)))
         return Candidates(best, scores[best])
 
     def _best_tokens(self, query: BestTokens) -> Ints:
-        page = _page(query)
+        page = asked_page(query)
         best = [self._scores(page, position).argmax() for position in query.positions]
         return np.array(best, np.int64)
 
@@ -147,15 +147,6 @@ class Denoiser:
         return scores
 
     def _inputs(self, page: AskedPage, position: int) -> Inputs:
-        row = self._row(page, position)
-        inputs = padded([row], len(row.ids), 0)
-        if self.card.family == "T5":
-            del inputs["bbox"]
-        if self._picture is not None:
-            inputs["pixel_values"] = self._picture([Sample(page.view, "")])
-        return inputs
-
-    def _row(self, page: AskedPage, position: int) -> SampleRow:
         """Return the page with sentinels for its hidden spans, and the end."""
         boxes = np.rint(page.boxes * BOX_SCALE)
         ids, span_boxes = [], []
@@ -168,7 +159,13 @@ class Denoiser:
             x0, y0 = boxes[span, :2].min(axis=0).tolist()
             x1, y1 = boxes[span, 2:].max(axis=0).tolist()
             span_boxes.append((x0, y0, x1, y1))
-        return SampleRow([*ids, self.model.config.eos_token_id], [*span_boxes, NOWHERE], [None] * (len(ids) + 1))
+        row = SampleRow([*ids, self.model.config.eos_token_id], [*span_boxes, NOWHERE], [None] * (len(ids) + 1))
+        inputs = padded([row], len(row.ids), 0)
+        if self.card.family == "T5":
+            del inputs["bbox"]
+        if self._picture is not None:
+            inputs["pixel_values"] = self._picture([Sample(page.view, "")])
+        return inputs
 
 
 def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
@@ -185,11 +182,6 @@ def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
         span.append(index)
     if span:
         yield span
-
-
-def _page(query: PageQuery[Any]) -> AskedPage:
-    assert isinstance(query.page, AskedPage)
-    return query.page
 
 
 def text_tokens(tokenizer: Any) -> dict[str, int]:

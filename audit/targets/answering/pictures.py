@@ -180,7 +180,10 @@ class DonutReader(Reader):
         self._end = [*([known[_END]] if _END in known else []), tokenizer.eos_token_id]
         self.ends = frozenset(self._end)
         self._pad_id: int = tokenizer.pad_token_id
-        self._start = self._start_of(config)
+        self._is_donut = "donut" in str(config.encoder.model_type)
+        named = [getattr(part, "decoder_start_token_id", None) for part in (config, config.decoder)]
+        candidates = (*named, getattr(config.decoder, "bos_token_id", None))
+        self._start = [int(next((number for number in candidates if number is not None), tokenizer.eos_token_id))]
         # Text, unlike a mark, is parted from the answer by a space.
         self._gap = "" if tokens_of(tokenizer, self._prompt)[-1:] in [[number] for number in self.forbidden] else " "
         self.resolution = resolution_of(image_processor)
@@ -235,19 +238,10 @@ class DonutReader(Reader):
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
         text = None if answer is None else self._gap + self._plain(answer)
         prompt, tokens = continued(self.tokenizer, self._prompt.replace(QUESTION, question), text or "")
-        start = [] if prompt[:1] == self._start or self._begins_with_task(prompt) else self._start
+        # A mark of Donut's task takes the place of the token that the decoder's text begins with.
+        with_task = self._is_donut and bool(prompt) and prompt[0] in self.forbidden
+        start = [] if prompt[:1] == self._start or with_task else self._start
         return [*start, *prompt], [] if text is None else [*tokens, *self._end]
-
-    def _begins_with_task(self, prompt: list[int]) -> bool:
-        return self._is_donut and bool(prompt) and prompt[0] in self.forbidden
-
-    def _start_of(self, config: Any) -> list[int]:
-        """Return the token that the decoder's text begins with, unless it begins with a mark of Donut's task."""
-        self._is_donut = "donut" in str(config.encoder.model_type)
-        named = [getattr(part, "decoder_start_token_id", None) for part in (config, config.decoder)]
-        candidates = (*named, getattr(config.decoder, "bos_token_id", None))
-        start = next((number for number in candidates if number is not None), self.tokenizer.eos_token_id)
-        return [int(start)]
 
 
 LONGEST_HEADER = 1000
@@ -320,12 +314,9 @@ class Pix2StructReader(ApartReader):
         """Return the page under its question: (3, height, width), uint8."""
         page = np.moveaxis(image_of(sample), -1, 0)
         header = self._prompt.replace(QUESTION, sample.question)[:LONGEST_HEADER]
-        _refuse_narrow(page.shape[1], page.shape[2], len(header))
+        height, width = page.shape[1:]
+        # The page is made as wide as the header is: a strip of a few pixels would grow beyond all bounds.
+        growth = max(1.0, (min(_LINE, len(header)) * _LETTER + _MARGINS) / width)
+        if height * width * growth**2 > MAX_PIXELS:
+            raise TargetError(f"a page of {width} x {height} pixels is too narrow to draw a question above it")
         return self._images.render_header(page, header, font_bytes=self._font)
-
-
-def _refuse_narrow(height: int, width: int, n_characters: int) -> None:
-    """Return the page is made as wide as the header is: a strip of a few pixels would grow beyond all bounds."""
-    growth = max(1.0, (min(_LINE, n_characters) * _LETTER + _MARGINS) / width)
-    if height * width * growth**2 > MAX_PIXELS:
-        raise TargetError(f"a page of {width} x {height} pixels is too narrow to draw a question above it")

@@ -102,10 +102,7 @@ class ProcessorReader(Reader):
         """
         read = self._processor(images=[sample.view.image], text=[text], return_tensors="pt", **settings)
         inputs = {name: value for name, value in read.items() if isinstance(value, torch.Tensor) and name not in _ASIDE}
-        self._refuse_unfit(sample, inputs["input_ids"][0])
-        return inputs
-
-    def _refuse_unfit(self, sample: Sample, ids: torch.Tensor) -> None:
+        ids = inputs["input_ids"][0]
         image_id = self.tokenizer.convert_tokens_to_ids(self._mark) if self._mark else None
         if image_id is not None and not bool((ids == image_id).any()):
             raise TargetError(
@@ -120,6 +117,7 @@ class ProcessorReader(Reader):
                 "lower the largest size in preprocessor_config.json to that of the model's training, or give smaller"
                 " images",
             )
+        return inputs
 
     def _followed(self, inputs: Inputs, own: list[int], begin: int) -> Inputs:
         """Return the inputs with other ids in their row, of which those from `begin` on are taught."""
@@ -289,21 +287,16 @@ class PromptReader(ProcessorReader):
     def _with_answer(self, sample: Sample) -> Inputs:
         inputs = self._asked(sample)
         if self._writes_apart:
-            return {**inputs, "labels": torch.tensor([self._ended(self._spelled(sample))])}
+            # A text of its own, with the special tokens that the tokenizer writes around one.
+            spelled = list(self.tokenizer(self._answer(sample)).input_ids)
+            return {**inputs, "labels": torch.tensor([self._ended(spelled)])}
         if self._takes_suffix:
-            return self._with_suffix(sample, inputs)
+            begin = inputs["input_ids"].shape[1]
+            inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
+            return self._followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
         _, answer = continued(self.tokenizer, self._text(sample), self._gap + self._answer(sample))
         ids = inputs["input_ids"][0].tolist()
         return self._followed(inputs, [*ids, *self._ended(answer)], len(ids))
-
-    def _with_suffix(self, sample: Sample, asked: Inputs) -> Inputs:
-        begin = asked["input_ids"].shape[1]
-        inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
-        return self._followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
-
-    def _spelled(self, sample: Sample) -> list[int]:
-        """Return the answer as a text of its own, with the special tokens that the tokenizer writes around one."""
-        return list(self.tokenizer(self._answer(sample)).input_ids)
 
     def _ended(self, answer: list[int]) -> list[int]:
         end = self.tokenizer.eos_token_id

@@ -220,7 +220,7 @@ class AnsweringTarget(RowTarget):
         }
 
     def _view_of(self, query: Any) -> PageView:
-        return query.view if isinstance(query, PageViewQuery) else _page(query).view
+        return query.view if isinstance(query, PageViewQuery) else asked_page(query).view
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         samples = [Sample(query.view, query.question) for query in queries]
@@ -232,7 +232,7 @@ class AnsweringTarget(RowTarget):
 
     def _candidate_losses(self, query: TrainingLoss) -> Floats:
         """Compute the mean loss of the page's questions with each candidate in place."""
-        page = _page(query)
+        page = asked_page(query)
         if not page.asked:
             raise ValueError("a page without questions has no training loss")
         pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
@@ -336,7 +336,7 @@ class AnsweringTarget(RowTarget):
         return computing(self.card, self.model.get_output_embeddings)
 
 
-def _page(query: Query[Any]) -> AskedPage:
+def asked_page(query: Query[Any]) -> AskedPage:
     """Return the page of a query about pages, as `AnsweringTarget.encode` gives it."""
     assert isinstance(query, PageQuery)
     assert isinstance(query.page, AskedPage)
