@@ -191,11 +191,11 @@ def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
         return tuple(value.float() for value in inputs)
 
     head = head_of()
-    hooks = (
+    with (
         head.register_forward_pre_hook(begin),
         head.register_forward_hook(lambda *_: exact.close(), always_call=True),
-    )
-    with hooks[0], hooks[1], torch.autocast(card.device, DTYPES[card.dtype]):
+        torch.autocast(card.device, DTYPES[card.dtype]),
+    ):
         yield
 
 

@@ -32,7 +32,6 @@ from audit.targets.answering.rows import (
     RowTarget,
     fill_rows,
     refuse_documents,
-    run_batches,
     trial_sample,
 )
 from audit.targets.batching import Batch, bucket_of, longest_row
@@ -136,17 +135,9 @@ class ExtractiveTarget(RowTarget):
                 for query, windows in zip(part, rows, strict=True)
                 for window in windows
             ]
-            scores = iter(self._scores(samples))
+            scores = iter(self._run(samples, self._score, self._bucket))
             for windows in rows:
                 yield windows, [next(scores) for _ in windows]
-
-    def _scores(self, samples: Sequence[WindowSample]) -> list[Scores]:
-        found: list[Any] = [None] * len(samples)
-        batches = run_batches(samples, self._bucket, self.rows, self.card.device, self._score)
-        for indices, scores in batches:
-            for index, own in zip(indices, scores, strict=True):
-                found[index] = own
-        return found
 
     def _bucket(self, sample: Sample) -> int:
         return bucket_of(len(cast("WindowSample", sample).row.ids), self.reader.inputs.n_appended)

@@ -175,28 +175,19 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
 
     Raises:
         ManifestError: pages lack the images that the model reads.
-        TargetError: the model does not know the corpus's words, tags or intents, or is for another task.
+        TargetError: the model does not know the corpus's words, tags or intents, or is for another task (see
+            `SCANNED_WITH`).
     """
-    check_task(target, corpus)
+    task, own = corpus.manifest.task, target.card.task
+    if task.kind != own and task.kind not in SCANNED_WITH.get(own, ()):
+        raise TargetError(
+            f"the model is {target.card.architecture}, and manifest.toml says task.kind = {task.kind!r}",
+            f'set [task] kind = "{own}" where the documents are what this model was trained on',
+        )
     if isinstance(target, EncoderTarget):
         target.encoder.check_vocabulary(corpus.documents)
     else:
         target.check(corpus)
-
-
-def check_task(target: Checkpoint, corpus: Corpus) -> None:
-    """Hold the manifest's task against what the model was trained to do, see `SCANNED_WITH`.
-
-    Raises:
-        TargetError: the manifest names another task.
-    """
-    task, own = corpus.manifest.task, target.card.task
-    if task.kind == own or task.kind in SCANNED_WITH.get(own, ()):
-        return
-    raise TargetError(
-        f"the model is {target.card.architecture}, and manifest.toml says task.kind = {task.kind!r}",
-        f'set [task] kind = "{own}" where the documents are what this model was trained on',
-    )
 
 
 DEVICES = ("auto", "cpu", "cuda", "mps")

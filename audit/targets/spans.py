@@ -128,16 +128,6 @@ class SpanReader:
         first = int(own[0]) if len(own) else len(parts)
         before = np.flatnonzero(kept & (np.arange(len(parts)) < first))
         after = np.flatnonzero(kept & (np.arange(len(parts)) > (own[-1] if len(own) else len(parts))))
-        columns = self._columns(encoded, parts, view)
-        room = max(1, self.max_tokens - len(before) - len(after))
-        return [self._window(columns, np.concatenate([before, part, after])) for part in _parts(own, room)]
-
-    def _spelled(self, words: Sequence[str]) -> list[str]:
-        """Return the words as parts of one running text: all but the first have their space before them."""
-        texts = [self._marks.sub(" ", word) for word in words]
-        return [text if number == 0 else f" {text}" for number, text in enumerate(texts)]
-
-    def _columns(self, encoded: Any, parts: Ints, view: PageView) -> tuple[Ints, Ints, Ints, Ints]:
         ids = np.array(encoded.ids, np.int64)
         types = np.minimum(np.array(encoded.type_ids, np.int64), self.inputs.n_types - 1)
         words = np.array([-1 if word is None else word for word in encoded.word_ids], np.int64)
@@ -147,7 +137,14 @@ class SpanReader:
             # The page's far corner (LayoutLM), unless the tokenizer has another one (LayoutLMv3's is 0).
             boxes[ids == self.tokenizer.sep_token_id] = getattr(self.tokenizer, "sep_token_box", None) or BOX_SCALE
             boxes[words >= 0] = np.array(boxes_of(view), np.int64).reshape(-1, 4)[words[words >= 0]]
-        return ids, types, boxes, words
+        columns = ids, types, boxes, words
+        room = max(1, self.max_tokens - len(before) - len(after))
+        return [self._window(columns, np.concatenate([before, part, after])) for part in _parts(own, room)]
+
+    def _spelled(self, words: Sequence[str]) -> list[str]:
+        """Return the words as parts of one running text: all but the first have their space before them."""
+        texts = [self._marks.sub(" ", word) for word in words]
+        return [text if number == 0 else f" {text}" for number, text in enumerate(texts)]
 
     def _window(self, columns: tuple[Ints, ...], chosen: Ints) -> Window:
         ids, types, boxes, words = (column[chosen] for column in columns)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from audit.arrays import Floats, Ints
-from audit.corpus.documents import Corpus, Document, Question
+from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
@@ -262,7 +262,13 @@ def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
     if len(documents) > MAX_DOCUMENTS:
         documents = [documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
     asked = [(n, document, question) for n, document in enumerate(documents) for question in document.questions]
-    scores, clusters = _scores(target, corpus, asked), np.array([number for number, _, _ in asked], np.int64)
+    replies: list[str] = []
+    for start in range(0, len(asked), _AT_ONCE):
+        part = asked[start : start + _AT_ONCE]
+        queries = [Answer(page_view(corpus, document), question.question) for _, document, question in part]
+        replies += [reply.text for reply in target.ask(queries)]
+    scores = np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
+    clusters = np.array([number for number, _, _ in asked], np.int64)
     sums = _ratios([document.id for document in documents], scores, clusters)
     if len(documents) < 2:
         return Unresolved("anls", "fewer than two held-out documents with questions", len(documents)), sums
@@ -271,16 +277,6 @@ def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
     null = np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
     unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
     return estimate("anls", mean(scores, clusters, rng), unit, float(null), "chance"), sums
-
-
-def _scores(target: Target, corpus: Corpus, asked: Sequence[tuple[int, Document, Question]]) -> Floats:
-    """Give the ANLS of every question, (n_questions,)."""
-    replies: list[str] = []
-    for start in range(0, len(asked), _AT_ONCE):
-        part = asked[start : start + _AT_ONCE]
-        queries = [Answer(page_view(corpus, document), question.question) for _, document, question in part]
-        replies += [reply.text for reply in target.ask(queries)]
-    return np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
 
 
 def _guesses(corpus: Corpus) -> dict[str, str]:

@@ -28,6 +28,7 @@ from transformers import (
 )
 
 from audit.targets.encoders.families import Family, ImageInput, shares, thousandths
+from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.models import BrosForMaskedLM, LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
 
 BINS = 3
@@ -244,29 +245,15 @@ def _sight(config: Any) -> ImageInput:
     return ImageInput((config.image_size, config.image_size), "visual_embeds")
 
 
+_HEADS: tuple[HeadName, ...] = ("mlm", "token-classification", "spade-extraction", "spade-linking")
+_LAYOUTLMS = (
+    LayoutLMImageForMaskedLM,
+    LayoutLMImageForTokenClassification,
+    LayoutLMImageSpadeForExtraction,
+    LayoutLMImageSpadeForLinking,
+)
+_BROSES = BrosImageForMaskedLM, BrosImageForTokenClassification, BrosImageSpadeForExtraction, BrosImageSpadeForLinking
 LAYOUTLM = Family(
-    "LayoutLM with images",
-    "layoutlm",
-    {
-        "mlm": LayoutLMImageForMaskedLM,
-        "token-classification": LayoutLMImageForTokenClassification,
-        "spade-extraction": LayoutLMImageSpadeForExtraction,
-        "spade-linking": LayoutLMImageSpadeForLinking,
-    },
-    thousandths,
-    _sight,
-    "cls",
+    "LayoutLM with images", "layoutlm", dict(zip(_HEADS, _LAYOUTLMS, strict=True)), thousandths, _sight, "cls"
 )
-BROS = Family(
-    "BROS with images",
-    "bros",
-    {
-        "mlm": BrosImageForMaskedLM,
-        "token-classification": BrosImageForTokenClassification,
-        "spade-extraction": BrosImageSpadeForExtraction,
-        "spade-linking": BrosImageSpadeForLinking,
-    },
-    shares,
-    _sight,
-    "cls",
-)
+BROS = Family("BROS with images", "bros", dict(zip(_HEADS, _BROSES, strict=True)), shares, _sight, "cls")

@@ -35,7 +35,6 @@ from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 from audit.targets.encoders.families import OpenImage
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
-_ADVICE = "save the processor that the model was trained with beside it"
 ReaderOf = Callable[..., Reader]
 """Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of a
 general family takes a system turn too, by name."""
@@ -196,7 +195,7 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
 
 
 @contextmanager
-def _refusing(folder: CheckpointFolder, what: str, advice: str = _ADVICE) -> Iterator[None]:
+def _refusing(folder: CheckpointFolder, what: str, advice: str = Reader.advice) -> Iterator[None]:
     """Within, what transformers raises is a refusal of the checkpoint."""
     try:
         yield

@@ -236,6 +236,14 @@ class RowTarget(ABC):
         with torch.inference_mode(), quiet():
             return cast("list[A]", self._methods()[kind](queries))
 
+    def _run(self, samples: Sequence[Sample], run: Any, alike: Callable[[Any], object]) -> list[Any]:
+        """Return what `run` gives for each sample, in order; see `run_batches`."""
+        answers: list[Any] = [None] * len(samples)
+        for indices, replies in run_batches(samples, alike, self.rows, self.card.device, run):
+            for index, answer in zip(indices, replies, strict=True):
+                answers[index] = answer
+        return answers
+
     @abstractmethod
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
         """Give what answers queries, by their type."""

@@ -38,7 +38,6 @@ from audit.targets.answering.rows import (
     fill_rows,
     refuse_documents,
     rows_for,
-    run_batches,
     share,
     split_by_page,
     steady,
@@ -256,21 +255,14 @@ class AnsweringTarget(RowTarget):
             return [
                 reply
                 for part in split_by_page(samples, PAGES * self.rows.size)
-                for reply in self._run(self._with_encoded_pages(part), run)
+                for reply in self._run(self._with_encoded_pages(part), run, self.reader.alike)
             ]
-        return self._run(samples, run)
-
-    def _run(self, samples: Sequence[Sample], run: Any, alike: Callable[[Sample], object] | None = None) -> list[Any]:
-        answers: list[Any] = [None] * len(samples)
-        for indices, replies in run_batches(samples, alike or self.reader.alike, self.rows, self.card.device, run):
-            for index, answer in zip(indices, replies, strict=True):
-                answers[index] = answer
-        return answers
+        return self._run(samples, run, self.reader.alike)
 
     def _with_encoded_pages(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return the samples with their pages encoded, each page once."""
         pages = {id(sample.view): sample for sample in samples}
-        encoded = dict(zip(pages, self._run([*pages.values()], self._encode_pages, alike=lambda _: None), strict=True))
+        encoded = dict(zip(pages, self._run([*pages.values()], self._encode_pages, lambda _: None), strict=True))
         return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
 
     def _encode_pages(self, samples: Sequence[Sample], n_rows: int) -> list[torch.Tensor]:

@@ -121,9 +121,9 @@ def hash_files(folder: Path) -> dict[str, str]:
     if not is_adapter(folder):
         return {name: file_digest(path).hex() for name, path in files_of(folder).items()}
     own = {name: file_digest(folder / name).hex() for name in (SETTINGS, WEIGHTS) if (folder / name).is_file()}
-    base = _named_base(folder)
-    based = {} if base is None else {name: file_digest(path).hex() for name, path in files_of(base).items()}
-    return {**own, **{f"base/{name}": digest for name, digest in based.items()}}
+    named = _read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
+    bases = bases_named(folder, named)[:1]
+    return own | {f"base/{name}": file_digest(path).hex() for base in bases for name, path in files_of(base).items()}
 
 
 def bases_named(folder: Path, named: object) -> list[Path]:
@@ -135,12 +135,6 @@ def bases_named(folder: Path, named: object) -> list[Path]:
     # os.path: a path may be too long or not allowed, which pathlib raises.
     models = (place for place in places if any(os.path.isfile(place / name) for name in ("config.json", SETTINGS)))
     return [place for place in models if place.resolve() != folder.resolve()]
-
-
-def _named_base(folder: Path) -> Path | None:
-    """Return the local folder that an adapter names as its base; None where there is none with a model."""
-    named = _read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
-    return next(iter(bases_named(folder, named)), None)
 
 
 def _read_settings(path: Path, *, damaged_is_empty: bool = False) -> dict[str, Any]:
