@@ -137,7 +137,7 @@ def test_an_nlu_model_knows_the_words_tags_and_intents_of_public_utterances_only
     assert (config.embedding_size, config.hidden_size) == (11, 5)
     tom = nlu_models.play("x", "tom okoro")
     (sample,) = learner.samples_of(tom, np.random.default_rng(0))
-    assert [int(index) for index in sample.ids[2:]] == [0, 0]
+    assert [int(index) for index in sample[0][2:]] == [0, 0]
     again, other = (open_learner(start, corpus, seed=seed).model.lstm.weight_hh_l0 for seed in (3, 4))
     assert torch.equal(learner.model.lstm.weight_hh_l0, again)
     assert not torch.equal(again, other)

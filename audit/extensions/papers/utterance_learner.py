@@ -12,8 +12,7 @@ from audit.arrays import Ints
 from audit.corpus.documents import Corpus, Document
 from audit.errors import ManifestError
 from audit.extensions.papers.utterance_model import UNKNOWN_ID, NluConfig, NluModel, Vocabulary
-from audit.extensions.papers.utterance_target import UNKNOWN_SHARE, load_nlu
-from audit.extensions.papers.utterance_training import fresh_model
+from audit.extensions.papers.utterance_target import UNKNOWN_SHARE, fresh_model, load_nlu
 from audit.extensions.private.units import Batch, Learner
 from audit.references.trainer import store
 from audit.targets.checkpoint.folder import AnyFolder

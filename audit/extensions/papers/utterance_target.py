@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from safetensors import safe_open
 
 from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
@@ -25,7 +24,7 @@ from audit.extensions.papers.utterance_model import (
 )
 from audit.targets.adaptation import frozen
 from audit.targets.batching import padded_rows
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.forward import DTYPES
@@ -343,7 +342,12 @@ def load_nlu(
         raise TargetError(f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}")
     if config.max_tokens < 1:
         raise TargetError(f"{folder}: the model reads no word", "correct max_tokens in config.json")
-    _check_whole(model, folder)
+    left_over = sorted(folder.weight_names - model.state_dict().keys())
+    if left_over:
+        raise TargetError(f"{folder}: config.json describes less than the weights have, no {left_over[0]}")
+    numbers = None if model.characters is None else model.spellings
+    if numbers is not None and bool(((numbers < 0) | (numbers >= config.n_characters)).any()):
+        raise TargetError(f"{folder}: the table of words' characters names characters that the model lacks")
     own = [str(config.id2label.get(index)) for index in range(config.num_labels)]
     if labels and sorted(labels) != sorted(own):
         raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
@@ -360,17 +364,27 @@ def load_nlu(
     return NluTarget(model.to(device), vocabulary, card, batch_rows)
 
 
-def _check_whole(model: NluModel, folder: CheckpointFolder) -> None:
-    """Refuse weights that the configuration leaves out, and characters that the character layer cannot look up."""
-    stored: set[str] = set()
-    for path in folder.path.glob("*.safetensors"):
-        with safe_open(path, framework="pt") as weights:
-            stored.update(weights.keys())
-    left_over = sorted(stored - model.state_dict().keys())
-    if left_over:
-        raise TargetError(f"{folder}: config.json describes less than the weights have, no {left_over[0]}")
-    if model.characters is None:
-        return
-    numbers: torch.Tensor = model.spellings
-    if bool((numbers < 0).any()) or bool((numbers >= model.config.n_characters).any()):
-        raise TargetError(f"{folder}: the table of words' characters names characters that the model lacks")
+def fresh_model(
+    vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str], *, characters: bool, **sizes: Any
+) -> NluModel:
+    """Return a model of these words, tags and intents, whose weights follow from torch's own seed.
+
+    Args:
+        vocabulary: its words.
+        tags: in the order of its outputs.
+        intents: likewise.
+        characters: whether it has a character layer.
+        **sizes: of `NluConfig`.
+    """
+    config = NluConfig(
+        vocab_size=len(vocabulary.words),
+        n_characters=1 + len(vocabulary.characters) if characters else 0,
+        intents=list(intents),
+        id2label=dict(enumerate(tags)),
+        label2id={tag: index for index, tag in enumerate(tags)},
+        **sizes,
+    )
+    model = NluModel(config)
+    if characters:
+        model.spellings.copy_(torch.from_numpy(vocabulary.spellings(config.longest_word)))
+    return model

@@ -21,7 +21,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.extensions.papers.utterance_model import NluConfig, NluModel, Vocabulary
-from audit.extensions.papers.utterance_target import NluTarget, load_nlu
+from audit.extensions.papers.utterance_target import NluTarget, fresh_model, load_nlu
 from audit.references.recipes import reproducible
 from audit.references.trainer import store
 from audit.targets.checkpoint.content import TRAINER_STATE
@@ -122,7 +122,13 @@ def fit_nlu(
         torch.manual_seed(recipe.seed)
         sizes = {name: getattr(recipe, name) for name in _SIZES}
         model = fresh_model(vocabulary, tags, intents, characters=recipe.character_layer, **sizes)
-        _start(model, vocabulary, given, recipe)
+        if given:
+            matrix = np.stack([*given.values()]).astype(np.float32)
+            if matrix.shape[1] != recipe.embedding_size:
+                raise ValueError(f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}")
+            with torch.no_grad():
+                model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(matrix)
+        model.words.weight.requires_grad_(recipe.train_embeddings)
         material = _by_length(documents, vocabulary, tags, intents)
         state = _fit(model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress)
     with quiet():
@@ -167,43 +173,6 @@ def _refuse(documents: Sequence[Document], validation: Sequence[Document], recip
     for document in (*documents, *validation):
         if not document.words or document.intent is None or len(document.tags or ()) != len(document.words):
             raise TargetError(f"document {document.id} lacks words, an intent, or a tag for each word")
-
-
-def fresh_model(
-    vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str], *, characters: bool, **sizes: Any
-) -> NluModel:
-    """Return a model of these words, tags and intents, whose weights follow from torch's own seed.
-
-    Args:
-        vocabulary: its words.
-        tags: in the order of its outputs.
-        intents: likewise.
-        characters: whether it has a character layer.
-        **sizes: of `NluConfig`.
-    """
-    config = NluConfig(
-        vocab_size=len(vocabulary.words),
-        n_characters=1 + len(vocabulary.characters) if characters else 0,
-        intents=list(intents),
-        id2label=dict(enumerate(tags)),
-        label2id={tag: index for index, tag in enumerate(tags)},
-        **sizes,
-    )
-    model = NluModel(config)
-    if characters:
-        model.spellings.copy_(torch.from_numpy(vocabulary.spellings(config.longest_word)))
-    return model
-
-
-@torch.no_grad()
-def _start(model: NluModel, vocabulary: Vocabulary, given: Mapping[str, Floats], recipe: NluRecipe) -> None:
-    """Put the given vectors in place."""
-    if given:
-        matrix = np.stack([given[word] for word in given]).astype(np.float32)
-        if matrix.shape[1] != recipe.embedding_size:
-            raise ValueError(f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}")
-        model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(matrix)
-    model.words.weight.requires_grad_(recipe.train_embeddings)
 
 
 def _by_length(

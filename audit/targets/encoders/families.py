@@ -179,17 +179,12 @@ class VisualInputs:
         boxes, made = self._made.get(page.page_image, (None, None))
         # Pages that differ in tokens only share their boxes; another window of the document does not.
         if made is None or boxes is not page.boxes:
-            made = self._make(page.page_image, page.boxes)
+            made = torch.from_numpy(page.page_image.values()).to(self._device)
+            if self._sight.argument != "pixel_values":
+                own_boxes = torch.from_numpy(self._boxes(page.boxes[None])).to(self._device)
+                made = self._encoder.visual_embeddings(made[None], own_boxes)[0]
             self._made[page.page_image] = page.boxes, made
         return made
-
-    def _make(self, page_image: PageImage, boxes: Floats) -> torch.Tensor:
-        pixels = torch.from_numpy(page_image.values()).to(self._device)
-        if self._sight.argument == "pixel_values":
-            return pixels
-        own_boxes = torch.from_numpy(self._boxes(boxes[None])).to(self._device)
-        visual: torch.Tensor = self._encoder.visual_embeddings(pixels[None], own_boxes)[0]
-        return visual
 
 
 LAYOUTLM_SCALE = 1000

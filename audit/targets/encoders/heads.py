@@ -75,8 +75,12 @@ class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformer
 def _encoded(model: Any, hidden: torch.Tensor) -> Iterator[None]:
     """Within, the encoder answers with these last hidden states, without running."""
     encoder = model.base_model
-    output = _Encoded(last_hidden_state=hidden, pooler_output=_pooled(encoder, hidden))
-    with answering(encoder, output):
+    # What its pooler, where it has one, makes of each page; ALBERT's is a linear layer alone.
+    pooler, activation = getattr(encoder, "pooler", None), getattr(encoder, "pooler_activation", None)
+    pooled = None
+    if pooler is not None:
+        pooled = pooler(hidden) if activation is None else activation(pooler(hidden[:, 0]))
+    with answering(encoder, _Encoded(last_hidden_state=hidden, pooler_output=pooled)):
         yield
 
 
@@ -88,17 +92,6 @@ def answering(module: nn.Module, output: Any) -> Iterator[None]:
         yield
     finally:
         del module.forward  # the class has the true one
-
-
-def _pooled(encoder: Any, hidden: torch.Tensor) -> torch.Tensor | None:
-    """Return what the encoder's pooler makes of each page; None where the encoder has none."""
-    pooler = getattr(encoder, "pooler", None)
-    if pooler is None:
-        return None
-    activation = getattr(encoder, "pooler_activation", None)
-    # ALBERT's pooler is a linear layer alone.
-    pooled: torch.Tensor = pooler(hidden) if activation is None else activation(pooler(hidden[:, 0]))
-    return pooled
 
 
 HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
