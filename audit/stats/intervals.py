@@ -133,12 +133,14 @@ class Interval:
         return make_interval(self.value, *ends, n=self.n, clusters=self.clusters, method=method)
 
 
-def make_interval(value: float, lower: Floats, upper: Floats, *, n: int, clusters: int, method: str) -> Interval:
-    """Pack bounds at `TAILS` into an `Interval`, as plain floats that enclose the value."""
+def make_interval(
+    value: float, lower: Floats, upper: Floats, *, n: int, method: str, clusters: int | None = None
+) -> Interval:
+    """Pack bounds at `TAILS` into an `Interval`, as plain floats that enclose the value; None: `n` clusters."""
     # Rounding in a quantile function may put a bound past the value by one unit in the last place.
     below = tuple(min(float(bound), value) for bound in lower)
     above = tuple(max(float(bound), value) for bound in upper)
-    return Interval(value, below, above, n, clusters, method)
+    return Interval(value, below, above, n, n if clusters is None else clusters, method)
 
 
 def clopper_pearson(hits: int, n: int) -> Interval:
@@ -284,11 +286,5 @@ def median_interval(values: npt.ArrayLike) -> Interval:
     # P(B <= index) <= tail, where index = k - 1 is that of the k-th smallest.
     indices = np.array([int((binom.cdf(np.arange(n), n, 0.5) <= tail).sum()) - 1 for tail in TAILS])
     indices = np.clip(indices, 0, (n - 1) // 2)
-    return make_interval(
-        float(np.median(ordered)),
-        ordered[indices],
-        ordered[n - 1 - indices],
-        n=n,
-        clusters=n,
-        method="order statistics by the sign test",
-    )
+    middle, method = float(np.median(ordered)), "order statistics by the sign test"
+    return make_interval(middle, ordered[indices], ordered[n - 1 - indices], n=n, method=method)

@@ -47,14 +47,9 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
     away = (0.0, odds * (lost[1] - lost[0]), odds * (lost[2] - lost[0]))
     down, up = squared_reach(gained, away, correlation)
     reach = _linearised_reach(hits, known, labels, value)
-    return make_interval(
-        value,
-        value - np.maximum(np.sqrt(down), reach),
-        np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0),
-        n=hits.size,
-        clusters=np.unique(labels).size,
-        method=f"{RATES} or cluster-t",
-    )
+    lower = value - np.maximum(np.sqrt(down), reach)
+    upper, n_clusters = np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0), np.unique(labels).size
+    return make_interval(value, lower, upper, n=hits.size, clusters=n_clusters, method=f"{RATES} or cluster-t")
 
 
 def _linearised_reach(hits: Bools, known: Bools, labels: Ints, value: float) -> Floats:
@@ -123,14 +118,9 @@ def worst_class(classes: npt.ArrayLike, predicted: npt.ArrayLike, clusters: npt.
     values, lowers, uppers = zip(*by_class, strict=True)
     # Of two classes both are recognised alike: the rarer one is named.
     best = int(np.lexsort((counts, -np.round(values, 9)))[0])
-    interval = make_interval(
-        values[best],
-        np.max(lowers, axis=0),
-        np.max(uppers, axis=0),
-        n=true.size,
-        clusters=np.unique(labels).size,
-        method=f"largest of {distinct.size} classes, MOVER on Korn-Graubard rates, Bonferroni",
-    )
+    ends, n_clusters = (np.max(lowers, axis=0), np.max(uppers, axis=0)), np.unique(labels).size
+    method = f"largest of {distinct.size} classes, MOVER on Korn-Graubard rates, Bonferroni"
+    interval = make_interval(values[best], *ends, n=true.size, clusters=n_clusters, method=method)
     return WorstClass(int(distinct[best]), interval)
 
 

@@ -180,14 +180,9 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     down, up = squared_reach(_bounds(after), _bounds(before), 0.0)
     reach = float(np.sqrt(down[0] if value > 0 else up[0]))
     z = abs(value) / reach * float(norm.isf(TAILS[0])) if reach > 0 else (np.inf if value else 0.0)
-    interval = make_interval(
-        value,
-        value - np.sqrt(down),
-        value + np.sqrt(up),
-        n=before.n + after.n,
-        clusters=max(before.clusters, after.clusters),
-        method="MOVER on the intervals before and after (not paired)",
-    )
+    n, n_clusters = before.n + after.n, max(before.clusters, after.clusters)
+    ends, method = (value - np.sqrt(down), value + np.sqrt(up)), "MOVER on the intervals before and after (not paired)"
+    interval = make_interval(value, *ends, n=n, clusters=n_clusters, method=method)
     return Difference(interval, float(min(1.0, 2 * norm.sf(z))), False)
 
 
@@ -222,7 +217,7 @@ def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generato
     # The variance is that of what each unit's placement changes.
     reach, n = welch_reach(*moved), member.size
     lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
-    return Difference(make_interval(value, lower, upper, n=n, clusters=n, method="DeLong, paired"), p, True)
+    return Difference(make_interval(value, lower, upper, n=n, method="DeLong, paired"), p, True)
 
 
 def _exchange(

@@ -121,14 +121,10 @@ def at_interval(scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayL
     intervals = [proportion(ranking.outcomes[rows], ranking.documents[rows]) for rows in ranking.first(m)]
     methods = " and ".join(dict.fromkeys(interval.method for interval in intervals))
     ties = ", outer over orders of equal scores" if len(intervals) > 1 else ""
-    return make_interval(
-        value,
-        np.min([interval.lower for interval in intervals], axis=0),
-        np.max([interval.upper for interval in intervals], axis=0),
-        n=m,
-        clusters=min(interval.clusters for interval in intervals),
-        method=f"{methods}{ties}, conditional on the ranking",
-    )
+    lower = np.min([interval.lower for interval in intervals], axis=0)
+    upper = np.max([interval.upper for interval in intervals], axis=0)
+    n_clusters, method = min(one.clusters for one in intervals), f"{methods}{ties}, conditional on the ranking"
+    return make_interval(value, lower, upper, n=m, clusters=n_clusters, method=method)
 
 
 _GRID = 401
@@ -189,7 +185,7 @@ def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
     value = max(0.0, reached - (ALLOWED + 1) * n / (m + 1))
     method = f"exact, units that rank above all but {ALLOWED} of {m} others"
     upper = np.full(TAILS.size, float(reached))
-    return make_interval(value, np.array(lower), upper, n=n, clusters=n, method=method)
+    return make_interval(value, np.array(lower), upper, n=n, method=method)
 
 
 def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
@@ -249,4 +245,4 @@ def rank_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
     centre = np.arctanh(np.clip(value, -1 + 1 / n**3, 1 - 1 / n**3))
     reach = -norm.ppf(TAILS) * (1.06 / (n - 3)) ** 0.5
     method = "Fisher's z of Spearman's rank correlation"
-    return make_interval(value, np.tanh(centre - reach), np.tanh(centre + reach), n=n, clusters=n, method=method)
+    return make_interval(value, np.tanh(centre - reach), np.tanh(centre + reach), n=n, method=method)

@@ -136,12 +136,12 @@ def excess_mean(splits: Sequence[Columns], rng: np.random.Generator) -> Interval
     """
     sides = [_Side.of(*columns) for columns in splits]
     effective, clusters = sum(side.effective for side in sides), sum(side.n_clusters for side in sides)
-    return _difference(
-        sides,
-        rng,
-        lambda part, own: beta_bounds(float(part.mean()), np.float64(_effective(own)), TAILS),
-        f"MOVER on {name_beta(effective, clusters)} (differences too rare or too alike to resample)",
-    )
+    method = f"MOVER on {name_beta(effective, clusters)} (differences too rare or too alike to resample)"
+
+    def part_bounds(part: Floats, own: Ints) -> tuple[Floats, Floats]:
+        return beta_bounds(float(part.mean()), np.float64(_effective(own)), TAILS)
+
+    return _difference(sides, rng, part_bounds, method)
 
 
 def scaled(interval: Interval, factor: float) -> Interval:
@@ -271,14 +271,9 @@ def _difference(
         (gained, lost), (gained_h, lost_h) = ((side.gained, side.lost) for side in sides)
         down = down + up_h - (0 if lost.any() or gained_h.any() else _counted_twice(*sides))
         up = up + down_h - (0 if gained.any() or lost_h.any() else _counted_twice(*sides))
-    return make_interval(
-        value,
-        np.maximum(value - np.sqrt(down), -most),
-        np.minimum(value + np.sqrt(up), most),
-        n=sum(side.clusters.size for side in sides),
-        clusters=sum(side.n_clusters for side in sides),
-        method=mover_method,
-    )
+    lower, upper = np.maximum(value - np.sqrt(down), -most), np.minimum(value + np.sqrt(up), most)
+    n, n_clusters = sum(side.clusters.size for side in sides), sum(side.n_clusters for side in sides)
+    return make_interval(value, lower, upper, n=n, clusters=n_clusters, method=mover_method)
 
 
 def _counted_twice(member: _Side, heldout: _Side) -> Floats:

@@ -151,14 +151,8 @@ def bootstrap(
         lower, upper = _never_narrowing(lower, upper)
     method += f", {len(sums)} strata" if len(sums) > 1 else ""
     clusters = sum(len(stratum) for stratum in sums)
-    return make_interval(
-        value,
-        np.clip(lower, *limits),
-        np.clip(upper, *limits),
-        n=clusters if n is None else n,
-        clusters=clusters,
-        method=method,
-    )
+    ends = np.clip(lower, *limits), np.clip(upper, *limits)
+    return make_interval(value, *ends, n=clusters if n is None else n, clusters=clusters, method=method)
 
 
 def _checked(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
@@ -319,7 +313,7 @@ def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, 
     deviation = float(np.sqrt(np.mean((pseudo - pseudo.mean()) ** 2 / (times - 1))))
     reach = -stdtrit(rest.size - 1, TAILS) * deviation
     lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
-    return make_interval(value, lower, upper, n=n, clusters=n, method=f"jackknife of {rest.size} groups of units")
+    return make_interval(value, lower, upper, n=n, method=f"jackknife of {rest.size} groups of units")
 
 
 def widen_to(interval: Interval, floor: Interval) -> Interval:

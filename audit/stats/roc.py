@@ -77,7 +77,7 @@ def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
         method = "DeLong on the logit scale"
     if min(sizes) < FEW:
         method += ", few units"
-    return make_interval(value, lower, upper, n=sum(sizes), clusters=sum(sizes), method=method)
+    return make_interval(value, lower, upper, n=sum(sizes), method=method)
 
 
 def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
@@ -219,14 +219,9 @@ def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval
     at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
     lower, upper = beta_bounds(value, np.float64(members.size), TAILS)
     down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
-    return make_interval(
-        value,
-        np.maximum(0.0, value - down),
-        np.minimum(1.0, value + up),
-        n=members.size,
-        clusters=members.size,
-        method=f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} units",
-    )
+    method = f"MOVER on Clopper-Pearson and the threshold, calibrated on {n} units"
+    lower, upper = np.maximum(0.0, value - down), np.minimum(1.0, value + up)
+    return make_interval(value, lower, upper, n=members.size, method=method)
 
 
 def check_scores(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -354,11 +349,5 @@ def balanced_accuracy(members: npt.ArrayLike, others: npt.ArrayLike, rng: np.ran
     few = ", few units" if min(side.size for side in sides) < FEW else ""
     alike = ", as wide as for even rates since nearly all units are called the same" if lopsided else ""
     n = sum(side.size for side in sides)
-    return make_interval(
-        value,
-        np.maximum(value - down, 0.0),
-        np.minimum(value + up, 1.0),
-        n=n,
-        clusters=n,
-        method=f"MOVER on the true-positive and the true-negative rate{few}{alike}",
-    )
+    method = f"MOVER on the true-positive and the true-negative rate{few}{alike}"
+    return make_interval(value, np.maximum(value - down, 0.0), np.minimum(value + up, 1.0), n=n, method=method)
