@@ -224,16 +224,11 @@ def _metadata(documents: Sequence[Document]) -> Block:
         for document in documents
     ]
     common = set(_shared(asked, MAX_ASKED))
-    counted = [
-        {
-            name: float(np.log1p(count))
-            for name, count in (
-                *_counts(document).items(),
-                *((f"asked {term}", count) for term, count in terms.items() if term in common),
-            )
-        }
-        for document, terms in zip(documents, asked, strict=True)
-    ]
+    counted = []
+    for document, terms in zip(documents, asked, strict=True):
+        own = {f"asked {term}": count for term, count in terms.items() if term in common}
+        counts = {**_counts(document), **own}
+        counted.append({name: float(np.log1p(count)) for name, count in counts.items()})
     return DictVectorizer(sparse=False).fit_transform(counted)
 
 

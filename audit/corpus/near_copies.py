@@ -287,7 +287,8 @@ def _decide_exclusions(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
     left_out = {copy for copy, _ in (*public_member, *public_heldout)}
     copied = {copy for copy, _ in heldout}
     confounded = known = None
-    if len(copied) > (MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE) * sizes["heldout"]:
+    most = MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE
+    if len(copied) > most * sizes["heldout"]:
         confounded = (
             f"held-out holds copies of training documents: {len(copied)} of {sizes['heldout']} held-out documents, so "
             f"that what was trained on and what was not cannot be told apart; {_REMEDY}"
@@ -295,7 +296,7 @@ def _decide_exclusions(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
     else:
         left_out |= copied | ({original for _, original in heldout} if utterances else set())
     audited = {original for _, original in (*public_member, *public_heldout)}
-    if len(audited) > (MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE) * (sizes["member"] + sizes["heldout"]):
+    if len(audited) > most * (sizes["member"] + sizes["heldout"]):
         known = (
             f"public holds copies of {len(audited)} of {sizes['member'] + sizes['heldout']} member and held-out "
             f"documents: a model that learnt from public documents knows them too; {_REMEDY}"

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from audit.corpus.documents import ASKING, Box, Category, Document, Entity, Question, Task, TaskKind, Word
+from audit.corpus.documents import ASKING, Box, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import is_on_page
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError, listed
 from audit.importers.columns import category_of, plain_labels, plain_words, task_labels
-from audit.importers.files import page_size
+from audit.importers.files import TEXTS, page_size
 from audit.importers.locate import Location, locate, quality_of
 from audit.importers.pages import Field, Page, Size, Unit, check_extent, clean, in_pixels, recognise_unit
 
@@ -25,11 +25,6 @@ WITHOUT_IMAGE: Size = (1000, 1000)
 """The size given to pages without an image whose boxes are shares or thousandths."""
 MADE_OF_FIELDS = 'questions made of fields, as "What is the ...?": the model must have been asked so'
 WORDS_FIRST = "write word files beside the images (tesseract PAGE.png PAGE hocr makes PAGE.hocr) and import again"
-OCR_ADVICE = (
-    "{n} of {pages} pages have no words, which removal of answers needs: add them with: docaudit ocr DATA_DIR (the new "
-    "data set's folder)."
-)
-LOCATING_ADVICE = f"Fields cannot be located on {{n}} pages without words: {WORDS_FIRST}, or --task question-answering."
 _TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
     "parsing": lambda found: found["an output"],
     "question-answering": lambda found: found["questions"] or found["values"],
@@ -182,9 +177,9 @@ class Assembly:
             raise UsageError(f"no page can be used for the task {self.task}")
         without = [page for page in kept if not page.words]
         if self.task in ASKING and without:
-            self.report.warnings.append(OCR_ADVICE.format(n=len(without), pages=len(kept)))
+            self.report.warnings.append(TEXTS["ocr"].format(n=len(without), pages=len(kept)))
         elif lost := sum(bool(page.fields) for page in without):
-            self.report.warnings.append(LOCATING_ADVICE.format(n=lost))
+            self.report.warnings.append(TEXTS["locating"].format(n=lost, first=WORDS_FIRST))
         return documents
 
     def described_task(self, documents: Mapping[str, Document]) -> Task:
@@ -277,14 +272,14 @@ class Assembly:
             if known is not None and one.label not in known:
                 self.report.miss(page.name, one.label, "not among the model's labels")
                 continue
-            category = one.category or category_of(one.label)
-            found = _locate_field(one, category, places, words, self._box(one.box, page, size), taken)
+            found = _locate_field(one, places, words, self._box(one.box, page, size), taken)
             if isinstance(found, str):
                 self.report.miss(page.name, one.label, found)
                 continue
             taken.update(found.words)
             self.report.locate(page.name, one.label, found.rule, found.score)
             attack = one.label.lower() not in UNATTACKED
+            category = one.category or category_of(one.label)
             entity = Entity(one.id or f"e{number + 1}", one.label, category, found.words, attack=attack)
             located[number] = (entity, found.rule)
         return located
@@ -318,23 +313,14 @@ class Assembly:
                 self.report.notes[MADE_OF_FIELDS] += 1
             elif entity is not None and rule in SAME_VALUE:
                 answers.append(" ".join(words[index].text for index in entity.words))
-            yield Question(
-                first.id or label,
-                asked,
-                tuple(dict.fromkeys(answers)),
-                None if entity is None else entity.id,
-                None if entity is not None else first.category or category_of(label),
-                tuple(paraphrases),
-            )
+            accepted = tuple(dict.fromkeys(answers))
+            category = first.category or category_of(label) if entity is None else None
+            holder = None if entity is None else entity.id
+            yield Question(first.id or label, asked, accepted, holder, category, tuple(paraphrases))
 
 
 def _locate_field(
-    one: Field,
-    category: Category,
-    places: Mapping[int, int],
-    words: Sequence[Word],
-    region: Box | None,
-    taken: set[int],
+    one: Field, places: Mapping[int, int], words: Sequence[Word], region: Box | None, taken: set[int]
 ) -> Location | str:
     """Locate a field: by the words that it names, by those in its region, by its value; else return the reason."""
     value = clean(one.value or "")
@@ -348,7 +334,7 @@ def _locate_field(
         inside = [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
         rule, reason = "words inside the region", "no word inside the region"
     else:
-        return locate(value, category, [word.text for word in words], taken)
+        return locate(value, one.category or category_of(one.label), [word.text for word in words], taken)
     free = tuple(index for index in dict.fromkeys(inside) if index not in taken)
     return Location(free, rule) if free else "words of another field" if inside else reason
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import ManifestError
 from audit.importers.columns import add_output
+from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, clean, part_of, replace_controls
 from audit.importers.source import Source
@@ -29,10 +30,6 @@ IMAGE_KEYS = ("image", "images", "image_path", "img")
 MARKS = re.compile(r"<\|?/?(image|image_pad|vision_start|vision_end|img)\|?>")
 """Marks of the image in a text, which chat templates put there by themselves."""
 QUESTION = "{question}"
-SYSTEM_ADVICE = (
-    "{n} of {total} conversations begin with a system prompt, and not all with the same: the audit gives none; the "
-    "one that the model was trained with most belongs into [recipe] system of the manifest."
-)
 MIN_COMMON = 4
 """Different questions that must share a beginning or an end for it to be the prompt's."""
 _ROLES = {"system": "system", "user": "user", "human": "user"} | dict.fromkeys(("assistant", "gpt", "model"), "reply")
@@ -80,7 +77,7 @@ class Chat(Importer):
         system = _without_controls(next(iter(systems))) if len(systems) == 1 else ""
         if len(systems) > 1:
             total = systems.total()
-            source.advice.append(SYSTEM_ADVICE.format(n=total - systems[""], total=total))
+            source.advice.append(TEXTS["systems"].format(n=total - systems[""], total=total))
         source.recipe = TrainingRecipe(prompt=_fill(source, asked), system=system or None)
         yield from pages.values()
 
@@ -113,11 +110,8 @@ def _turns(row: Any) -> list[_Turn]:
     if not isinstance(turns, list):
         raise ManifestError(f"no list of turns: none of {', '.join(TURNS)}")
     system = row.get("system")
-    first = _Turn(
-        "system",
-        system if isinstance(system, str) else "",
-        [*_images(next((row[key] for key in IMAGE_KEYS if row.get(key)), None))],
-    )
+    images = [*_images(next((row[key] for key in IMAGE_KEYS if row.get(key)), None))]
+    first = _Turn("system", system if isinstance(system, str) else "", images)
     return [first, *(_turn(turn, number) for number, turn in enumerate(turns))]
 
 

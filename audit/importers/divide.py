@@ -20,6 +20,7 @@ from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
 from audit.errors import ManifestError, UsageError, printable
+from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers, find_named
 from audit.importers.pages import Part
 from audit.progress import steps
@@ -28,11 +29,6 @@ from audit.stats.intervals import join_groups
 Shares = Mapping[Split, float]
 Groups = Iterable[Collection[str]]
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
-INVENTED = (
-    "This division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of "
-    "it says nothing: name the documents that it was trained on (--members FILE), or give those it never saw in a "
-    "second folder (--heldout-from SRC2){official}, or train it on these."
-)
 WITHOUT_NAMES = "leave out --by-provider: it needs sources that name the provider of each document"
 _OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
 Rule = Literal["drawn", "official", "by-provider"] | NamedMembers
@@ -44,7 +40,8 @@ def demands(rule: Rule, n_members: int, *, has_official: bool) -> tuple[str, ...
     must = MUST.format(member=n_members)
     if rule == "official" or isinstance(rule, NamedMembers):
         return (must,)
-    return (must, INVENTED.format(official=", or take the source's own division (--official)" if has_official else ""))
+    official = ", or take the source's own division (--official)" if has_official else ""
+    return (must, TEXTS["invented"].format(official=official))
 
 
 def check_shares(shares: Shares) -> None:
@@ -296,11 +293,8 @@ def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Spl
         UsageError: none would be in, or none out.
     """
     if n_usable < 2:
-        raise UsageError(
-            f"{n_usable} of {n_usable + n_unusable} providers have two different documents or more: "
-            "one must be in and one out",
-            "leave out --by-provider, or import more documents",
-        )
+        reason = TEXTS["few_usable"].format(usable=n_usable, all=n_usable + n_unusable)
+        raise UsageError(reason, "leave out --by-provider, or import more documents")
     sizes = quotas(n_usable + n_unusable, shares)
     n_public = sizes["public"] - n_unusable
     if n_public < 0:
@@ -309,9 +303,6 @@ def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Spl
         sizes = quotas(n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others})
     n_in, n_out = sizes["member"], sizes["heldout"]
     if not (n_in and n_out):
-        raise UsageError(
-            f"of {n_usable} providers with two different documents or more, these shares make {n_in} in and {n_out} "
-            "out: at least one of each is needed",
-            "raise the smaller of --member and --heldout, or lower --public",
-        )
+        reason = TEXTS["one_sided"].format(usable=n_usable, n_in=n_in, n_out=n_out)
+        raise UsageError(reason, "raise the smaller of --member and --heldout, or lower --public")
     return {"member": n_in, "heldout": n_out, "public": n_public}

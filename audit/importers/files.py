@@ -25,6 +25,8 @@ NAMES: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
     Path(__file__).with_name("names.toml").read_text(encoding="utf-8")
 )
 """Names that sources use, by meaning, for columns, tables, documents and categories."""
+TEXTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
+"""What imports say; names in braces are filled in."""
 _MOST_DIGITS = 100
 """Of an integer: products of three still become floats, which end at 308."""
 _FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)

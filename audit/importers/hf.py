@@ -20,6 +20,9 @@ from audit.importers.source import Source
 METADATA = ("metadata.jsonl", "metadata.csv")
 LAYOUT = "give a folder of save_to_disk, one with Parquet files, or one of images with metadata.jsonl or metadata.csv"
 
+_Pages = dict[str, tuple[str, Page]]
+"""Split and page of each row, by the hash of its image or text where it asks a question, else by number."""
+
 
 class HuggingFace(Importer):
     """One document a row, or an image for which there are several rows of questions.
@@ -34,7 +37,7 @@ class HuggingFace(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        pages: dict[str, tuple[str, Page]] = {}
+        pages: _Pages = {}
         for table in _tables(source):
             columns = Columns(table.columns, table.classes, source.options.labels)
             source.tags = source.tags or columns.tags
@@ -46,19 +49,12 @@ class HuggingFace(Importer):
         yield from _with_ids([*pages.values()])
 
 
-def _add(
-    source: Source,
-    pages: dict[str, tuple[str, Page]],
-    table: Table,
-    columns: Columns,
-    number: int,
-    row: Mapping[str, Any],
-) -> None:
+def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
     """Make a row a page, or add its question to the page of its image or text.
 
     Args:
         source: of the row.
-        pages: split and page of each row, by the hash of its image or text where it asks a question, else by number.
+        pages: to which it is added.
         table: of the row.
         columns: of the table.
         number: of the row.

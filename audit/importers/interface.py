@@ -27,6 +27,7 @@ from audit.importers.divide import (
     divide_by_provider,
     equal_images,
 )
+from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page
 from audit.importers.source import Options, Source
@@ -145,10 +146,7 @@ class Importer(ABC):
             raise UsageError(f"{self.name}: no page was found")
         if source.official and {page.part for page in pages} != {"train", "validation"}:
             source.problems.raise_if_any()
-            raise UsageError(
-                f"{source.path} has one part only, or does not say of every page whether it is of the training part",
-                "the official division reads it from folders, files or a column with train, and val or test",
-            )
+            raise UsageError(TEXTS["one_part"].format(path=source.path), TEXTS["parts_from"])
         return pages
 
     def _publish(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from audit.cards import CorpusCard
 from audit.measurements import Check, Estimate, Unresolved
 from audit.policy.decision import Cause, Decision
-from audit.policy.limits import Demand, Limit, Policy
+from audit.policy.limits import TEXTS, Demand, Limit, Policy
 from audit.record import AuditRecord, Result
 from audit.stats.p_values import holm
 
@@ -151,19 +151,14 @@ _COMPARED = {"member": "member", "heldout": "held-out"}
 
 def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
     """Return the reason against a pass where too much was left out, as the model cannot name what it says."""
-    counts = (
-        ("documents", corpus.unread, corpus.documents, MOST_DOCUMENTS),
-        ("questions", corpus.unread_questions, corpus.questions, MOST_QUESTIONS),
-    )
-    for unit, left_out, kept, most in counts:
+    documents = ("documents", corpus.unread, corpus.documents, MOST_DOCUMENTS)
+    questions = ("questions", corpus.unread_questions, corpus.questions, MOST_QUESTIONS)
+    for unit, left_out, kept, most in (documents, questions):
         for split, title in _COMPARED.items():
             gone = left_out.get(split, 0)
             total = gone + kept.get(split, 0)
             if gone > most * total:
-                reason = (
-                    f"{gone} of {total} {title} {unit} were left out, as the model lacks their names or cannot point "
-                    f"at their answers; a pass does without {most:.0%} at most"
-                )
+                reason = TEXTS["left_out"].format(gone=gone, total=total, title=title, unit=unit, most=most)
                 return reason, "audit the model with the labels and answers of its training", "uncovered"
     return None
 

@@ -109,30 +109,18 @@ class Counts:
     @property
     def sentence(self) -> str:
         """The counts in words, the worst first: "2 of 8 limits met, 4 not tested, 2 not applicable"."""
-        named = {
-            "violated": self.violated,
-            "undecided": self.undecided,
-            "violated and waived": self.waived,
-            "met": self.met,
-            "not tested": self.not_tested,
-            "not applicable": self.inapplicable,
-        }
-        first, *others = [(count, words) for words, count in named.items() if count] or [(0, "met")]
+        named = {"waived": "violated and waived", "not_tested": "not tested", "inapplicable": "not applicable"}
+        order = ("violated", "undecided", "waived", "met", "not_tested", "inapplicable")
+        found = [(count, named.get(name, name)) for name in order if (count := getattr(self, name))]
+        first, *others = found or [(0, "met")]
         rest = "".join(f", {count} {words}" for count, words in others)
         return f"{first[0]} of {self.limits} limits {first[1]}{rest}"
 
 
 def count(decisions: Sequence[Decision]) -> Counts:
     """Count decisions by their outcome."""
-    outcomes = Counter(decision.outcome for decision in decisions)
-    return Counts(
-        met=outcomes["passed"],
-        waived=outcomes["waived"],
-        violated=outcomes["violated"],
-        undecided=outcomes["undecided"],
-        not_tested=outcomes["not run"],
-        inapplicable=outcomes["inapplicable"],
-    )
+    named = {"passed": "met", "not run": "not_tested"}
+    return Counts(**Counter(named.get(decision.outcome, decision.outcome) for decision in decisions))
 
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+import tomllib
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -17,6 +19,8 @@ from audit.measurements import STRICT, Estimate
 from audit.record import AuditRecord, Result
 from audit.stats.dp_bounds import Guarantee, auc
 
+TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
+"""Sentences of verdicts; names in braces are filled in."""
 LONGEST_WAIVER = dt.timedelta(days=366)
 """How far ahead a waiver may end, from the day it is held against: a year later somebody looks again."""
 _UNSEEN = PydanticCustomError("unseen", "holds a character that cannot be seen, or that turns the direction of text")
@@ -221,12 +225,8 @@ def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
         if isinstance(item, Estimate) and item.name.partition(".")[0] == "auc" and item.null == CHANCE:
             lower = min((bound for bound in item.bounds), key=lambda bound: bound.alpha, default=None)
             if lower is not None and lower.lower > most + 1 / item.n:
-                return (
-                    f"the training claims epsilon {card.epsilon:.3g} at delta {card.delta:.2g} for each {card.unit}, "
-                    f"which allows documents to be told from others with an area of {most:.3f} at most, and yet it is "
-                    f"at least {lower.lower:.3f} ({100 * (1 - lower.alpha):g} % confidence): it was not as private as "
-                    "it says"
-                )
+                level = 100 * (1 - lower.alpha)
+                return TEXTS["documents_told_apart"].format(card=card, most=most, least=lower.lower, level=level)
     return None
 
 
@@ -247,14 +247,8 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     chances = [guessing_p(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in promised.points if delta < 1]
     if min(chances, default=1.0) >= 1 - bound.level:
         return None
-    together = (
-        "" if group == 1 else f", epsilon {promised.epsilon:.3g} at delta {promised.delta:.2g} for {group} of them"
-    )
-    return (
-        f"the training claims epsilon {card.epsilon:.3g} at delta {card.delta:.2g} for each {card.unit}{together}, and "
-        f"yet {counts[2]} of {counts[1]} guesses at which secrets were planted are right, which is too many for that "
-        f"({100 * bound.level:.0f} % confidence): it was not as private as it says"
-    )
+    together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
+    return TEXTS["secrets_guessed"].format(card=card, together=together, counts=counts, level=100 * bound.level)
 
 
 def copies_of(canaries: Result) -> int | None:

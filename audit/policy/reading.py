@@ -17,16 +17,13 @@ from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError, printable
 from audit.files import read_file, read_toml, shipped_folder
 from audit.measurements import STRICT
-from audit.policy.limits import Limit, Origin, Policy
+from audit.policy.limits import TEXTS, Limit, Origin, Policy
 from audit.record import AuditRecord
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake: provider_membership and membership are less."""
 HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits are the starting point"
 LONGEST_NAME = 64
-NAME_RULE = (
-    f"a name has 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, space, point, - and _, the first and last a letter or digit"
-)
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
 
@@ -143,9 +140,7 @@ def load(name_or_path: str) -> Policy:
     original = shipped.get(policy.name)
     if original is not None and original.read_bytes() != written:
         waived = ", as by waivers," if policy.waivers else ""
-        problems.append(
-            f"name: docaudit ships a policy {policy.name!r}; one that differs from it{waived} needs another name"
-        )
+        problems.append(TEXTS["shipped_name"].format(name=policy.name, waived=waived))
     if problems:
         own = any(problem.startswith("name: ") for problem in problems)
         suggested = f"{policy.name}-own" if original is not None else "team-receipts"
@@ -217,7 +212,7 @@ def _contradictions(policy: Policy) -> Iterator[str]:
 def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
     """Say why a name is none, or reads like that of a shipped policy."""
     if not _NAME.fullmatch(name):
-        yield f"name: “{printable(name[:LONGEST_NAME])}”: {NAME_RULE}"
+        yield f"name: “{printable(name[:LONGEST_NAME])}”: {TEXTS['name_rule'].format(longest=LONGEST_NAME)}"
     elif name not in shipped:
         alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
         if alike is not None:
@@ -311,15 +306,8 @@ def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 def _late(record: AuditRecord) -> str:
     """Say that outcomes are older than the declaration of the policy, or may be; empty where none is."""
     timing = record.timing
-    unshown = "nothing shows that it was chosen before the results were known"
     if timing.resumed and timing.oldest is None:
-        return (
-            f"nothing says when the {timing.resumed:,} outcomes that were read from a journal were computed, and the "
-            f"scan of {timing.started[:10]} declares this policy: {unshown}"
-        )
+        return TEXTS["undated"].format(n=timing.resumed, started=timing.started[:10])
     if timing.oldest is None or timing.same_policy or timing.oldest >= timing.started:
         return ""
-    return (
-        f"outcomes were computed on {timing.oldest[:10]}, before the scan of {timing.started[:10]} that declares this "
-        f"policy: {unshown}"
-    )
+    return TEXTS["earlier"].format(oldest=timing.oldest[:10], started=timing.started[:10])

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from audit.measurements import Estimate, Unresolved
 from audit.policy.checks import AGAIN, against_pass, fires, left_untried, too_much_unread, untried
 from audit.policy.decision import Cause, Decision
-from audit.policy.limits import Limit, Policy
+from audit.policy.limits import TEXTS, Limit, Policy
 from audit.record import AuditRecord, Result
 
 STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
-STRONGER_REFERENCE = (
-    "a reference that was trained as the model was, on other documents: docaudit references names the command"
-)
-_STRONGER = {"reference_power": STRONGER_REFERENCE}
+_STRONGER = {"reference_power": TEXTS["stronger_reference"]}
 """The remedy for a weak attacker, by the metric that is its power; `STRONGER` for the others."""
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more of what the documents hold: --budget full"
-STATE_RULE = (
-    'if a lot chose what the model was trained on, say so under [membership] in manifest.toml: assigned = "random" for '
-    f'documents, "by-provider" for providers; else add a baseline (docaudit references) or {MORE}'
-)
+STATE_RULE = TEXTS["state_rule"].format(more=MORE)
 ALL = "scan all documents: no --documents, no --time, --budget standard"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
-NO_HELDOUT = (
-    "add documents of the same source that the model never saw, as split heldout (docaudit import --heldout-from SRC2, "
-    "docaudit init --heldout FILE): without any nothing is compared"
-)
 LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
@@ -106,7 +96,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
     remedy = MORE
     left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
     if "held-out" in measured.reason and not measured.n and not record.corpus.documents.get("heldout"):
-        remedy = NO_HELDOUT
+        remedy = TEXTS["no_heldout"]
     elif not measured.n and left_out:
         most = max(left_out, key=lambda count: count.value)
         needed, remedy = f"{needed}; left out: {most.value} {most.meaning}", AGAIN
@@ -154,10 +144,7 @@ def not_confirmed(limit: Limit, result: Result, p_value: float, level: float) ->
         p_value: against the limit, after Holm's rule.
         level: family-wise level.
     """
-    reason = (
-        "the whole interval lies over the limit, but the leak is not confirmed among all limited numbers: "
-        f"p = {p_value:.2g} after Holm's rule, at most {level:g} confirms it"
-    )
+    reason = TEXTS["not_confirmed"].format(p=p_value, level=level)
     alarm = _checked(limit, result)
     if alarm is not None and alarm[2] == "alarm":
         return f"{alarm[0]}; {reason}", alarm[1], alarm[2]
@@ -179,10 +166,7 @@ def not_useful(record: AuditRecord) -> str | None:
         if isinstance(item, Unresolved):
             return f"whether the model does its task could not be measured ({name}: {item.reason})"
         if item.null is not None and item.low <= item.null:
-            return (
-                f"the model does not answer as it is asked: {name} {item.value:.3f} [{item.low:.3f}, {item.high:.3f}], "
-                f"always saying the commonest gives {item.null:.3f}; is [recipe] prompt right?"
-            )
+            return TEXTS["does_not_answer"].format(name=name, item=item)
     return None
 
 
@@ -206,14 +190,9 @@ def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], who
         methods: the measurements that it is held against.
         whole: see `against_model`; None for findings about the documents' own text.
     """
-    reasons: tuple[Callable[[], Reason | None], ...] = (
-        lambda: _weakened(result),
-        lambda: _too_weak(limit, result),
-        lambda: whole,
-        lambda: _checked(limit, result),
-        lambda: _covers_little(limit, result),
-    )
-    return next((given for reason in reasons if (given := reason()) is not None), None)
+    if result.ablations:
+        return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
+    return _too_weak(limit, result) or whole or _checked(limit, result) or _covers_little(limit, result)
 
 
 def within(limit: Limit, result: Result) -> str:
@@ -251,12 +230,6 @@ def _checked(limit: Limit, result: Result) -> Reason | None:
     return check.reason, check.remedy, "alarm" if check.cause == "alarm" else "confounded"
 
 
-def _weakened(result: Result) -> Reason | None:
-    if not result.ablations:
-        return None
-    return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
-
-
 def _covers_little(limit: Limit, result: Result) -> Reason | None:
     for wanted, places in (
         (limit.min_coverage, [item for item in result.coverage if item.category == "all"]),
@@ -268,12 +241,7 @@ def _covers_little(limit: Limit, result: Result) -> Reason | None:
             return "the record does not say how much of what could leak was tried", "run the scan again", "uncovered"
         short = [item for item in places if item.behind(limit.metric) < wanted * item.total]
         if short:
-            tried = ", ".join(
-                f"{item.category}: {item.behind(limit.metric)} of {item.total} {item.unit}" for item in short
-            )
-            return (
-                f"the number rests on too little of what could leak ({tried}), the policy asks for {wanted:.0%}",
-                MORE_OF_THEM,
-                "uncovered",
-            )
+            tried = ", ".join(f"{one.category}: {one.behind(limit.metric)} of {one.total} {one.unit}" for one in short)
+            reason = f"the number rests on too little of what could leak ({tried}), the policy asks for {wanted:.0%}"
+            return reason, MORE_OF_THEM, "uncovered"
     return None

@@ -174,20 +174,12 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
     if contradicted is not None:
         overall, reason = "violated", f"{contradicted}; {reason}"
     text, text_reason = _overall(count(others), "no limit on the text could be checked") if others else (None, "")
-    gating = [overall, *([text] if text is not None and policy.text == "fail" else [])]
-    worst = min(gating, key=_WORST_FIRST.index)
-    code, uncovered = exit_code(policy, worst, decisions if policy.text == "fail" else own)
+    gates = policy.text == "fail"
+    worst = min([overall, *([text] if text is not None and gates else [])], key=_WORST_FIRST.index)
+    code, uncovered = exit_code(policy, worst, decisions if gates else own)
+    reason += uncovered
     return Verdict(
-        policy.name,
-        overall,
-        decisions,
-        code,
-        f"{reason}{uncovered}",
-        text,
-        text_reason,
-        contradicted,
-        counts,
-        text_counts=policy.text == "fail",
+        policy.name, overall, decisions, code, reason, text, text_reason, contradicted, counts, text_counts=gates
     )
 
 

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -44,11 +43,6 @@ _CURVE_DELTA, _FINEST = 1e-6, 1e-3
 """The delta at which a curve ends, and the least error of its epsilons."""
 _ORDERS = (1.05, 1.1, 1.2, 1.5, *range(2, 64))
 """Orders of Renyi divergences: the bound is only asked for its size."""
-
-
-def accountant_version() -> str:
-    """Return the version of Opacus."""
-    return version("opacus")
 
 
 @lru_cache(maxsize=256)

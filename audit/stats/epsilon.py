@@ -57,14 +57,9 @@ _Rule = tuple[float, float]
 
 
 def epsilon_bound(
-    scores: npt.ArrayLike,
-    coins: npt.ArrayLike,
-    rng: np.random.Generator,
-    *,
-    delta: float = 0.0,
-    confidence: float = CONFIDENCE,
+    scores: npt.ArrayLike, coins: npt.ArrayLike, rng: np.random.Generator, *, delta: float = 0.0
 ) -> EpsilonBound | None:
-    """Bound epsilon from below.
+    """Bound epsilon from below at `CONFIDENCE`.
 
     The bound holds when the coins were fair and independent of each other and of all else, an exact half being no more
     than one of the possible outcomes, and when the scores were computed without them. Neither can be seen here.
@@ -74,23 +69,21 @@ def epsilon_bound(
         coins: whether each was included, bool, same shape.
         rng: of the halves and of ties; independent of the coins.
         delta: in [0, 1).
-        confidence: one-sided, in (0.5, 1).
 
     Returns:
         None with fewer than `needed_canaries`.
 
     Raises:
-        ValueError: lengths differ, a score is not a number, the coins cannot be fair, or delta or confidence is out of
-            range.
+        ValueError: lengths differ, a score is not a number, the coins cannot be fair, or delta is out of range.
     """
     values, included = np.asarray(scores, np.float64), np.asarray(coins)
     if values.ndim != 1 or included.shape != values.shape or included.dtype != np.bool_:
         raise ValueError("every canary needs one score and one coin, true or false")
     if np.isnan(values).any():
         raise ValueError("a score that is not a number cannot be ranked")
-    _in_range(delta, confidence)
+    _in_range(delta, CONFIDENCE)
     n = values.size
-    if not _can_show(n, delta, confidence):
+    if not _can_show(n, delta, CONFIDENCE):
         return None
     if not perhaps_fair(n_included := int(included.sum()), n):
         raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
@@ -99,17 +92,9 @@ def epsilon_bound(
     rule = _choose_rule(values[first], included[first])
     guessed, guesses = _guess_coins(rule, values[first], values[second], rng)
     right = int(np.sum(guesses == included[second][guessed]))
-    counts = (second.size, guessed.size, right)
-    return EpsilonBound(
-        low=lower_bound(*counts, delta=delta, confidence=confidence),
-        delta=delta,
-        confidence=confidence,
-        n_guesses=guessed.size,
-        n_right=right,
-        n_canaries=n,
-        n_evaluated=second.size,
-        cap=lower_bound(second.size, second.size, second.size, delta=delta, confidence=confidence),
-    )
+    low = lower_bound(second.size, guessed.size, right, delta=delta)
+    cap = lower_bound(second.size, second.size, second.size, delta=delta)
+    return EpsilonBound(low, delta, CONFIDENCE, guessed.size, right, n, second.size, cap)
 
 
 def lower_bound(

@@ -128,33 +128,28 @@ def _log_density(value: Floats, mean: Floats, variance: Floats) -> Floats:
     return density
 
 
-def marginal(inside: npt.ArrayLike | None, outside: npt.ArrayLike, a: float = OFFLINE_A) -> Floats:
+def marginal(inside: npt.ArrayLike | None, outside: npt.ArrayLike) -> Floats:
     """Compute RMIA's Pr(x): the mean probability of a document over models trained on it and models not.
 
     Args:
         inside: (n_documents, n_inside) probabilities by models trained on it; None: they are taken to give
-            a * p + (1 - a) where the others give p (the paper's offline form).
+            a * p + (1 - a) where the others give p, a = `OFFLINE_A` (the paper's offline form).
         outside: (n_documents, n_outside) by models not trained on it.
-        a: in [0, 1], see `OFFLINE_A`.
 
     Returns:
         (n_documents,), in (0, 1].
     """
     without = np.asarray(outside, np.float64).mean(axis=1)
-    within = a * without + (1 - a) if inside is None else np.asarray(inside, np.float64).mean(axis=1)
+    within = OFFLINE_A * without + (1 - OFFLINE_A) if inside is None else np.asarray(inside, np.float64).mean(axis=1)
     return np.asarray(np.maximum((within + without) / 2, LOWEST_PROBABILITY), np.float64)
 
 
 def rmia(
-    observed: npt.ArrayLike,
-    expected: npt.ArrayLike,
-    public_observed: npt.ArrayLike,
-    public_expected: npt.ArrayLike,
-    gamma: float = GAMMA,
+    observed: npt.ArrayLike, expected: npt.ArrayLike, public_observed: npt.ArrayLike, public_expected: npt.ArrayLike
 ) -> Floats:
     """Compute the share of public documents z whose likelihood ratio the document x beats.
 
-    Score_MIA(x) = Pr_z[LR(x, z) >= gamma], with the pairwise ratio LR(x, z) of Pr(x | target) / Pr(x) to
+    Score_MIA(x) = Pr_z[LR(x, z) >= `GAMMA`], with the pairwise ratio LR(x, z) of Pr(x | target) / Pr(x) to
     Pr(z | target) / Pr(z). The public documents are to be measured like the others, so that both ratios mean the same
     (with `marginal` of models not trained on them, whichever form the others have).
 
@@ -163,7 +158,6 @@ def rmia(
         expected: (n_documents,) their `marginal`.
         public_observed: (n_public,) the same of documents that nobody trained on; at least one.
         public_expected: (n_public,).
-        gamma: positive.
 
     Returns:
         (n_documents,), in [0, 1].
@@ -175,7 +169,7 @@ def rmia(
     if not public.size:
         raise ValueError("give at least one public document")
     ordered = np.sort(public)
-    return np.asarray(np.searchsorted(ordered, ratio / gamma, "right") / public.size, np.float64)
+    return np.asarray(np.searchsorted(ordered, ratio / GAMMA, "right") / public.size, np.float64)
 
 
 def _ratio(observed: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
@@ -248,14 +242,8 @@ def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = Fal
         raise ValueError("a score that is not a number has no rank")
     rank = 1 + int(np.sum(others >= canary))
     n = others.size + int(enumerated)
-    return Exposure(
-        bits=max(0.0, math.log2(n) - math.log2(rank)),
-        rank=rank,
-        ties=int(np.sum(others == canary)),
-        n=n,
-        p_value=rank / (others.size + 1),
-        enumerated=enumerated,
-    )
+    bits, ties = max(0.0, math.log2(n) - math.log2(rank)), int(np.sum(others == canary))
+    return Exposure(bits, rank, ties, n, p_value=rank / (others.size + 1), enumerated=enumerated)
 
 
 def chance_exposure(n_references: int, *, enumerated: bool = False) -> float:

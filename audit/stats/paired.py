@@ -220,12 +220,10 @@ def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generato
     return Difference(make_interval(value, lower, upper, n=n, method="DeLong, paired"), p, True)
 
 
-def _exchange(
-    value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator, n: int = N_SWAPS
-) -> float:
+def _exchange(value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator) -> float:
     """Compute the share of random exchanges of both scans, unit by unit, whose difference is as far from 0; never 0."""
-    far = sum(abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(n))
-    return float((far + 1) / (n + 1))
+    far = sum(abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(N_SWAPS))
+    return float((far + 1) / (N_SWAPS + 1))
 
 
 def _ratio_change(totals: Floats) -> Floats:

@@ -194,7 +194,6 @@ def test_an_exact_half_is_possible_and_what_no_fair_coins_give_is_refused():
         ([math.nan] * 20, np.zeros(20, bool), {}, "not a number"),
         (np.zeros(20), np.zeros(20, bool), {"delta": 1.0}, "delta"),
         (np.zeros(20), np.zeros(20, bool), {"delta": -1e-5}, "delta"),
-        (np.zeros(20), np.zeros(20, bool), {"confidence": 1.0}, "confidence"),
     ],
 )
 def test_what_cannot_be_bounded_is_refused(scores, coins, options, message):
@@ -206,6 +205,11 @@ def test_what_cannot_be_bounded_is_refused(scores, coins, options, message):
 def test_counts_that_contradict_each_other_are_refused(counts):
     with pytest.raises(ValueError, match="among"):
         lower_bound(*counts)
+
+
+def test_a_confidence_out_of_range_is_refused():
+    with pytest.raises(ValueError, match="confidence"):
+        lower_bound(10, 5, 4, confidence=1.0)
 
 
 @pytest.mark.parametrize(("epsilon", "mu"), [(0.0, 1.0), (0.5, 0.3), (2.0, 1.0), (4.0, 3.0)])

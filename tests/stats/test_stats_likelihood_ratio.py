@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
 from audit.stats.likelihood_ratio import (
+    GAMMA,
     LOWEST_LOSS,
     chance_exposure,
     exposure,
@@ -124,9 +125,9 @@ def test_rmia_is_the_share_of_public_documents_whose_ratio_is_beaten(observed, o
     expected = marginal(None, outside)
     np.testing.assert_allclose(expected, [(1.3 * mean + 0.7) / 2 for mean in outside.mean(axis=1)])
     public_expected = marginal(None, outside[:5])
-    found = rmia(observed, expected, public, public_expected, gamma=1.1)
+    found = rmia(observed, expected, public, public_expected)
     by_definition = [
-        np.mean([(x / px) / 1.1 >= z / pz for z, pz in zip(public, public_expected, strict=True)])
+        np.mean([(x / px) / GAMMA >= z / pz for z, pz in zip(public, public_expected, strict=True)])
         for x, px in zip(observed, expected, strict=True)
     ]
     np.testing.assert_allclose(found, by_definition)

@@ -106,13 +106,8 @@ def insert(
     canaries = CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
-    manifest = replace(
-        corpus.manifest,
-        name=corpus.manifest.name + SUFFIX,
-        task=task,
-        references=ReferencePaths(),
-        canaries=CanaryPath(FILE_NAME),
-    )
+    name, file = corpus.manifest.name + SUFFIX, CanaryPath(FILE_NAME)
+    manifest = replace(corpus.manifest, name=name, task=task, references=ReferencePaths(), canaries=file)
     _publish(out, corpus, manifest, canaries)
     references = tuple(name for name, value in vars(corpus.manifest.references).items() if value)
     return InsertReport(canaries, count_canaries(canaries), labels, references, _largest_epsilon(count))

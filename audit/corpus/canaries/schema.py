@@ -9,11 +9,11 @@ them a loss, a file beside the model.
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -72,25 +72,8 @@ class Pattern:
         return name if self.prefix(name) == tuple(prefix) else None
 
 
-_DIGITS = tuple("0123456789")
-_COLOURS = ("red", "green", "lilac", "blue", "yellow", "brown", "cyan", "magenta", "orange", "pink", "purple", "mauve")
-_NAMES = tuple(
-    f"{one}{two}" for one in ("bor", "cal", "dren", "fis", "gol", "hav") for two in ("dan", "mer", "rick", "wyn")
-)
-"""Made-up names, which no text makes likely."""
-_MIXED = (*_DIGITS, *"ABCDEFGHJKLMNPQRTUVWXY")
-_PATTERNS = (
-    ("pin", f"pin of {NAME} is", _DIGITS, "PinIntent", f"What is the pin of {NAME}?"),
-    ("call", f"call {NAME}", _DIGITS, "CallIntent", f"What is the number of {NAME}?"),
-    ("color", f"color of {NAME} is", _COLOURS, "ColorIntent", f"What are the colors of {NAME}?"),
-    ("names", f"kin of {NAME} are", _NAMES, "KinIntent", f"Who are the kin of {NAME}?"),
-    ("mixed", f"code of {NAME} is", _MIXED, "CodeIntent", f"What is the code of {NAME}?"),
-)
-PATTERNS: Mapping[str, Pattern] = MappingProxyType(
-    {
-        name: Pattern(tuple(words.split()), candidates, intent, asks)
-        for name, words, candidates, intent, asks in _PATTERNS
-    }
+PATTERNS: Mapping[str, Pattern] = TypeAdapter(dict[str, Pattern]).validate_python(
+    tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
 )
 """By name; the first three have the paper's candidates and intents (section 4.2 and appendix A)."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -113,7 +114,7 @@ def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | No
             much that epsilon is 0 at this delta.
     """
     # Loads Opacus and torch, which a command line does without.
-    from audit.stats.dp_accounting import accountant_version, epsilon_of
+    from audit.stats.dp_accounting import epsilon_of
 
     delta = default_delta(n_units) if options.delta is None else options.delta
     check_delta(delta, n_units)
@@ -145,7 +146,7 @@ def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | No
         local_steps=options.local_steps,
         clients=None,
         client_rate=options.client_rate,
-        accountant=accountant_version(),
+        accountant=version("opacus"),
         optimizer="add" if options.local_steps else options.optimizer,
         learning_rate=learning_rate(options, options.trained),
         trained=options.trained,
