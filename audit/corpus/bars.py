@@ -113,11 +113,8 @@ class BarredPage:
         assert self.document.size is not None  # validated: documents with boxes have one
         width, height = self.document.size
         top, bottom = self._extent(numbers[0], ())
-        bar = RedactionBar(
-            sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces),
-            max(bottom - top, 1.0),
-            self._character(numbers, entity),
-        )
+        whole = sum(max(box[2] for box in piece) - min(box[0] for box in piece) for piece in pieces)
+        bar = RedactionBar(whole, max(bottom - top, 1.0), self._character(numbers, entity))
         if mask == "length":
             left = min(box[0] for box in pieces[0])
             return (left / width, (top + bottom) / 2 / height, bar.width / bar.height, bar.width / bar.character), bar

@@ -38,17 +38,8 @@ MODES = frozenset({"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX
 _TOO_LARGE = f"the image has over {MAX_PIXELS // 1_000_000} megapixels"
 _UNREADABLE = "not readable as an image ({})".format(", ".join(FORMATS))
 # What Pillow raises on damaged files, besides OSError; no parser of it documents a closed list.
-_DAMAGE = (
-    OSError,
-    ValueError,
-    SyntaxError,
-    EOFError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    struct.error,
-)
+_WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+_DAMAGE = (OSError, EOFError, SyntaxError, struct.error, *_WRONG)
 
 
 @dataclass(frozen=True)
@@ -293,17 +284,9 @@ class StoredDocument(Document):
         provider = None if document.provider is None else sys.intern(document.provider)
         counts = (len(document.words), len(document.questions))
         has = frozenset(name for name, default in _CONTENTS.items() if getattr(document, name) != default)
-        for name, value in (
-            ("id", document.id),
-            ("split", document.split),
-            ("image", document.image),
-            ("size", document.size),
-            ("provider", provider),
-            ("_file", file),
-            ("_place", place),
-            ("_counts", counts),
-            ("_has", _shared_set(has)),
-        ):
+        known = {name: getattr(document, name) for name in _KNOWN} | {"provider": provider}
+        known |= {"_file": file, "_place": place, "_counts": counts, "_has": _shared_set(has)}
+        for name, value in known.items():
             object.__setattr__(stored, name, value)
         return stored
 

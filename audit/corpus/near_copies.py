@@ -54,6 +54,7 @@ of which one word in a hundred was misread 91 to 98 % reach both, one word in fi
 _ROWS = 256
 
 Pair = tuple[str, str]
+Pages = Sequence[Document]
 
 
 class Text(NamedTuple):
@@ -84,14 +85,13 @@ def _digest(text: str, size: int) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=size).digest()
 
 
-def _alike_texts(copies: Sequence[Document], originals: Sequence[Document], texts: Mapping[str, Text]) -> set[Pair]:
+def _alike_texts(copies: Pages, originals: Pages, texts: Mapping[str, Text]) -> set[Pair]:
     """List pairs of longer texts that share their runs of words and their numbers."""
-    one, two = (
-        [page for page in side if page.id in texts and len(texts[page.id].runs)] for side in (copies, originals)
-    )
+    read = {name: text.runs for name, text in texts.items() if len(text.runs)}
+    one, two = ([page for page in side if page.id in read] for side in (copies, originals))
     if not (one and two):
         return set()
-    alike = alike_sets(*([texts[document.id].runs for document in side] for side in (one, two)))
+    alike = alike_sets(*([read[page.id] for page in side] for side in (one, two)))
     return {(one[row].id, two[column].id) for row, column in alike if same_numbers(one[row], two[column])}
 
 
@@ -261,11 +261,7 @@ def _hashes(corpus: Corpus, documents: Sequence[Document]) -> dict[str, Bits]:
 
 
 def _pairs(
-    corpus: Corpus,
-    copies: Sequence[Document],
-    originals: Sequence[Document],
-    hashes: Mapping[str, Bits],
-    texts: Mapping[str, Text],
+    corpus: Corpus, copies: Pages, originals: Pages, hashes: Mapping[str, Bits], texts: Mapping[str, Text]
 ) -> set[Pair]:
     by_text: dict[bytes, list[str]] = defaultdict(list)  # the same but for case, width and spacing
     for document in originals:
@@ -318,9 +314,7 @@ def _hash(page: Image) -> Bits:
     return (small[:, 1:] - small[:, :-1] > HASH_STEP).ravel()
 
 
-def _alike_pictures(
-    corpus: Corpus, copies: Sequence[Document], originals: Sequence[Document], hashes: Mapping[str, Bits]
-) -> set[Pair]:
+def _alike_pictures(corpus: Corpus, copies: Pages, originals: Pages, hashes: Mapping[str, Bits]) -> set[Pair]:
     """List pairs of pages that show the same, and whose words do not say otherwise."""
     sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]
     if not all(sides):

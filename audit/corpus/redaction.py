@@ -168,18 +168,8 @@ def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
         number, context = page.around(entity, mask, unread)
         before, hidden, after = _write_context(document, context, words, mask, others)
         layout, bar = page.layout(entity, mask, unread)
-        yield RedactedSpan(
-            document=document.id,
-            entity=entity.id,
-            category=entity.category,
-            before=before,
-            mask=hidden,
-            after=after,
-            n_characters=len(document.text_of(entity)),
-            sentence=(document.id, number),
-            layout=layout,
-            bar=bar,
-        )
+        place, n, category = (document.id, number), len(document.text_of(entity)), entity.category
+        yield RedactedSpan(document.id, entity.id, category, before, hidden, after, n, place, layout, bar)
 
 
 class _Text:
@@ -207,11 +197,7 @@ class _Text:
 
 
 def _write_context(
-    document: Document,
-    context: Sequence[Sequence[int]],
-    words: Collection[int],
-    mask: Mask,
-    others: Iterable[Collection[int]],
+    document: Document, context: list[list[int]], words: Collection[int], mask: Mask, others: Iterable[Collection[int]]
 ) -> tuple[str, str, str]:
     """Write the context before the value, its mask, and the context after it.
 

@@ -121,14 +121,11 @@ def blind_check(
     best = max(areas, key=lambda name: float(areas[name][0]))
     largest = np.max([*areas.values()], axis=0)
     auc = auc_interval(scores[best][labels, 0], scores[best][~labels, 0])
-    return BlindCheck(
-        replace(auc, method=f"{auc.method}, best of {len(areas)} cross-validated classifiers"),
-        float(largest[1:].mean()),
-        float((1 + np.sum(largest[1:] >= largest[0])) / (1 + n_permutations)),
-        _power(largest[1:], int(labels.sum()), int((~labels).sum())) if varying else 0.0,
-        n_permutations,
-        {name: float(column[0]) for name, column in areas.items() if varying},
-    )
+    auc = replace(auc, method=f"{auc.method}, best of {len(areas)} cross-validated classifiers")
+    p_value = float((1 + np.sum(largest[1:] >= largest[0])) / (1 + n_permutations))
+    power = _power(largest[1:], int(labels.sum()), int((~labels).sum())) if varying else 0.0
+    by_block = {name: float(column[0]) for name, column in areas.items() if varying}
+    return BlindCheck(auc, float(largest[1:].mean()), p_value, power, n_permutations, by_block)
 
 
 def auc_error(area: float, members: int, others: int) -> float:

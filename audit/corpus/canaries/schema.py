@@ -203,13 +203,9 @@ class CanaryCounts:
 def count_canaries(canaries: CanarySet) -> CanaryCounts:
     """Count canaries, and the documents and pages that hold them."""
     included = [canary for canary in canaries.canaries if canary.included]
-    return CanaryCounts(
-        patterns=tuple(sorted({canary.pattern for canary in canaries.canaries})),
-        canaries=len(canaries.canaries),
-        included=len(included),
-        documents=sum(canary.copies for canary in included),
-        pages=len({canary.carrier for canary in included if canary.carrier is not None}),
-    )
+    patterns = tuple(sorted({canary.pattern for canary in canaries.canaries}))
+    copies, pages = sum(canary.copies for canary in included), {canary.carrier for canary in included} - {None}
+    return CanaryCounts(patterns, len(canaries.canaries), len(included), copies, len(pages))
 
 
 def canary_warnings(counts: CanaryCounts | None) -> Iterator[str]:

@@ -33,6 +33,8 @@ from audit.corpus.removal.tesseract import ReadCrop
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
 Status = Literal["proven", "unproven", "survives"]
+Texts = Sequence[str | None]
+"""What Tesseract read in each crop; None: it is not installed, or failed."""
 
 MIN_SIMILAR = 6
 """Folded characters from which something similar to the answer counts as the answer (methods.md#memorisation)."""
@@ -91,11 +93,7 @@ def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
 
 
 def prove_removal(
-    before: PageView,
-    removal: Removal,
-    answers: Sequence[str],
-    texts_before: Sequence[str | None],
-    texts_after: Sequence[str | None],
+    before: PageView, removal: Removal, answers: Sequence[str], texts_before: Texts, texts_after: Texts
 ) -> Proof:
     """Check that the answers are gone; opens the changed image.
 
@@ -120,9 +118,7 @@ def _is_one_colour(image: Image, box: Box) -> bool:
     return image.crop((x0, y0, x1, y1)).getcolors(1) is not None
 
 
-def _reading(
-    removal: Removal, answers: Sequence[str], before: Sequence[str | None], after: Sequence[str | None]
-) -> Reading:
+def _reading(removal: Removal, answers: Sequence[str], before: Texts, after: Texts) -> Reading:
     if removal.view.open_page is None:
         return "no image"
     if any(text is not None and survives(text.split(), answers) for text in after):
