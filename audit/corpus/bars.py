@@ -37,12 +37,6 @@ def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(sorted(line, key=lambda index: (boxes[index][0], index))) for line in lines)
 
 
-def extent(words: Sequence[Word], line: Sequence[int]) -> tuple[float, float]:
-    """Top and bottom of a line's type, pixels: medians over its words."""
-    boxes = [box for index in line if (box := words[index].box) is not None]
-    return median(box[1] for box in boxes), median(box[3] for box in boxes)
-
-
 def _beside(box: Box, line: Sequence[Box]) -> bool:
     top, bottom = median(other[1] for other in line), median(other[3] for other in line)
     shared = min(box[3], bottom) - max(box[1], top)
@@ -100,9 +94,10 @@ class BarredPage:
         return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (bottom - top)
 
     def _extent(self, line: int, unread: Collection[int]) -> tuple[float, float]:
-        """Where a line's readable type begins and ends, from top to bottom; all of it, where none is readable."""
+        """Where a line's readable type begins and ends, medians over its words; all of it, where none is readable."""
         words = self.lines[line]
-        return extent(self.document.words, [index for index in words if index not in unread] or words)
+        boxes = self._boxes([index for index in words if index not in unread] or words)
+        return median(box[1] for box in boxes), median(box[3] for box in boxes)
 
     def layout(
         self, entity: Entity, mask: Mask, unread: Collection[int]

@@ -117,7 +117,8 @@ def read_header(path: Path) -> ImageFile:
     with _open_header(path) as image:
         width, height = image.size
         orientation = _orientation(image)
-        digest = _sha256_of(path)
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return ImageFile(width, height, digest, orientation)
 
 
@@ -141,11 +142,6 @@ def kind_of(content: bytes) -> str:
     """
     with _open_stream(io.BytesIO(content)) as image:
         return (image.format or "").lower()
-
-
-def _sha256_of(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def decode(path: Path) -> Image.Image:

@@ -165,9 +165,7 @@ def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
 
 def untried(record: AuditRecord, number: Unresolved) -> bool:
     """Test whether the data set may hold the units that a number needs, and a bound or budget left them untried."""
-    if number.needed is None or min(_sides(record)) < number.needed:
-        return False
-    return left_untried(record)
+    return number.needed is not None and min(_sides(record)) >= number.needed and left_untried(record)
 
 
 def left_untried(record: AuditRecord) -> bool:

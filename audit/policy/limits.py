@@ -236,10 +236,11 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     if canaries is None:
         return None
     bound = next((one for one in canaries.measurements if one.name == EPSILON), None)
-    copies, counts = copies_of(canaries), _guesses(canaries)
+    copies, counts = _count(canaries, "copies"), _guesses(canaries)
     if not isinstance(bound, Estimate) or copies is None or counts is None:
         return None
-    group = group_of_canary(card, copies)
+    # Copies of a secret stand on copies of one page, so that they are one provider's, whose documents they change.
+    group = copies if card.unit == "document" else REPLACED
     promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
     from audit.stats.p_values import guessing_p
@@ -249,19 +250,6 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
         return None
     together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
     return TEXTS["secrets_guessed"].format(card=card, together=together, counts=counts, level=100 * bound.level)
-
-
-def copies_of(canaries: Result) -> int | None:
-    """Documents that hold a planted secret; None where the record does not say."""
-    return _count(canaries, "copies")
-
-
-def group_of_canary(card: PrivacyCard, copies: int) -> int:
-    """Units that change together when a secret is planted in so many documents.
-
-    Copies of a secret stand on copies of one page, so that they are one provider's, whose documents they change.
-    """
-    return copies if card.unit == "document" else REPLACED
 
 
 def _guesses(canaries: Result) -> tuple[int, int, int] | None:

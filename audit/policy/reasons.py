@@ -47,7 +47,9 @@ def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decisio
         return _inapplicable(record, policy, limit, why)
     if result.status == "failed":
         return _undecided(limit, f"the attack broke down ({why})", "report this failure with the record", "unmeasured")
-    excused = result.reason.kind == "data" and _does_without(record, policy, limit)
+    # A gap that is permitted to models of this task whatever they read is permitted to those that could be asked, and
+    # of whose pages the data set says nothing that can be asked.
+    excused = result.reason.kind == "data" and (not limit.required or _permitted(record, policy, limit))
     if result.status == "skipped":
         why = f"skipped: {why}"
     elif result.reason.kind == "data":
@@ -60,15 +62,6 @@ def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused:
     if excused:
         return Decision(limit, "not run", reason, remedy)
     return Decision(limit, "undecided", reason, remedy, cause=cause)
-
-
-def _does_without(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
-    """Test whether the policy does without the attack where the data set does not hold what it is about.
-
-    A gap that is permitted to models of this task whatever they read is permitted to those that could be asked, and of
-    whose pages the data set says nothing that can be asked.
-    """
-    return not limit.required or _permitted(record, policy, limit)
 
 
 def _permitted(record: AuditRecord, policy: Policy, limit: Limit) -> bool:

@@ -71,12 +71,9 @@ def exit_code(policy: Policy, overall: Overall, decisions: Sequence[Decision]) -
 
 
 def _is_width(decision: Decision) -> bool:
-    return decision.cause in WIDTH and not _is_over(decision)
-
-
-def _is_over(decision: Decision) -> bool:
     measured = decision.measured
-    return measured is not None and over_limit(decision.limit, {measured.name: measured}) is not None
+    over = measured is not None and over_limit(decision.limit, {measured.name: measured}) is not None
+    return decision.cause in WIDTH and not over
 
 
 def _named(decision: Decision) -> str:
@@ -236,7 +233,9 @@ def _decide(
         return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
     if p_value <= SIGNIFICANCE:
-        return Decision(limit, "violated", _confirmed(side), "", methods[name], power, p_value)
+        told = "" if side == "limit" else "members are told from others by the opposite sign: "
+        reason = f"{told}the leak is confirmed over the limit"
+        return Decision(limit, "violated", reason, "", methods[name], power, p_value)
     if result.confounded is not None and not about_text:
         remedy = STATE_RULE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
         return undecided(result.confounded, remedy, "confounded")
@@ -253,12 +252,6 @@ def _decide(
     return undecided(
         "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
     )
-
-
-def _confirmed(side: Side) -> str:
-    if side == "limit":
-        return "the leak is confirmed over the limit"
-    return "members are told from others by the opposite sign: the leak is confirmed over the limit"
 
 
 def _within(limit: Limit, measured: Estimate) -> bool:

@@ -113,7 +113,7 @@ def blind_check(
     groups = np.arange(len(names)) if strata is None else _of_units(np.asarray(strata), first, unit_of)
     folds = _folds(groups, rng)
     arrangements = np.column_stack([labels, _permuted(labels, None if strata is None else groups, n_permutations, rng)])
-    squares = _squares(features, _one_of_each(unit_of, rng.spawn(1)[0]))
+    squares = _squares(features, unit_of, rng.spawn(1)[0])
     kernels = _kernels({**features, **squares}, unit_of, len(names))
     scores = {name: _predictions(kernel, arrangements, folds) for name, kernel in kernels.items()}
     areas = {name: _areas(columns, arrangements) for name, columns in scores.items()}
@@ -170,17 +170,12 @@ def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: in
     return arrangements
 
 
-def _one_of_each(unit_of: Ints, rng: np.random.Generator) -> Ints:
-    """Draw one row of each unit, and return for each row that of its unit: (n_rows,)."""
-    order = rng.permutation(len(unit_of))
-    drawn: Ints = order[np.unique(unit_of[order], return_index=True)[1]]
-    return drawn[unit_of]
-
-
-def _squares(features: Mapping[str, Any], drawn: Ints) -> dict[str, Floats]:
-    """Compute squared distances from the mean, by column, of the row that represents each row's unit."""
+def _squares(features: Mapping[str, Any], unit_of: Ints, rng: np.random.Generator) -> dict[str, Floats]:
+    """Compute squared distances from the mean, by column, of a row drawn to represent each row's unit."""
     from scipy.sparse import issparse
 
+    order = rng.permutation(len(unit_of))
+    drawn = order[np.unique(unit_of[order], return_index=True)[1]][unit_of]
     dense = [np.asarray(block, np.float64)[drawn] for block in features.values() if not issparse(block)]
     if not dense:
         return {}

@@ -148,7 +148,10 @@ def bootstrap(
         factor = jackknife(influences, rows).reach() / reach
         lower, upper = value - factor * (value - lower), value + factor * (upper - value)
         method += ", widened for unequal units"
-        lower, upper = _never_narrowing(lower, upper)
+        # Factors differ between levels: bounds lie at least as far out as those of larger tails.
+        order = np.argsort(-TAILS)
+        back = np.argsort(order)
+        lower, upper = np.minimum.accumulate(lower[order])[back], np.maximum.accumulate(upper[order])[back]
     method += f", {len(sums)} strata" if len(sums) > 1 else ""
     clusters = sum(len(stratum) for stratum in sums)
     ends = np.clip(lower, *limits), np.clip(upper, *limits)
@@ -272,13 +275,6 @@ def _bca_bounds(
     lower = np.where(unsure, np.minimum(lower, t_bounds[0]), lower)
     upper = np.where(unsure, np.maximum(upper, t_bounds[1]), upper)
     return lower, upper
-
-
-def _never_narrowing(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """Move bounds at least as far out as those of larger tails: factors of widening differ between levels."""
-    order = np.argsort(-TAILS)
-    back = np.argsort(order)
-    return np.minimum.accumulate(lower[order])[back], np.maximum.accumulate(upper[order])[back]
 
 
 def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, *, n: int) -> Interval:

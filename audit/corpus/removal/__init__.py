@@ -149,9 +149,11 @@ def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...
     page = covered.open_page().copy()
     brush = ImageDraw.Draw(page)
     for index in words:
-        box = texts[index].box
-        if box is not None:
-            _write_text(brush, box, texts[index].text)
+        box, text = texts[index].box, texts[index].text
+        if box is not None and (size := _letter_size(box, text)) >= _SMALLEST:
+            # As large as the box allows, and downwards, so that letters stay in their box.
+            place = (box[0], (box[1] + box[3]) / 2)
+            brush.text(place, text, fill="black", font=_font(int(size)), anchor="lm")
     return page
 
 
@@ -191,15 +193,6 @@ def _letter_size(box: Box, text: str) -> float:
     if size < _SMALLEST:
         return size
     return size * min(1.0, (x1 - x0) / max(_font(round(size)).getlength(text), 1.0))
-
-
-def _write_text(brush: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """Write letters as large as the box allows."""
-    x0, y0, _, y1 = box
-    size = _letter_size(box, text)
-    if size >= _SMALLEST:
-        # Downwards, so that letters stay in their box.
-        brush.text((x0, (y0 + y1) / 2), text, fill="black", font=_font(int(size)), anchor="lm")
 
 
 @lru_cache(maxsize=64)
