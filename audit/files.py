@@ -68,6 +68,11 @@ def read_toml(content: bytes) -> dict[str, Any]:
         raise ValueError("nested too deeply") from None
 
 
+def table_beside(module: str, name: str) -> dict[str, Any]:
+    """Read a TOML file of the package that lies beside a module (its `__file__`)."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write `content` to a neighbour of `path`, and rename it there once it is on the disk.
 

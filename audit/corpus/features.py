@@ -131,9 +131,8 @@ def _words(documents: Sequence[Document]) -> Block | None:
     vocabulary = sorted(_shared(collected, MAX_TERMS))
     if not vocabulary:
         return None
-    return TfidfVectorizer(analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True).fit_transform(
-        collected
-    )
+    counted = TfidfVectorizer(analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True)
+    return counted.fit_transform(collected)
 
 
 def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
@@ -186,17 +185,10 @@ def _image(page: Image) -> Floats:
     spread = float(counts @ (levels - mean) ** 2) ** 0.5
     colours = np.asarray(page.resize((GRID, GRID), Resampling.BOX), np.float64)
     thumbnail = np.asarray(grey.resize((GRID, GRID), Resampling.BOX), np.float64)
-    return np.concatenate(
-        [
-            np.log([page.width, page.height]),
-            [page.width / page.height, mean, spread, counts[0], counts[255]],
-            np.sqrt(counts.reshape(GREYS, -1).sum(axis=1)),
-            colours.mean(axis=(0, 1)),
-            [np.ptp(colours, axis=2).mean()],
-            _sharpness(grey),
-            thumbnail.ravel(),
-        ]
-    )
+    size = [*np.log([page.width, page.height]), page.width / page.height]
+    greys = [mean, spread, counts[0], counts[255], *np.sqrt(counts.reshape(GREYS, -1).sum(axis=1))]
+    colour = [*colours.mean(axis=(0, 1)), np.ptp(colours, axis=2).mean()]
+    return np.concatenate([size, greys, colour, _sharpness(grey), thumbnail.ravel()])
 
 
 def _sharpness(grey: Image) -> Floats:

@@ -35,7 +35,7 @@ from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import open_image
-from audit.corpus.problems import Problems
+from audit.corpus.problems import TEXTS, Problems
 from audit.progress import steps
 from audit.stats.intervals import join_groups
 
@@ -144,7 +144,6 @@ MAX_SHARE = 0.05
 not recognised."""
 MAX_SHARE_OF_UTTERANCES = 0.5
 """The same for utterances, of which many occur twice."""
-_REMEDY = "take the copies out of the data set, or put them into the split of their original"
 
 Bits = Bools
 
@@ -285,18 +284,12 @@ def _decide_exclusions(corpus: Corpus, pairs: tuple[Pair, ...]) -> Copies:
     confounded = known = None
     most = MAX_SHARE_OF_UTTERANCES if utterances else MAX_SHARE
     if len(copied) > most * sizes["heldout"]:
-        confounded = (
-            f"held-out holds copies of training documents: {len(copied)} of {sizes['heldout']} held-out documents, so "
-            f"that what was trained on and what was not cannot be told apart; {_REMEDY}"
-        )
+        confounded = TEXTS["heldout_copies"].format(n=len(copied), all=sizes["heldout"])
     else:
         left_out |= copied | ({original for _, original in heldout} if utterances else set())
     audited = {original for _, original in (*public_member, *public_heldout)}
-    if len(audited) > most * (sizes["member"] + sizes["heldout"]):
-        known = (
-            f"public holds copies of {len(audited)} of {sizes['member'] + sizes['heldout']} member and held-out "
-            f"documents: a model that learnt from public documents knows them too; {_REMEDY}"
-        )
+    if len(audited) > most * (n_audited := sizes["member"] + sizes["heldout"]):
+        known = TEXTS["public_copies"].format(n=len(audited), all=n_audited)
     sentences = tuple(_describe_copies(kind, found, utterances) for kind, found in by_kind.items() if found)
     left_out -= planted_ids(corpus) | carrier_ids(corpus)
     return Copies(pairs, frozenset(left_out), sentences, confounded, known)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from audit.corpus.documents import Document, Question
+from audit.corpus.problems import TEXTS
 
 _STRINGS = json.JSONDecoder()
 _LITERAL = re.compile(r"[^\s,\]}]+")
@@ -59,10 +60,7 @@ def output_problems(document: Document) -> Iterator[str]:
             yield "output: missing, and task.kind is parsing: give the text that the model is to write for the page"
         return
     if not document.questions and not _is_json(document.output) and "<s_" not in document.output:
-        yield (
-            "questions: none, and no field can be read from an output that is neither JSON nor in Donut's marks; give"
-            ' the names that stand before values, such as {"id": "total", "question": "Total", "answers": ["9.00"]}'
-        )
+        yield TEXTS["no_output_field"]
     for number, question in enumerate(document.questions):
         if find_field(document.output, question.question) is None:
             yield f"questions[{number}].question: the output has no field of this name"
@@ -256,9 +254,8 @@ def _add_field(text: str, element: _Open, end: int, found: list[OutputField]) ->
     inside = text[element.begin : end]
     if element.bare and inside.strip():
         begin = element.begin + len(inside) - len(inside.lstrip())
-        found.append(
-            OutputField(_canonical(element.here), " ".join(inside.split()), begin, begin + len(inside.strip()))
-        )
+        end = begin + len(inside.strip())
+        found.append(OutputField(_canonical(element.here), " ".join(inside.split()), begin, end))
 
 
 def _find_beside_name(output: str, name: str) -> OutputField | None:

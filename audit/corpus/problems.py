@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from audit.errors import ManifestError, printable
+from audit.files import table_beside
 
+TEXTS: dict[str, str] = table_beside(__file__, "warnings.toml")
+"""Problems and warnings of a data set; names in braces are filled in."""
 MAX_LISTED = 50
 
 

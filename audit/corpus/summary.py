@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from audit.cards import CorpusCard
 from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_canaries, load_canaries
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import fold, is_on_page, occurrences
 from audit.corpus.near_copies import counts_left_out, find_copies
+from audit.corpus.problems import TEXTS
 from audit.corpus.validation import unknown_names
 
-_TEXTS = tomllib.loads(Path(__file__).with_name("warnings.toml").read_text(encoding="utf-8"))
 MIN_DOCUMENTS = 150
 """Members and held-out each: methods.md#statistics, "Power first"."""
 MAX_ABSENT = 0.1
@@ -154,35 +152,35 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
     yield from provider_warnings(corpus)
     yield from _question_warnings(corpus) if task.asks else _field_warnings(categories)
     if unnamed := sum(bool(unknown_names(document, task)) for document in corpus.documents):
-        yield _TEXTS["unnamed_labels"].format(n=unnamed)
+        yield TEXTS["unnamed_labels"].format(n=unnamed)
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
     for title, size in (("member", len(corpus.of("member"))), ("held-out", len(corpus.of("heldout")))):
         if size < MIN_DOCUMENTS:
-            yield _TEXTS["small"].format(n=size, split=title, least=MIN_DOCUMENTS)
+            yield TEXTS["small"].format(n=size, split=title, least=MIN_DOCUMENTS)
     if not corpus.of("public"):
-        yield _TEXTS["no_public"]
+        yield TEXTS["no_public"]
     if not any(vars(corpus.manifest.references).values()):
-        yield _TEXTS["no_reference"]
+        yield TEXTS["no_reference"]
 
 
 def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
     if not any(counts.attacked["member"] for counts in categories.values()):
-        yield _TEXTS["no_field"]
+        yield TEXTS["no_field"]
     fields = sum(sum(counts.fields.values()) for counts in categories.values())
     unique = sum(counts.unique for counts in categories.values())
     if 2 * unique < fields:
-        yield _TEXTS["shared_values"].format(n=fields - unique, all=fields)
+        yield TEXTS["shared_values"].format(n=fields - unique, all=fields)
 
 
 def _question_warnings(corpus: Corpus) -> Iterator[str]:
     if not any(document.questions for document in corpus.of("heldout")):
-        yield _TEXTS["no_heldout_question"]
+        yield TEXTS["no_heldout_question"]
     members = _counts(corpus.of("member"))
     absent = members["questions"] - members["answers among the page's words"]
     if absent > MAX_ABSENT * members["questions"]:
-        yield _TEXTS["absent"].format(n=absent, all=members["questions"])
+        yield TEXTS["absent"].format(n=absent, all=members["questions"])
 
 
 MAX_HALF_WIDTH = 0.05
@@ -238,14 +236,14 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
     if all(document.provider is None for document in corpus.documents):
         return
     if nameless := unnamed_members(corpus):
-        yield _TEXTS["nameless"].format(n=nameless)
+        yield TEXTS["nameless"].format(n=nameless)
     asked, by_provider = asked_providers(corpus), corpus.manifest.membership.assigned == "by-provider"
-    counts = _TEXTS["asked"].format(n_in=asked.n_in, n_out=asked.n_out)
+    counts = TEXTS["asked"].format(n_in=asked.n_in, n_out=asked.n_out)
     if not (asked.n_in and asked.n_out):
-        yield counts + _TEXTS["one_sided"]
+        yield counts + TEXTS["one_sided"]
     elif asked.half_width > MAX_HALF_WIDTH:
-        yield counts + _TEXTS["few_providers"].format(points=100 * asked.half_width)
+        yield counts + TEXTS["few_providers"].format(points=100 * asked.half_width)
     if by_provider and asked.unasked:
-        yield _TEXTS["unasked"].format(n=asked.unasked)
+        yield TEXTS["unasked"].format(n=asked.unasked)
     if by_provider and asked.also_public:
-        yield _TEXTS["also_public"].format(n=asked.also_public)
+        yield TEXTS["also_public"].format(n=asked.also_public)

@@ -20,7 +20,7 @@ from audit.cards import AuditSheet
 from audit.corpus.documents import Document, Task
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
-from audit.corpus.problems import Problems, reason_refused
+from audit.corpus.problems import TEXTS, Problems, reason_refused
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError, has_unseen_characters
 
@@ -134,10 +134,7 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
 
 def orientation_problem(header: ImageFile) -> str:
     """Explain why an image with an EXIF orientation other than 1 is refused, and what to do."""
-    return (
-        f"EXIF orientation {header.orientation} turns the page for some readers and not for others: "
-        "save it upright, without that tag"
-    )
+    return TEXTS["orientation"].format(orientation=header.orientation)
 
 
 def _text_problems(document: Document) -> Iterator[str]:
@@ -225,10 +222,7 @@ def words_in_two_entities(document: Document) -> Iterator[str]:
     for number, entity in enumerate(document.entities):
         shared = sorted(index for index in entity.words if owner.setdefault(index, entity.id) != entity.id)
         if shared:
-            yield (
-                f"entities[{number}].words: word {shared[0]} belongs to entity {owner[shared[0]]} too, "
-                "but a word belongs to one"
-            )
+            yield TEXTS["shared_word"].format(number=number, word=shared[0], other=owner[shared[0]])
 
 
 def links_to_itself(document: Document) -> Iterator[str]:

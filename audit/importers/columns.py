@@ -13,7 +13,7 @@ from audit.corpus.outputs import fields_of_output
 from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
 from audit.corpus.validation import label_problems
 from audit.errors import ManifestError
-from audit.importers.files import NAMES, as_text
+from audit.importers.files import NAMES, TEXTS, as_text
 from audit.importers.pages import Field, Page, bounds, clean
 
 OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
@@ -85,9 +85,7 @@ class Columns:
         if isinstance(value, str) or not (names or needed):
             return value
         if not isinstance(value, int) or not 0 <= value < len(names):
-            raise ManifestError(
-                f"{column}: {as_text(value)} is none of {len(names)} names of labels: give them with --labels"
-            )
+            raise ManifestError(TEXTS["unnamed"].format(column=column, value=as_text(value), n=len(names)))
         return names[value]
 
     def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:

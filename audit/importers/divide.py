@@ -78,9 +78,8 @@ def check_division(shares: Shares, rule: Rule) -> None:
     else:
         check_shares(shares)
     if rule == "by-provider" and not (shares.get("member") and shares.get("heldout")):
-        raise UsageError(
-            "a division by provider needs providers in and providers out", "give --member and --heldout a share each"
-        )
+        reason = "a division by provider needs providers in and providers out"
+        raise UsageError(reason, "give --member and --heldout a share each")
 
 
 def divide(
@@ -130,9 +129,7 @@ def _divide_named(
     members, heldout = find_named(given.names, ids, "--members"), find_named(given.heldout, ids, "--heldout")
     both = sorted(members & heldout)
     if both:
-        raise ManifestError(
-            f"{len(both)} documents are in --members and in --heldout, the first is {printable(both[0])}"
-        )
+        raise ManifestError(TEXTS["in_both"].format(n=len(both), first=printable(both[0])))
     untrained = [group for group in groups if members.isdisjoint(group)]
     splits: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
     others = {split: share for split in splits if (share := shares.get(split, 0.0))}

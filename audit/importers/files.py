@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,16 +15,14 @@ from audit.corpus.images import read_header
 from audit.corpus.problems import inside
 from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
-from audit.files import refuse_boundless
+from audit.files import refuse_boundless, table_beside
 from audit.importers.pages import replace_controls
 
 T = TypeVar("T")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
-NAMES: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
-    Path(__file__).with_name("names.toml").read_text(encoding="utf-8")
-)
+NAMES: Mapping[str, Mapping[str, Sequence[str]]] = table_beside(__file__, "names.toml")
 """Names that sources use, by meaning, for columns, tables, documents and categories."""
-TEXTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
+TEXTS: Mapping[str, str] = table_beside(__file__, "texts.toml")
 """What imports say; names in braces are filled in."""
 _MOST_DIGITS = 100
 """Of an integer: products of three still become floats, which end at 308."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from audit.errors import ManifestError, UsageError, printable
 from audit.files import read_file
-from audit.importers.files import NAMES
+from audit.importers.files import NAMES, TEXTS
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,8 @@ def find_named(names: Sequence[str], ids: Collection[str], option: str) -> froze
     found = {name: next((form for form in _possible_ids(name) if form in known), "") for name in names}
     unknown = [name for name, identifier in found.items() if not identifier]
     if unknown:
-        raise ManifestError(
-            f"{option}: {len(unknown)} of {len(found)} names are those of no document of the source, the first is "
-            f"{printable(unknown[0])}"
-        )
+        first = printable(unknown[0])
+        raise ManifestError(TEXTS["unknown"].format(option=option, n=len(unknown), all=len(found), first=first))
     return frozenset(found.values())
 
 

@@ -15,7 +15,7 @@ from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingReci
 from audit.corpus.images import kind_of
 from audit.corpus.problems import Problems, inside
 from audit.errors import ManifestError, UsageError, printable
-from audit.importers.files import IMAGES, files_in, parse_json, read_text, table_rows
+from audit.importers.files import IMAGES, TEXTS, files_in, parse_json, read_text, table_rows
 from audit.importers.pages import Page, Unit, ids_of, part_of
 from audit.importers.words import fill
 
@@ -129,10 +129,8 @@ class Source:
             if found:
                 return found
         names = ", ".join(f"{folder}/" for folders in layouts for folder in folders)
-        raise UsageError(
-            f"{self.path} has no folder {names} with a file of type {', '.join(suffixes)}",
-            "give the folder that holds it; pages in other folders: docaudit import forms, see --help",
-        )
+        reason = f"{self.path} has no folder {names} with a file of type {', '.join(suffixes)}"
+        raise UsageError(reason, TEXTS["other_folders"])
 
     def records(self, relative: str) -> Iterator[tuple[str, Any]]:
         """Yield the values of a JSON file (a list, or an object that holds one under data, annotations or rows).

@@ -26,7 +26,7 @@ from PIL.Image import Image
 from audit.corpus.documents import Box, Word
 from audit.corpus.removal.tesseract import run_tesseract
 from audit.errors import ManifestError, UsageError
-from audit.importers.files import form_of, parse_json, read_text, table_rows
+from audit.importers.files import TEXTS, form_of, parse_json, read_text, table_rows
 from audit.importers.pages import Field, Page, bounds, clean, clip, shares_of
 
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
@@ -299,10 +299,8 @@ class PageReader:
         known = subprocess.run([self.command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False)
         unknown = [name for name in self.language.split("+") if name not in known.stdout.split()]
         if unknown:
-            raise UsageError(
-                f"Tesseract has no data for the language {unknown[0]!r}",
-                f"install its data (apt install tesseract-ocr-{unknown[0]}), or take one of tesseract --list-langs",
-            )
+            hint = TEXTS["language"].format(language=unknown[0])
+            raise UsageError(f"Tesseract has no data for the language {unknown[0]!r}", hint)
 
     def read(self, pages: Iterable[tuple[str, OpenPage]]) -> Iterator[tuple[str, tuple[Word, ...] | None]]:
         """Read pages, in order; images are opened in this thread, a few at a time.

@@ -41,9 +41,8 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
     checks += [("", check) for check in record.checks]
     # Several attacks compare the same documents: their blind check is one test.
     distinct = {_identity(attack, check): check for attack, check in checks}
-    adjusted = holm(
-        {key: check.p_value for key, check in distinct.items()}, {key: check.weight for key, check in distinct.items()}
-    )
+    weights = {key: check.weight for key, check in distinct.items()}
+    adjusted = holm({key: check.p_value for key, check in distinct.items()}, weights)
 
     def settled(attack: str, checks: Sequence[Check]) -> tuple[Check, ...]:
         return tuple(replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-import tomllib
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -15,11 +13,12 @@ from pydantic_core import PydanticCustomError
 
 from audit.cards import PrivacyCard
 from audit.errors import count_visible_letters, has_unseen_characters
+from audit.files import table_beside
 from audit.measurements import STRICT, Estimate
 from audit.record import AuditRecord, Result
 from audit.stats.dp_bounds import Guarantee, auc
 
-TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
+TEXTS: dict[str, str] = table_beside(__file__, "texts.toml")
 """Sentences of verdicts; names in braces are filled in."""
 LONGEST_WAIVER = dt.timedelta(days=366)
 """How far ahead a waiver may end, from the day it is held against: a year later somebody looks again."""

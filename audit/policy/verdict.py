@@ -249,9 +249,8 @@ def _decide(
         return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
         return Decision(limit, "passed", within(limit, result), "", worst, power, p_worst)
-    return undecided(
-        "the interval reaches over the limit", MORE_PROVIDERS if worst.unit == "providers" else MORE, "wide"
-    )
+    more = MORE_PROVIDERS if worst.unit == "providers" else MORE
+    return undecided("the interval reaches over the limit", more, "wide")
 
 
 def _within(limit: Limit, measured: Estimate) -> bool:

@@ -151,9 +151,7 @@ def clopper_pearson(hits: int, n: int) -> Interval:
     """
     if n < 1 or not 0 <= hits <= n:
         raise ValueError("a proportion needs n >= 1 and hits between 0 and n")
-    return make_interval(
-        hits / n, *beta_bounds(hits / n, np.float64(n), TAILS), n=n, clusters=n, method="Clopper-Pearson"
-    )
+    return make_interval(hits / n, *beta_bounds(hits / n, np.float64(n), TAILS), n=n, method="Clopper-Pearson")
 
 
 def proportion(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Interval:

@@ -130,10 +130,8 @@ def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], le
 def _check_corpus(corpus: Corpus) -> None:
     kind = corpus.manifest.task.kind
     if kind not in TASKS:
-        raise ManifestError(
-            f"task.kind: the loss of {kind} is not defined for a canary's completion",
-            f"canaries are for {', '.join(TASKS)}",
-        )
+        reason = f"task.kind: the loss of {kind} is not defined for a canary's completion"
+        raise ManifestError(reason, f"canaries are for {', '.join(TASKS)}")
     if not corpus.of("member"):
         raise ManifestError("no document of split member: canaries stand among what a model is trained on")
     taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
@@ -197,10 +195,8 @@ def _carriers(
     carriers = [document for document in members if document.words and document.words[0].box is not None]
     if corpus.manifest.task.kind == "intent-slots" or not carriers:
         if corpus.manifest.task.kind != "intent-slots" and not any(d.words and d.image is None for d in members):
-            raise ManifestError(
-                "no member document can carry a canary",
-                "give pages words with boxes; without an image, words are enough",
-            )
+            hint = "give pages words with boxes; without an image, words are enough"
+            raise ManifestError("no member document can carry a canary", hint)
         yield from ((None, None) for _ in prefixes)
         return
     rng = _stream(seed, "places")
@@ -213,9 +209,8 @@ def _carriers(
             page = None if carrier.image is None else open_image(corpus, carrier)
             box = find_blank_box(carrier, page, cells, rng)
         if box is None:
-            raise ManifestError(
-                "no blank place on any member page is wide enough for a canary's line", "choose a smaller --length"
-            )
+            reason = "no blank place on any member page is wide enough for a canary's line"
+            raise ManifestError(reason, "choose a smaller --length")
         yield carrier.id, box
         waiting.append(carrier)
 

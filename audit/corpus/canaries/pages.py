@@ -198,7 +198,7 @@ def draw_line(page: Image, box: Box, cells: Sequence[WordCell]) -> Image:
     x0, y0 = math.floor(box[0]), math.floor(box[1])
     x1, y1 = math.ceil(box[2]), math.ceil(box[3])
     strip = page.crop((x0, y0, x1, y1))
-    colour = "black" if _luminance(strip) >= _DARK else "white"
+    colour = "black" if strip.convert("L").resize((1, 1)).tobytes()[0] >= _DARK else "white"
     brush = ImageDraw.Draw(strip)
     font = _font(box, cells)
     baseline = box[1] - y0 + _BASELINE * (box[3] - box[1])
@@ -228,13 +228,6 @@ def _font(box: Box, cells: Sequence[WordCell]) -> ImageFont.FreeTypeFont | Image
         size *= _SHRINKING
         font = ImageFont.load_default(size)
     return font
-
-
-def _luminance(strip: Image) -> float:
-    pixels = strip.convert("L").resize((1, 1))
-    value = pixels.getpixel((0, 0))
-    assert isinstance(value, int | float)
-    return float(value)
 
 
 SHARES = (1.0, 0.8, 0.65, 0.5)

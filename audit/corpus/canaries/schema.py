@@ -9,7 +9,6 @@ them a loss, a file beside the model.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,10 +19,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import STRICT, Box, Category, Corpus
-from audit.corpus.problems import inside
+from audit.corpus.problems import TEXTS, inside
 from audit.corpus.validation import form_problems
 from audit.errors import ManifestError, printable
-from audit.files import read_file, write_atomically
+from audit.files import read_file, table_beside, write_atomically
 
 Design = Literal["audit"]
 TAGS = ("B-canary", "I-canary")
@@ -73,7 +72,7 @@ class Pattern:
 
 
 PATTERNS: Mapping[str, Pattern] = TypeAdapter(dict[str, Pattern]).validate_python(
-    tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
+    table_beside(__file__, "patterns.toml")
 )
 """By name; the first three have the paper's candidates and intents (section 4.2 and appendix A)."""
 
@@ -212,10 +211,7 @@ def canary_warnings(counts: CanaryCounts | None) -> Iterator[str]:
     """Warn of all that limits an audit of a data set with canaries."""
     if counts is not None and counts.documents:
         copied = f", on copies of {counts.pages} pages" if counts.pages else ""
-        yield (
-            f"{counts.documents} member documents were put in with canaries{copied}: they have no counterpart among "
-            "the held-out ones. For attacks other than that on canaries, use the data set as it was."
-        )
+        yield TEXTS["canaries"].format(n=counts.documents, copied=copied)
 
 
 LOSS_FILE = "docaudit_canaries.json"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from audit.corpus.documents import Category
 from audit.errors import ManifestError
+from audit.files import table_beside
 from audit.importers.files import parse_json, read_text
 from audit.importers.forms import boxed_lines
 from audit.importers.interface import Importer
@@ -21,9 +21,7 @@ FIELDS: Mapping[str, Category] = {
     "address": "location",
     "total": "amount",
 }
-PHRASINGS: Mapping[str, Sequence[str]] = tomllib.loads(
-    Path(__file__).with_name("sroie_phrasings.toml").read_text(encoding="utf-8")
-)
+PHRASINGS: Mapping[str, Sequence[str]] = table_beside(__file__, "sroie_phrasings.toml")
 """Questions that ask for a field, by its key."""
 
 

@@ -175,9 +175,8 @@ def _checked_utf8(source: Source, name: str) -> Path:
     try:
         read_source(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ManifestError(
-            f"{name} is not UTF-8 at byte {error.start}: save it as UTF-8, for offsets to fit"
-        ) from None
+        reason = f"{name} is not UTF-8 at byte {error.start}: save it as UTF-8, for offsets to fit"
+        raise ManifestError(reason) from None
     return path
 
 
