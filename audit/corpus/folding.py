@@ -127,7 +127,7 @@ def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     """
     page, edges = _fold_words(words)
     known, answers = frozenset(edges), map(fold, question.answers)
-    return any({start, start + len(one)} <= known for one in answers for start in _occurrences(one, page))
+    return any({start, start + len(one)} <= known for one in answers for start in begins_of(one, page))
 
 
 def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
@@ -138,7 +138,7 @@ def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
     """
     page, edges = _fold_words(words)
     value = fold(answer)
-    found = [(start, start + len(value)) for start in _occurrences(value, page)]
+    found = [(start, start + len(value)) for start in begins_of(value, page)]
     known = frozenset(edges)
     whole = [(start, end) for start, end in found if start in known and end in known]
     if not whole and len(value) < MIN_INSIDE:
@@ -153,7 +153,7 @@ def _fold_words(words: Sequence[Word]) -> tuple[str, list[int]]:
     return "".join(folded), [*accumulate(map(len, folded), initial=0)]
 
 
-def _occurrences(value: str, page: str) -> Iterator[int]:
+def begins_of(value: str, page: str) -> Iterator[int]:
     """Yield where `value`, not empty, begins in `page`; occurrences may overlap."""
     start = page.find(value) if value else -1
     while start >= 0:

@@ -92,11 +92,8 @@ def check_references(corpus: Corpus) -> None:
     Raises:
         ManifestError: one error with every problem.
     """
-    missing = [
-        f"{FILE_NAME} {key}: {path} is not a folder"
-        for key, path in _named_paths(corpus.manifest)
-        if key.startswith("references.") and not (corpus.root / path).is_dir()
-    ]
+    named = [(key, path) for key, path in _named_paths(corpus.manifest) if key.startswith("references.")]
+    missing = [f"{FILE_NAME} {key}: {path} is not a folder" for key, path in named if not (corpus.root / path).is_dir()]
     if missing:
         raise ManifestError(missing)
 
@@ -359,9 +356,8 @@ def draft_of(dst: Path, purpose: str) -> Iterator[Path]:
     try:
         draft.mkdir(parents=True)
     except FileExistsError:
-        raise EngineError(
-            f"{draft}: another command is writing it", "wait for it; remove it if there is none"
-        ) from None
+        reason = f"{draft}: another command is writing it"
+        raise EngineError(reason, "wait for it; remove it if there is none") from None
     except OSError as error:
         raise EngineError(f"{draft} cannot be made: {error.strerror}", "choose another place") from error
     try:

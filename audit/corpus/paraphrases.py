@@ -8,12 +8,12 @@ better ones. Owners who have better ones give them in the data set.
 from __future__ import annotations
 
 import re
-import tomllib
-from pathlib import Path
 
 import numpy as np
 
-_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+from audit.files import table_beside
+
+_TEXTS = table_beside(__file__, "paraphrases.toml")
 _FORMS = [(re.compile(rf"^{form['pattern']}\s*[?.:]*$", re.IGNORECASE), form["ways"]) for form in _TEXTS["forms"]]
 
 

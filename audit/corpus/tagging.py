@@ -142,11 +142,8 @@ def scheme_problems(labels: Sequence[str], named: str | None = None) -> Iterator
     if outside != OUTSIDE and OUTSIDE in labels:
         yield f"outside: {outside}, but O is a label too"
     if _has_prefixes([label for label in labels if label != outside]):
-        yield from (
-            f"{label} is none of {outside}, B-..., I-..."
-            for label in labels
-            if label != outside and not _is_prefixed(label)
-        )
+        bare = [label for label in labels if label != outside and not _is_prefixed(label)]
+        yield from (f"{label} is none of {outside}, B-..., I-..." for label in bare)
 
 
 def canonical(labels: Sequence[str], outside: str | None = None) -> tuple[str, ...]:

@@ -249,11 +249,8 @@ def unknown_names(document: Document, task: Task) -> list[str]:
         for number, entity in enumerate(document.entities):
             needed[f"entities[{number}].label"] = scheme.tags_of(entity.label, len(entity.words))
     missing = {path: [name for name in dict.fromkeys(names) if name not in labels] for path, names in needed.items()}
-    return [
-        f"{path}: {' and '.join(names)} not among task.labels of the manifest"
-        for path, names in missing.items()
-        if names and labels
-    ]
+    named = [(path, " and ".join(names)) for path, names in missing.items() if names and labels]
+    return [f"{path}: {names} not among task.labels of the manifest" for path, names in named]
 
 
 def unknown_to_all(documents: Iterable[Document], task: Task) -> dict[str, list[str]]:

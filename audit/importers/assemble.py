@@ -116,9 +116,8 @@ def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> Ta
     hints = [WORDS_FIRST] if found["fields"] and not found["words"] else []
     hints += [f"--task {listed(fitting, 'or')}"] if fitting else []
     counts = f"of {len(pages)} pages, " + ", ".join(f"{count} have {what}" for what, count in found.items())
-    raise UsageError(
-        f"{name}: nothing to learn {f'the task {wanted}' if wanted else 'a task'} from: {counts}", "; or ".join(hints)
-    )
+    task = f"the task {wanted}" if wanted else "a task"
+    raise UsageError(f"{name}: nothing to learn {task} from: {counts}", "; or ".join(hints))
 
 
 @dataclass(frozen=True)

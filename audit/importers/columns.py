@@ -36,11 +36,8 @@ class Columns:
     def __init__(
         self, names: Iterable[str], classes: Mapping[str, Sequence[str]] | None = None, labels: Sequence[str] = ()
     ) -> None:
-        present = {*names}
-        self._of = {
-            meaning: next((name for name in known if name in present), "")
-            for meaning, known in NAMES["columns"].items()
-        }
+        present, columns = {*names}, NAMES["columns"].items()
+        self._of = {meaning: next((name for name in known if name in present), "") for meaning, known in columns}
         self._classes, self._labels = classes or {}, labels
 
     def __getitem__(self, meaning: str) -> str:

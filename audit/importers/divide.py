@@ -169,9 +169,8 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
     drawn: dict[str, Split] = {}
     for group in members:
         fitting = [name for name, room in free.items() if room >= len(group)]
-        choice = (
-            rng.choices(fitting, [free[name] for name in fitting])[0] if fitting else max(free, key=free.__getitem__)
-        )
+        rooms = [free[name] for name in fitting]
+        choice = rng.choices(fitting, rooms)[0] if fitting else max(free, key=free.__getitem__)
         free[choice] -= len(group)
         if choice is not None:
             drawn.update(dict.fromkeys(group, choice))

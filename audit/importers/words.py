@@ -224,12 +224,8 @@ def _doctr(page: Mapping[str, Any]) -> Page:
     if "blocks" not in page and "predictions" not in page:
         raise KeyError("blocks")
     height, width = (float(number) for number in page["dimensions"])
-    words = [
-        Word(word["value"], bounds(word["geometry"]))
-        for block in page.get("blocks", ())
-        for line in block["lines"]
-        for word in line["words"]
-    ]
+    lines = [line for block in page.get("blocks", ()) for line in block["lines"]]
+    words = [Word(word["value"], bounds(word["geometry"])) for line in lines for word in line["words"]]
     fields = []
     for label, found in page.get("predictions", {}).items():
         for one in found:

@@ -82,11 +82,8 @@ def p_explained(
     fired = [check for check in (*result.checks, *record.checks) if check.cause == "confounded" and fires(check)]
     if any(check.name != BLIND for check in fired):
         return 1.0
-    found = {
-        control.kind: control.p_explains(measured, limit, mirrored=mirrored)
-        for control in result.controls
-        if measured.name in control.measurements
-    }
+    controls = [control for control in result.controls if measured.name in control.measurements]
+    found = {control.kind: control.p_explains(measured, limit, mirrored=mirrored) for control in controls}
     if fired:
         return max(found.get("reference", 1.0), found.get("blind", 1.0))
     return found.get("reference", found.get("blind", 1.0))
@@ -113,12 +110,9 @@ def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
     two_sided = (limit for limit in limits if limit.max is not None and limit.holds == "interval")
     metrics = [limit.metric for limit in two_sided if limit.attack == result.attack]
     measured = {item.name: item for item in result.measurements if isinstance(item, Estimate) and item.null is not None}
-    tested = [
-        (metric, measured[name])
-        for metric in metrics
-        for name in result.methods.get(metric, (metric,))
-        if name in measured and measured[name].null_kind in ("held-out", "chance")
-    ]
+    measured = {name: item for name, item in measured.items() if item.null_kind in ("held-out", "chance")}
+    methods = [(metric, name) for metric in metrics for name in result.methods.get(metric, (metric,))]
+    tested = [(metric, measured[name]) for metric, name in methods if name in measured]
     if not tested:
         return
     metric, worst = min(tested, key=lambda pair: _p_below_null(pair[1]))

@@ -250,11 +250,8 @@ class RegisteredWaiver:
 def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
     """Return the decision waived where it is a violation and a waiver holds, else as it is."""
     limit = decision.limit
-    holding = [
-        one
-        for one in policy.waivers
-        if (one.attack, one.metric) == (limit.attack, limit.metric) and _term(one, today) == "in force"
-    ]
+    own = [one for one in policy.waivers if (one.attack, one.metric) == (limit.attack, limit.metric)]
+    holding = [one for one in own if _term(one, today) == "in force"]
     if decision.outcome != "violated" or not holding:
         return decision
     return replace(decision, outcome="waived", waiver=max(holding, key=lambda one: one.expires))

@@ -196,11 +196,9 @@ def within(limit: Limit, result: Result) -> str:
         return words
     unit = "documents" if overall.unit == "documents" else f"{overall.unit} in documents"
     words += f", for {overall.behind(limit.metric):,} of {overall.total:,} {unit} of training"
-    little = [
-        f"{item.behind(limit.metric):,} of {item.total:,} of category {item.category}"
-        for item in result.coverage
-        if item.category != "all" and item.behind(limit.metric) < LITTLE * item.total
-    ]
+    counts = [(item, item.behind(limit.metric)) for item in result.coverage if item.category != "all"]
+    short = [(item, behind) for item, behind in counts if behind < LITTLE * item.total]
+    little = [f"{behind:,} of {item.total:,} of category {item.category}" for item, behind in short]
     return f"{words}; only {', '.join(little)}" if little else words
 
 

@@ -293,9 +293,8 @@ def hold_against_baseline(verdict: Verdict, baseline: Baseline) -> Verdict:
         baseline: what became of each limit.
     """
     changed = {(limit.attack, limit.metric): limit for limit in baseline.limits}
-    decisions = tuple(
-        _decide_against(one, changed.get((one.limit.attack, one.limit.metric))) for one in verdict.decisions
-    )
+    pairs = [(one, changed.get((one.limit.attack, one.limit.metric))) for one in verdict.decisions]
+    decisions = tuple(_decide_against(one, change) for one, change in pairs)
     alone = f"by the policy alone: {verdict.overall}, {verdict.reason}"
     counts = count([decision for decision in decisions if not decision.about_text])
     verdict = replace(verdict, decisions=decisions, counts=counts, baseline=baseline)

@@ -217,11 +217,8 @@ def _letters(cells: Sequence[WordCell]) -> int:
 def _font(box: Box, cells: Sequence[WordCell]) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """Letters as large as the line allows; smaller where a word of wide letters would leave its cell."""
     size = (box[3] - box[1]) / LEADING
-    rooms = [
-        (text, right - left)
-        for cell, (left, _, right, _) in zip(cells, word_boxes(box, cells), strict=True)
-        for text in cell.fitting
-    ]
+    placed = zip(cells, word_boxes(box, cells), strict=True)
+    rooms = [(text, right - left) for cell, (left, _, right, _) in placed for text in cell.fitting]
     font = ImageFont.load_default(size)
     # Widths are those of hinted letters: they do not shrink evenly with the size.
     while size > 1 and any(font.getbbox(text, anchor="ls")[2] > room for text, room in rooms):

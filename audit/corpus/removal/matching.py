@@ -26,6 +26,8 @@ from decimal import Decimal
 
 from rapidfuzz.distance import Levenshtein
 
+from audit.corpus.folding import begins_of
+
 MIN_INSIDE = 4
 """Folded characters from which an answer counts inside a word too, and with errors; shorter ones are whole words."""
 MIN_TWO_ERRORS = 8
@@ -205,13 +207,11 @@ class _Page:
             yield from self._find_whole_words(answer)
 
     def _find_containing(self, answer: Wanted) -> Iterator[int]:
-        start = self.text.find(answer.folded)
-        while start >= 0:
+        for start in begins_of(answer.folded, self.text):
             first = bisect_right(self.ends, start)
             last = bisect_right(self.ends, start + len(answer.folded) - 1)
             if last - first < answer.most_words:
                 yield from self._within(first, last)
-            start = self.text.find(answer.folded, start + 1)
 
     def _find_whole_words(self, answer: Wanted) -> Iterator[int]:
         for index in self.left:

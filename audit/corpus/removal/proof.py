@@ -155,17 +155,16 @@ class _Left:
         """Apply the rule of `survives` to an answer."""
         size = len(answer.folded)
         if size < MIN_INSIDE:
-            return answer.bare in self.words or any(
-                whole_word(window, answer.bare) for window in _join_windows(self.bare, len(answer.bare))
-            )
+            windows = _join_windows(self.bare, len(answer.bare))
+            return answer.bare in self.words or any(whole_word(window, answer.bare) for window in windows)
         if answer.folded in self.page:
             return True
-        if size >= MIN_SIMILAR and _similarity(answer.folded, self.page) >= SIMILARITY:
+        # The shorter text slides along the longer; a page shorter than the answer is compared whole.
+        similarity = fuzz.partial_ratio if len(self.page) >= size else fuzz.ratio
+        if size >= MIN_SIMILAR and similarity(answer.folded, self.page) >= SIMILARITY:
             return True
-        return any(
-            Levenshtein.distance(window, answer.folded, score_cutoff=answer.errors) <= answer.errors
-            for window in _join_windows(self.folded, size + answer.errors)
-        )
+        windows, errors = _join_windows(self.folded, size + answer.errors), answer.errors
+        return any(Levenshtein.distance(one, answer.folded, score_cutoff=errors) <= errors for one in windows)
 
 
 def _join_windows(words: Sequence[str], longest: int) -> Iterator[str]:
@@ -177,11 +176,6 @@ def _join_windows(words: Sequence[str], longest: int) -> Iterator[str]:
             if len(window) > longest:
                 break
             yield window
-
-
-def _similarity(answer: str, page: str) -> float:
-    """`partial_ratio` slides the shorter text along the longer; a page shorter than the answer is compared whole."""
-    return fuzz.partial_ratio(answer, page) if len(page) >= len(answer) else fuzz.ratio(answer, page)
 
 
 YES_OR_NO = "yes or no"

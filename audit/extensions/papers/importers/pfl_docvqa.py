@@ -126,10 +126,8 @@ def _part_named_in(path: Path) -> Part | None:
 def _part(path: Path, *, official: bool) -> Part:
     part = _part_named_in(path)
     if part is None and official:
-        raise UsageError(
-            f"{path.name}: the name does not say which part its records are of",
-            "the official division reads it from train, client, val, valid, validation, test or red in the name",
-        )
+        hint = "the official division reads it from train, client, val, valid, validation, test or red in the name"
+        raise UsageError(f"{path.name}: the name does not say which part its records are of", hint)
     return part or "train"  # a draw at random does not ask
 
 
