@@ -138,6 +138,7 @@ def prepare_training(
 
 def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress) -> None:
     options, units = prepared.options, prepared.units
+    draw = partial(_draw, learner, options.seed)
     if all(draw_samples(learner, unit, 0, options.seed) is None for unit in units):
         raise TargetError("no document makes a sample to train on", "give documents with words, or with answers")
     seed, held = options.seed, prepared.start.weight_names
@@ -155,10 +156,6 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
     named = {unit.name: unit for unit in units}
     groups = [named] if prepared.clients is None else prepared.clients.values()
     clients = [[named[name] for name in own] for own in groups]
-
-    def draw(unit: Unit, step: int) -> DrawnUnit | None:
-        return draw_samples(learner, unit, step, options.seed)
-
     random = SeededRandom(options.seed) if options.reproducible else SystemRandom()
     contribute: Contribute = partial(gradient_of, learner, trained.parameters, rows=options.rows)
     if card.local_steps:
@@ -175,6 +172,10 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
     with quiet():
         learner.save(folder)
     write_atomically(folder / PRIVACY_FILE, dump_privacy(replace(card, weights=weights_sha256(folder))))
+
+
+def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
+    return draw_samples(learner, unit, step, seed)
 
 
 _HINT = 'name every provider once: [clients], then a line such as north = ["provider 1", "provider 2"] for each client'
