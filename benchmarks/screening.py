@@ -114,7 +114,7 @@ class ScreenedCandidates(JudgedCandidates):
 
     n_exact: int = 1
 
-    def _asked(self, candidates: dict[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
+    def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
         queries = [
             TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
             for prefix, found in candidates.items()

@@ -245,7 +245,7 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     ]
     outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
     table = build_choices(hidden, outcomes, alike=True)  # type: ignore[arg-type]
-    held = attribute_measures.gated_methods(table) | attribute_measures.counted_methods(table)
+    held = attribute_measures.methods_of(table, (*attribute_measures.EXCESSES, VALUES, DOCUMENTS))
     limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
     streams = Streams(rng)
     jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams) if _limited(job, limited)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,13 +19,14 @@ import numpy.typing as npt
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import SEED as USUAL
 from audit.attacks.budget import sample
+from audit.attacks.text import SHARED
 from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
 from audit.measurements import Bound, Check, Control, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Result
-from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, SPREAD, TOGETHER, BlindCheck, blind_check
+from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, BlindCheck, blind_check
 from audit.stats.intervals import join_groups
 from audit.targets.utility import estimate
 
@@ -52,26 +53,11 @@ RANDOM: dict[Unit, frozenset[Assignment]] = {
 }
 """Assignments that were drawn by lot, by what is compared: with these a check without power decides nothing, for the
 comparison rests on the lot. By provider, providers are drawn, and of each the documents that were kept aside."""
-ASSIGNED: dict[Assignment, str] = {
-    "random": "documents were drawn by lot, providers were not",
-    "by-provider": "providers were drawn by lot",
-    "by-date": "they come from different times",
-    "official": "they were not assigned by lot, as far as anybody stated",
-}
+ASSIGNED: Mapping[Assignment, str] = SHARED["unlike"]["assigned"]
 ALIKE = "documents are alike in everything that is described"
 """Why there is nothing to find: then nothing was ruled out either."""
-SIDES: dict[Unit, tuple[str, str]] = {
-    "document": ("documents trained on", "held-out documents"),
-    "provider": ("providers trained on", "providers not trained on"),
-}
-BLOCKS = {
-    "words": "by what they say (words, dates, numbers)",
-    "layout": "by where their words stand",
-    "image": "by how their images look",
-    "metadata": "by how much of what they hold (words, questions, labels)",
-    SPREAD: "by how far they lie from the usual",
-    TOGETHER: "by everything together",
-}
+SIDES: Mapping[Unit, str] = SHARED["unlike"]["sides"]
+BLOCKS: Mapping[str, str] = SHARED["unlike"]["blocks"]
 """What tells them apart, in words, by block of `corpus.describe`."""
 WEIGHT = 4.0
 """Share of the blind check among the checks of a scan: it needs the most documents, and everything rests on it."""
@@ -198,7 +184,7 @@ def _examine(
     assigned = corpus.manifest.membership.assigned
     sides = [len(np.unique(units[labels == side])) for side in (True, False)]
     if min(sides) < MIN_UNITS:
-        return _unchecked(min(sides), assigned, unit)
+        return _conclude(None, min(sides), assigned, unit)
     progress.stage("blind check: documents", len(described))
     description = describe(corpus, described, progress.advance)
     strata = None
@@ -207,7 +193,7 @@ def _examine(
         if assigned == "by-provider":
             strata = _of_first(_numbered([fold(document.provider or "") for document in described]), units)
     check = blind_check(description.blocks, labels, units, rng, strata=strata)
-    return _unchecked(min(sides), assigned, unit) if check is None else _found(check, assigned, unit)
+    return _conclude(check, min(sides), assigned, unit)
 
 
 def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator) -> Ints:
@@ -260,68 +246,52 @@ def _of_first(strata: Ints, units: Ints) -> Ints:
     return strata[first][index]
 
 
-def _unchecked(smaller: int, assigned: Assignment, unit: Unit) -> Blind:
-    reason = f"too few {unit}s of a side to look for differences without the model"
-    diagnostics, confounded = _judged_power(0.0, _rarely(0.0, unit), assigned, unit)
-    return Blind(Unresolved(NAME, reason, smaller, MIN_UNITS), diagnostics, (), confounded)
-
-
-def _found(check: BlindCheck, assigned: Assignment, unit: Unit) -> Blind:
-    if not check.by_block:
-        diagnostics, confounded = _judged_power(check.power, ALIKE, assigned, unit)
-        return Blind(Unresolved(NAME, ALIKE, check.auc.n), diagnostics, (), confounded)
-    diagnostics, confounded = _judged_power(check.power, _rarely(check.power, unit), assigned, unit)
-    shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
-    by_block = tuple(
-        Diagnostic(f"{NAME}.{name}", value, f"the AUC without the model {BLOCKS[name]}")
-        for name, value in check.by_block.items()
-    )
-    return Blind(
-        estimate(NAME, check.auc, f"{unit}s", check.chance, "chance"),
-        (Diagnostic("blind_p", check.p_value, shuffled), *diagnostics, *by_block),
-        (Check("blind", check.p_value, "confounded", _told_apart(check, unit), REDRAW, weight=WEIGHT),),
-        confounded,
-    )
-
-
-def _told_apart(check: BlindCheck, unit: Unit) -> str:
-    best = max(check.by_block, key=lambda name: check.by_block[name])
-    auc = check.auc
-    return (
-        f"{' and '.join(SIDES[unit])} can be told apart without the model (AUC {auc.value:.2f} "
-        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best {BLOCKS[best]}: what an attacker finds may "
-        "be that difference, not the training"
-    )
-
-
-def _rarely(power: float, unit: Unit) -> str:
-    return (
-        f"it would find a difference that its classifiers see as an AUC of {ADVERSARY} in {100 * power:.0f} of 100 "
-        f"data sets with so few {unit}s, {100 * ENOUGH_POWER:.0f} are wanted"
-    )
-
-
-def _judged_power(
-    power: float, why: str, assigned: Assignment, unit: Unit
-) -> tuple[tuple[Diagnostic, ...], str | None]:
-    """Return the diagnostic `blind_power`, and why a weak check confounds results that no lot assigned."""
+def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit: Unit) -> Blind:
+    """Conclude from a check, or from None for want of units, and say why a weak one confounds what no lot assigned."""
+    alike, power = check is not None and not check.by_block, 0.0 if check is None else check.power
+    why, confounded = ALIKE, None
+    if not alike:
+        why = (
+            f"it would find a difference that its classifiers see as an AUC of {ADVERSARY} in {100 * power:.0f} of 100 "
+            f"data sets with so few {unit}s, {100 * ENOUGH_POWER:.0f} are wanted"
+        )
     meaning = (
         f"chance to find a difference that these linear classifiers see as an AUC of {ADVERSARY} "
         f"(p of {SIGNIFICANT} or less)"
     )
-    if power >= ENOUGH_POWER:
-        return (Diagnostic("blind_power", power, meaning),), None
-    if assigned in RANDOM[unit]:
-        weakness = (
-            f"the blind check is too weak: {why}; the comparison rests on the lot, and that {unit}s were drawn by lot "
-            "is the data set's own statement"
+    if power < ENOUGH_POWER and assigned in RANDOM[unit]:
+        meaning += (
+            f"; the blind check is too weak: {why}; the comparison rests on the lot, and that {unit}s were drawn by "
+            "lot is the data set's own statement"
         )
-        return (Diagnostic("blind_power", power, f"{meaning}; {weakness}"),), None
-    confounded = (
-        f"{' and '.join(SIDES[unit])} may differ in something else than the training ({ASSIGNED[assigned]}: assigned = "
-        f'"{assigned}" in manifest.toml), and the blind check is too weak to rule it out: {why}'
+    elif power < ENOUGH_POWER:
+        confounded = (
+            f"{SIDES[unit]} may differ in something else than the training ({ASSIGNED[assigned]}: assigned = "
+            f'"{assigned}" in manifest.toml), and the blind check is too weak to rule it out: {why}'
+        )
+    shown = Diagnostic("blind_power", power, meaning)
+    if check is None:
+        few = f"too few {unit}s of a side to look for differences without the model"
+        return Blind(Unresolved(NAME, few, smaller, MIN_UNITS), (shown,), (), confounded)
+    if alike:
+        return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded)
+    shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
+    by_block = (
+        Diagnostic(f"{NAME}.{name}", value, f"the AUC without the model {BLOCKS[name]}")
+        for name, value in check.by_block.items()
     )
-    return (Diagnostic("blind_power", power, meaning),), confounded
+    auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
+    told_apart = (
+        f"{SIDES[unit]} can be told apart without the model (AUC {auc.value:.2f} "
+        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best {BLOCKS[best]}: what an attacker finds may "
+        "be that difference, not the training"
+    )
+    return Blind(
+        estimate(NAME, auc, f"{unit}s", check.chance, "chance"),
+        (Diagnostic("blind_p", check.p_value, shuffled), shown, *by_block),
+        (Check("blind", check.p_value, "confounded", told_apart, REDRAW, weight=WEIGHT),),
+        confounded,
+    )
 
 
 def blind_controls(blind: Blind, areas: Iterable[str], shares: Iterable[str] = ()) -> tuple[Control, ...]:

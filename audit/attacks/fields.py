@@ -17,13 +17,14 @@ attack. Models that see a page as pixels have no token to put a candidate in pla
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal
 
 from audit.attacks.interface import AUDITED
+from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Corpus, Document, Entity, Question, Split
@@ -39,12 +40,7 @@ LENGTHS = (3, 15)
 """Of the fields that the paper's attack tries, least and most tokens (section 5.1)."""
 Length = Literal["usual", "long", "short"]
 FieldPart = Literal["whole", "start", "end"]
-REASONS = {
-    "unknown tokens": "fields that hold [UNK], which no reconstruction can spell out",
-    "no window": "fields that do not fit into one window of the model",
-    "outside the trained window": "fields that training did not read, for it cut long pages off before them",
-    "no question": "fields whose document has no question that can be used without giving them away",
-}
+REASONS: Mapping[str, str] = SHARED["left_out"]
 
 
 @dataclass(frozen=True, eq=False)

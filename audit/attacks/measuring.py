@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
@@ -13,7 +14,7 @@ from numpy.random import Generator, default_rng
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import AUDITED, LABELS
 from audit.engine.interface import Progress
-from audit.measurements import Check, Estimate, Measurement, Unresolved
+from audit.measurements import Check, Coverage, Estimate, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
@@ -219,6 +220,19 @@ def _by_document(values: TriedValues) -> list[Floats]:
     sides = [values.split(split) for split in AUDITED]
     sums = [cluster_sums([rows.attack - rows.baseline], rows.cluster) for rows in sides]
     return [side[:, 0] for side in sums]
+
+
+def cover(
+    unit: str, names: Iterable[str], tried: Counter[str], total: Counter[str], unique: Counter[str] | None = None
+) -> tuple[Coverage, ...]:
+    """Count what was tried of all there is, and the unique of it: in all, and in each of `names` that there is."""
+    found = [Coverage("all", tried.total(), total.total(), unit, None if unique is None else unique.total())]
+    found += [
+        Coverage(name, tried[name], total[name], unit, None if unique is None else unique[name])
+        for name in names
+        if total[name]
+    ]
+    return tuple(found)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit.attacks.interface import AUDITED
+from audit.attacks.text import SHARED
 from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Category, Corpus, Document, Question
 from audit.corpus.folding import fold
@@ -22,15 +23,7 @@ from audit.corpus.removal.proof import Reading, crops_of, prove_removal, why_der
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop
 from audit.engine.interface import Request, Trial
 
-CLASS_OF: Mapping[Category, str] = {
-    "location": "place",
-    "person": "person",
-    "datetime": "temporal",
-    "contact": "contact",
-    "demographic": "nrp",
-    "url": "url",
-    "code": "other_id",
-}
+CLASS_OF: Mapping[Category, str] = SHARED["personal"]
 """NRP: nationality, religion, politics."""
 IDENTIFYING = ("person", "place", "contact", "url", "other_id")
 """Classes whose values name or number someone: name, location, identification number, online identifier (GDPR, article
@@ -137,13 +130,7 @@ def is_unique(asked: AskedQuestion, trained: Mapping[str, AbstractSet[str]]) -> 
 
 
 PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = "proven", "unproven", "survives", "derivable", "absent"
-STATUSES: Mapping[str, str] = {
-    PROVEN: "the answer was removed, and it is proven to be gone",
-    UNPROVEN: "the answer was removed, but part of the proof is missing: counted apart",
-    SURVIVES: "the answer was removed, and can still be read on the page: not asked",
-    DERIVABLE: "the answer follows from what is left on the page: not asked",
-    ABSENT: "the answer does not stand on the page, so that it cannot be removed: not asked",
-}
+STATUSES: Mapping[str, str] = SHARED["removals"]
 """What became of an answer, and what that means."""
 ATTEMPTED = frozenset({PROVEN, UNPROVEN})
 """With these the models are asked."""

@@ -24,12 +24,6 @@ Access = Literal["weights", "scores", "answers", "copies"]
 """What an attacker has of a model, most first; copies: no model, redacted copies of its documents alone."""
 Protected = Literal["document", "provider"]
 """Whoever a metric is about."""
-ACCESS_LABELS: dict[Access, str] = {
-    "weights": "the model’s weights",
-    "scores": "its losses or probabilities",
-    "answers": "its answers alone",
-    "copies": "no model: redacted copies alone",
-}
 
 
 class Threat(StrictModel):
@@ -71,6 +65,7 @@ SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").r
 """Parts of texts by name, and labels of categories."""
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
 """The manifest's field categories, as a reader who knows no schema would call them."""
+ACCESS_LABELS: Mapping[Access, str] = SHARED["access"]
 _UNBOUNDED = frozenset({"ratio", "bits", "count", "number"})
 
 
@@ -236,37 +231,19 @@ class AttackText(StrictModel):
         """
         return tuple(dict.fromkeys([*self.tells, *self.trend.summary.values()]))
 
-    def form(self, name: str) -> Form:
-        """Return the form in which a measurement is printed."""
-        return self.metric(name).form
-
-    def listed(self, name: str) -> bool:
-        """Return True when the table of every measurement has it."""
-        return self.metric(name).listed
-
-    def counted(self, name: str) -> bool:
-        """Return True for a share that stands for so many of its units."""
-        return self.metric(name).form == "share" and self.metric(name).counted
-
-    def family(self, name: str) -> str:
-        """Return the label of the first part of a name."""
-        return self.metric(name).label
-
-    def meaning(self, name: str) -> str:
-        """Return one sentence on what a measurement is; empty when the text has none."""
-        return self.metric(name).meaning
-
     def qualifier(self, name: str) -> str:
         """Return the label of the rest of a name: which documents, which attacker, which category."""
         return ", ".join(self._qualifiers.get(part, part) for part in name_parts(name)[1:])
 
     def label(self, name: str) -> str:
         """Return the label of a whole name."""
-        return ": ".join(part for part in (self.family(name), self.qualifier(name)) if part)
+        return ": ".join(part for part in (self.metric(name).label, self.qualifier(name)) if part)
 
     def short(self, name: str) -> str:
         """Return the shortest label of a whole name."""
-        return ", ".join(part for part in (self.metric(name).short or self.family(name), self.qualifier(name)) if part)
+        return ", ".join(
+            part for part in (self.metric(name).short or self.metric(name).label, self.qualifier(name)) if part
+        )
 
     def has_diagnostic(self, name: str) -> bool:
         """Return True for a diagnostic that is declared by its name or by the first part of it."""

@@ -120,8 +120,8 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
     text = TEXTS.get(attack)
     if text is None:
         return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"
-    form = text.form(measured.name)
-    counted = text.counted(measured.name)
+    form = text.metric(measured.name).form
+    counted = form == "share" and text.metric(measured.name).counted
     value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
     chance = f", {show(0.5, form)} is guessing" if measured.is_area else ""
     label = text.label(measured.name)
@@ -131,7 +131,7 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
 def _compare_with_unseen(result: Result, measured: Estimate) -> str:
     """Say what the same attacker reaches on held-out documents, else without the model."""
     known, name = TEXTS.get(result.attack), measured.name.replace(".member", ".heldout")
-    if known is None or known.form(measured.name) != "share":
+    if known is None or known.metric(measured.name).form != "share":
         return ""
     twin = next((item for item in result.measurements if item.name == name != measured.name), None)
     if isinstance(twin, Estimate):

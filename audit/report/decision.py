@@ -123,7 +123,7 @@ def _deciding_number(result: Result, verdict: Verdict, told: Markup) -> Markup:
     if worst is None or worst.measured is None or worst.cause == "confounded":
         return Markup()
     report, measured = text_of(result.attack), worst.measured
-    form = report.form(worst.limit.metric)
+    form = report.metric(worst.limit.metric).form
     bound = worst.limit.max if worst.limit.max is not None else worst.limit.min or 0.0
     words = told.striptags().replace(numbers.NBSP, " ")
     between = [numbers.between(measured, form), numbers.between_of_hundred(measured, "share")]

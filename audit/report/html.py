@@ -210,7 +210,7 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
         if part["figures"] or part["tables"] or (part["text"] and not spec.figures and not spec.tables):
             parts.append(part)
             drawn += len(part["figures"])
-    listed = [item for item in result.measurements if report.listed(item.name)]
+    listed = [item for item in result.measurements if report.metric(item.name).listed]
     return CompletedView(
         result=result,
         text=text,

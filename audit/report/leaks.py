@@ -180,7 +180,7 @@ def _describe_finding(result: Result, metric: str, strongest: Estimate, shown: s
     told = strongest if plain is None or shown == metric else plain
     text = TEXTS.get(result.attack)
     if told.low == told.high and text is not None:
-        return f"{text.label(told.name)}: {show(told.value, text.form(told.name))}".replace("\u00a0", " ")
+        return f"{text.label(told.name)}: {show(told.value, text.metric(told.name).form)}".replace("\u00a0", " ")
     return finding_sentence(result.attack, told)
 
 

@@ -221,7 +221,7 @@ def effect_sentence(comparison: Comparison, answered: Sequence[Finding]) -> str:
 
 def _describe_effect(effect: Effect) -> str:
     report = text_of(effect.attack) if effect.attack else UTILITY
-    label, form = report.label(effect.metric), report.form(effect.metric)
+    label, form = report.label(effect.metric), report.metric(effect.metric).form
     label = label if label.isupper() else label[:1].lower() + label[1:]
     sides = " → ".join(
         numbers.show(side.value, form) if isinstance(side, Estimate) else "not measured"

@@ -126,7 +126,7 @@ def _measured(decision: Decision) -> str:
     item = decision.measured
     if item is None:
         return "no number"
-    form = text_of(decision.limit.attack).form(decision.limit.metric)
+    form = text_of(decision.limit.attack).metric(decision.limit.metric).form
     return f"{numbers.show(item.value, form)}, {numbers.interval(item, form)}".replace(numbers.NBSP, " ")
 
 
@@ -145,7 +145,7 @@ def _reach(decision: Decision) -> str:
     item = decision.measured
     if item is None:
         return "no number"
-    form = text_of(decision.limit.attack).form(decision.limit.metric)
+    form = text_of(decision.limit.attack).metric(decision.limit.metric).form
     low, high = numbers.ends(item, form)
     reach = f"up to {high}" if decision.limit.max is not None else f"down to {low}"
     return f"{reach} {numbers.UNIT_LABELS[form]}".strip()

@@ -53,7 +53,7 @@ class DecisionRow:
 def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
     """Lay out a limit, the number it was held against and what came of it."""
     limit, item, p_value = decision.limit, decision.measured, decision.p_value
-    form = report.form(limit.metric)
+    form = report.metric(limit.metric).form
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
     digits = 2 if item is None else numbers.distinct_digits(item, bound, form)
     evidence = "" if p_value is None else f"p at most {p_value:.2g}" if p_value < 1 else "no evidence against the limit"
@@ -61,7 +61,7 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
         decision=decision,
         outcome=OUTCOME_LABELS[decision.outcome],
         label=report.label(limit.metric),
-        meaning=report.meaning(limit.metric),
+        meaning=report.metric(limit.metric).meaning,
         limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
         measured=numbers.show(item.value, form, digits) if item else "",
         between=numbers.interval(item, form, digits) if item else "",
@@ -77,10 +77,10 @@ def _power(decision: Decision, report: AttackText) -> str:
     power, wanted = decision.power, decision.limit.min_power
     if power is None or wanted is None:
         return ""
-    form = report.form(power.name)
+    form = report.metric(power.name).form
     digits = numbers.distinct_digits(power, wanted, form)
     return (
-        f"{report.family(power.name)} {numbers.show(power.value, form, digits)}, "
+        f"{report.metric(power.name).label} {numbers.show(power.value, form, digits)}, "
         f"the policy asks for at least {numbers.limit_text(wanted, form)}"
     )
 
@@ -189,7 +189,7 @@ def measurement_table(measurements: Sequence[Measurement], report: AttackText) -
     gaps: dict[str, list[tuple[str, str]]] = {}
     for item in measurements:
         if isinstance(item, Estimate):
-            groups.setdefault(report.family(item.name), []).append(item)
+            groups.setdefault(report.metric(item.name).label, []).append(item)
         else:
             gaps.setdefault(gap(item), []).append((report.label(item.name), item.name))
     return MeasurementTable(tuple(_measurement_group(items, report) for items in groups.values()), gaps)
@@ -200,12 +200,13 @@ def _measurement_group(items: Sequence[Estimate], report: AttackText) -> Measure
     unit = units.pop() if len(units) == 1 else ""
     rows = tuple(_measurement_row(item, report, unit) for item in items)
     methods = tuple(dict.fromkeys(item.method for item in items))
-    return MeasurementGroup(report.family(items[0].name), report.meaning(items[0].name), unit, rows, methods)
+    metric = report.metric(items[0].name)
+    return MeasurementGroup(metric.label, metric.meaning, unit, rows, methods)
 
 
 def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str, ...]:
-    form = report.form(item.name)
-    hits = numbers.exact_count(item) if report.counted(item.name) else None
+    form = report.metric(item.name).form
+    hits = numbers.exact_count(item) if form == "share" and report.metric(item.name).counted else None
     value = numbers.show(item.value, form, 3)
     level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
     kind = NULL_LABELS.get(item.null_kind or "", "")
@@ -265,7 +266,7 @@ def cell(item: Estimate | Unresolved | None, report: AttackText, counted: bool =
         return TableCell()
     if isinstance(item, Unresolved):
         return TableCell("not resolved", missing=True)
-    form = report.form(item.name)
+    form = report.metric(item.name).form
     return TableCell(
         numbers.show(item.value, form), numbers.between(item, form), numbers.reached(item) if counted else ""
     )
@@ -310,7 +311,7 @@ def _fill_cell(item: Estimate | Unresolved | None, report: AttackText, column: T
         filled = TableCell("–")
     elif column.null:
         null = item.null if isinstance(item, Estimate) else None
-        filled = TableCell() if null is None else TableCell(numbers.show(null, report.form(column.metric)))
+        filled = TableCell() if null is None else TableCell(numbers.show(null, report.metric(column.metric).form))
     else:
         filled = cell(item, report, column.counted)
     note = f"n{numbers.NBSP}={numbers.NBSP}{item.n:,}" if column.n and isinstance(item, Estimate) else ""

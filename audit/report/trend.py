@@ -176,7 +176,7 @@ def _applicable_limits(stops: Sequence[Stop]) -> list[Limit]:
 def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis: str) -> str:
     """Return at which checkpoints the verdicts confirm a leak over one limit; the table says what became of others."""
     over = [stop for stop in stops if (one := stop.decision(limit)) and one.outcome in ("violated", "waived")]
-    bound = numbers.limit_text(_bound(limit), report.form(limit.metric))
+    bound = numbers.limit_text(_bound(limit), report.metric(limit.metric).form)
     side = "over" if limit.max is not None else "under"
     places = ", ".join(numbers.axis_value(stop.x) for stop in over)
     where = f"none of {len(stops)} checkpoints"
@@ -192,7 +192,7 @@ def panels_of(
 
     A panel without a point is left out. A limit is drawn where its number is, as no number is drawn twice.
     """
-    panels = [_panel(UTILITY.family(name), axis, UTILITY, {"": name}, stops, Stop.useful) for name in useful]
+    panels = [_panel(UTILITY.metric(name).label, axis, UTILITY, {"": name}, stops, Stop.useful) for name in useful]
     bounds = {(limit.attack, limit.metric): _bound(limit) for limit in limits}
     drawn: set[tuple[str, str]] = set()
     for attack, report in reports.items():
@@ -221,7 +221,7 @@ def _panel(
     limit: float | None = None,
 ) -> figures.LinePanel:
     """Make a panel with a line for each label and measurement in `names`."""
-    form = report.form(next(iter(names.values())))
+    form = report.metric(next(iter(names.values()))).form
     quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
     positions = tuple(stop.x for stop in stops)
     drawn = tuple(

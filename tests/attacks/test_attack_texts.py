@@ -34,8 +34,8 @@ def test_every_metric_and_every_part_of_its_name_has_a_label_and_a_meaning(text:
     assert len(text.names) == len({*text.names})
     for name in text.known:
         head, *rest = name_parts(name)
-        assert text.family(name) != head, name
-        assert text.meaning(name), name
+        assert text.metric(name).label != head, name
+        assert text.metric(name).meaning, name
         assert not {*rest} & {*text.qualifier(name).split(", ")}, name
 
 

@@ -28,16 +28,16 @@ from audit.attacks.attributes.hidden import (
 )
 from audit.attacks.attributes.measures import (
     EXCESS,
+    EXCESSES,
     GROUPS,
     METHODS,
     AttributeTable,
     build_table,
     check_kinds,
-    counted_methods,
     counts,
     coverage,
-    gated_methods,
     jobs,
+    methods_of,
     paired_by_value,
     reference_controls,
 )
@@ -54,7 +54,7 @@ from audit.attacks.interface import (
     missing_split,
     points,
 )
-from audit.attacks.measuring import Streams, run_jobs
+from audit.attacks.measuring import DOCUMENTS, VALUES, Streams, run_jobs
 from audit.attacks.questions import all_questions, is_unique
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document
@@ -104,8 +104,11 @@ class AttributeInference(Attack):
             return [Reason("model", POINTS)]
         if known and values_of(case) is None:
             return [Reason("model", "the model gives no loss of a value on a page, nor of an answer")]
-        lacks = _lacking(case.corpus)
-        reasons = [] if lacks is None else [Reason("data", lacks, text_of(self.name).add)]
+        reasons, split = [], missing_split(document for document, _, _ in _plausible(case.corpus))
+        if split is not None:
+            what = "question with an answer" if case.corpus.manifest.task.asks else "field to attack"
+            lacks = f"no {what} in {split} documents whose kind public documents hold"
+            reasons.append(Reason("data", lacks, text_of(self.name).add))
         if (public_of(case, _values(case)) is None) if known else not any(map(given(case).get, self.uses)):
             reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
         return reasons
@@ -135,7 +138,8 @@ class AttributeInference(Attack):
         found: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
             found[trial.unit].append(trial)
-        return [trial for trials in found.values() for trial in _shuffle(trials)[: self.n_per_document]]
+        # Shuffled by a hash of their ids.
+        return [one for own in found.values() for one in sorted(own, key=_hash)[: self.n_per_document]]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask for the losses of all candidates, the true one first: the target ("target"), the public model ("public").
@@ -163,7 +167,7 @@ class AttributeInference(Attack):
         streams = Streams(rng)
         measured = run_jobs("attribute inference: intervals", jobs(table, streams), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        everything, methods = [*values.all()], gated_methods(table)
+        everything, methods = [*values.all()], methods_of(table, EXCESSES)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         result = Result(
@@ -172,7 +176,7 @@ class AttributeInference(Attack):
             counts=tuple(counts(everything, lost, values.reasons, table)),
             checks=check_kinds(table, streams),
             controls=reference_controls(table, methods, blind, streams),
-            methods=methods | counted_methods(table),
+            methods=methods | methods_of(table, (VALUES, DOCUMENTS)),
             coverage=coverage(everything, asked, kept_out),
             ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )
@@ -214,9 +218,8 @@ def public_of(case: Case, values: HiddenValues) -> Target | None:
     return found[0] if found else None
 
 
-def _shuffle(trials: Sequence[Trial]) -> list[Trial]:
-    """Shuffle trials by a hash of their ids."""
-    return sorted(trials, key=lambda trial: hashlib.sha256(trial.id.encode()).digest())
+def _hash(trial: Trial) -> bytes:
+    return hashlib.sha256(trial.id.encode()).digest()
 
 
 def _values(case: Case) -> HiddenValues:
@@ -228,7 +231,8 @@ def _values(case: Case) -> HiddenValues:
 def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], AttributeTable]:
     """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)
-    rows = [(values.of(trial), outcome) for trial, outcome in zip(trials, outcomes, strict=True) if _was_asked(outcome)]
+    pairs = zip(trials, outcomes, strict=True)
+    rows = [(values.of(trial), one) for trial, one in pairs if one["lost"] is None and one["target"] is not None]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
     return [hidden for hidden, _ in rows], build_table(
@@ -236,23 +240,11 @@ def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tup
     )
 
 
-def _was_asked(outcome: Json) -> bool:
-    """Return True for the outcome of a value that was asked about."""
-    return outcome["lost"] is None and outcome["target"] is not None
-
-
 def _losses_as_json(losses: Floats | None) -> Json:
     """Convert losses for the journal: None for one that is not finite, and for a page that cannot be read."""
     if losses is None:
         return None
     return [float(loss) if np.isfinite(loss) else None for loss in losses]
-
-
-def _lacking(corpus: Corpus) -> str | None:
-    """Return what is missing for any choice; None when nothing is, as far as the data set alone shows."""
-    what = "question with an answer" if corpus.manifest.task.asks else "field to attack"
-    split = missing_split(document for document, _, _ in _plausible(corpus))
-    return None if split is None else f"no {what} in {split} documents whose kind public documents hold"
 
 
 def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:

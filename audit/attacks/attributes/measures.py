@@ -30,6 +30,7 @@ from audit.attacks.measuring import (
     combine,
     count_documents,
     count_values,
+    cover,
     estimate_without_null,
     log_likelihood_of_losses,
     log_softmax,
@@ -78,16 +79,10 @@ def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
     return kinds.check()
 
 
-def gated_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
+def methods_of(table: AttributeTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """See `Result.methods`: without a public model there is no calibrated loss."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
-    return {f"{EXCESS}.{group}": tuple(named(f"{EXCESS}.{group}", one) for one in methods) for group in GROUPS}
-
-
-def counted_methods(table: AttributeTable) -> dict[str, tuple[str, ...]]:
-    """Return the same for counts, which no control bounds."""
-    methods = METHODS if table.calibrated.any() else (LOSS,)
-    return {name: tuple(named(name, one) for one in methods) for name in (VALUES, DOCUMENTS)}
+    return {metric: tuple(named(metric, one) for one in methods) for metric in metrics}
 
 
 def reference_controls(
@@ -97,7 +92,7 @@ def reference_controls(
 
     Args:
         table: of the values that were asked about.
-        methods: see `gated_methods`.
+        methods: see `methods_of`, of `EXCESSES`.
         blind: the blind check of the documents.
         streams: of resamples.
     """
@@ -124,14 +119,7 @@ def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Co
     tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
     total = Counter(withheld)
     total.update(one.category for one in everything if one.document.split == "member")
-    return (
-        Coverage("all", tried.total(), total.total(), "values", unique.total()),
-        *(
-            Coverage(name, tried[name], total[name], "values", unique[name])
-            for name in sorted(total)
-            if name in CATEGORIES
-        ),
-    )
+    return cover("values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique)
 
 
 def counts(
@@ -197,6 +185,8 @@ LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 GROUPS = ("unique", "all")
 EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
+EXCESSES = tuple(f"{EXCESS}.{group}" for group in GROUPS)
+"""Metrics that the documents may explain; counts are beyond what control documents give away."""
 
 
 def named(name: str, method: str) -> str:
@@ -259,13 +249,12 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         }
         for losses in (target, [_planted(own) for own in target])
     )
-    documents = {name: index for index, name in enumerate(sorted({one.document.id for one in hidden}))}
     sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
         member=np.array([one.document.split == "member" for one in hidden], bool),
         unique=np.array([one.unique for one in hidden], bool),
         category=np.array([one.category for one in hidden], np.str_),
-        cluster=np.array([documents[one.document.id] for one in hidden], np.int64),
+        cluster=np.unique([one.document.id for one in hidden], return_inverse=True)[1],
         value=np.unique(["\0".join(sorted(one.values)) for one in hidden], return_inverse=True)[1],
         n_candidates=sizes,
         chosen=_chances(scores),

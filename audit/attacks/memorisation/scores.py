@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import AUDITED, LABELS
-from audit.attacks.measuring import Columns, DocumentColumns, Job, Streams, estimate_without_null, run_jobs
+from audit.attacks.measuring import (
+    NEEDED_DOCUMENTS,
+    Columns,
+    DocumentColumns,
+    Job,
+    Streams,
+    cover,
+    estimate_without_null,
+    run_jobs,
+)
 from audit.attacks.memorisation.contexts import METHODS, WHOLE
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.questions import (
@@ -28,6 +37,7 @@ from audit.attacks.questions import (
     question_of,
     trained_on,
 )
+from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.removal.proof import Reading
@@ -45,15 +55,7 @@ IDENTIFIED = "identified"
 POWER = "anls.heldout.target"
 NEAR = 0.5
 """Similarity from which an answer counts as nearly right in ANLS."""
-NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
-READINGS: Mapping[Reading, str] = {
-    "gone": "questions whose answer an OCR read before it was removed, and not after",
-    "still read": "questions whose answer an OCR still read after it was removed",
-    "no control": "positive controls that failed: the OCR did not read the answer before, so that silence says nothing",
-    "not installed": "questions that no OCR could be asked about: Tesseract is not installed",
-    "no image": "questions about pages without an image, where words are all there is to read",
-}
+READINGS: Mapping[Reading, str] = SHARED["readings"]
 Null = tuple[float, str] | None
 """What someone without the model reaches, or what no leak would give, and where it comes from."""
 
@@ -130,7 +132,6 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
     asked = np.empty(len(trials), object)
     asked[:] = [question_of(case.corpus, trial) for trial in trials]
     trained = trained_on(case.corpus)
-    documents = {document: index for index, document in enumerate(sorted({trial.unit for trial in trials}))}
     n_models = 1 + len(case.references.baselines)
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
     exact = {name: _replies(outcomes, name, "exact", n_models) for name in names}
@@ -141,7 +142,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         member=np.array([one.document.split == "member" for one in asked], bool),
         unique=np.array([is_unique(one, trained) for one in asked], bool),
         pii=np.array([one.pii for one in asked], np.str_),
-        cluster=np.array([documents[trial.unit] for trial in trials], np.int64),
+        cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
         results={name: _results(given) for name, given in exact.items() if name != WHOLE},
         readings=np.where(near >= NEAR, near, 0.0),
         odds=np.array([outcome.get("odds", [np.nan] * n_models) for outcome in outcomes], float).reshape(-1, n_models),
@@ -349,10 +350,7 @@ def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
     """
     total = Counter(asked.pii for asked in all_questions(corpus) if asked.document.split == "member")
     attacked = Counter(table.split("member").proven.pii.tolist())
-    return (
-        Coverage("all", attacked.total(), total.total(), "questions"),
-        *(Coverage(name, attacked[name], total[name], "questions") for name in CLASSES if total[name]),
-    )
+    return cover("questions", CLASSES, attacked, total)
 
 
 def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:

@@ -49,6 +49,8 @@ OWN_MARKS = "no public masked language model has the model's tokens, so that not
 PARSING = "the model writes a page whole: there is no token of the page to put a candidate in place of"
 OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
 REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
+NO_AUXILIARY = "no auxiliary model in [references] and no public documents to train one on"
+NO_PRETRAINED = "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
 UNFIT: Mapping[TaskKind, str] = {
     "question-answering": ANSWERING,
     "parsing": PARSING,
@@ -118,10 +120,15 @@ class Reconstruction(Attack):
         barred = self._barred(case) if known else UNFIT.get(case.corpus.manifest.task.kind)
         if barred is not None:
             return [Reason("model", barred)]
-        lacks = lacking(case.corpus)
-        reasons = [] if lacks is None else [Reason("data", lacks, text_of(self.name).add)]
-        unprovided = None if known else no_public_model(case.corpus)
-        return reasons if unprovided is None else [*reasons, Reason("missing", unprovided)]
+        reasons, references = [], case.corpus.manifest.references
+        split = missing_split(one for one in case.corpus.of(*AUDITED) if any(entity.attack for entity in one.entities))
+        if split is not None:
+            reasons.append(Reason("data", f"no field to attack in {split} documents", text_of(self.name).add))
+        if not known and references.auxiliary is None and not case.corpus.of("public"):
+            reasons.append(Reason("missing", NO_AUXILIARY))
+        elif not known and references.auxiliary is None and references.pretrained is None:
+            reasons.append(Reason("missing", NO_PRETRAINED))
+        return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a field of each group, at most: only a tokenizer tells its tokens."""
@@ -277,20 +284,3 @@ def _attempts(attack: Reconstructed, baseline: Reconstructed) -> dict[str, Json]
 def _by_method(outcome: Json) -> list[tuple[str, Json]]:
     """List the attempts of each method, those of the default one first."""
     return [(DEFAULT, outcome), *outcome["methods"].items()]
-
-
-def lacking(corpus: Corpus) -> str | None:
-    """Return that a split has no field to attack; None when both have."""
-    marked = [one for one in corpus.of(*AUDITED) if any(entity.attack for entity in one.entities)]
-    split = missing_split(marked)
-    return None if split is None else f"no field to attack in {split} documents"
-
-
-def no_public_model(corpus: Corpus) -> str | None:
-    """Return that [references] names no public model nor what to train it from; None when it does."""
-    references = corpus.manifest.references
-    if references.auxiliary is None and not corpus.of("public"):
-        return "no auxiliary model in [references] and no public documents to train one on"
-    if references.auxiliary is None and references.pretrained is None:
-        return "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
-    return None

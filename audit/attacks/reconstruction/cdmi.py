@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,10 @@ from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction.methods import Node, PrefixKnowledge, Rule, Shot
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CandidateLogits, Candidates, FillMask, Target, TrainingLoss
+from audit.targets.interface import CandidateLogits, Candidates, FillMask, Query, Target, TrainingLoss
 
 Prefix = tuple[int, ...]
+Asked = Callable[[Mapping[Prefix, Candidates]], Generator[Request, Any, list[Floats]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,24 @@ class Proposals:
         self._known.update(zip(unknown, answers, strict=True))
         return [self._known[prefix] for prefix in prefixes]
 
+    def queries(
+        self, kind: type[TrainingLoss] | type[CandidateLogits], candidates: Mapping[Prefix, Candidates]
+    ) -> list[Query[Floats]]:
+        """Return a query about the candidates after each prefix."""
+        return [
+            kind(self.page_after(prefix), self.positions[len(prefix)], found.ids)
+            for prefix, found in candidates.items()
+        ]
+
+    def read(
+        self, known: dict[Prefix, Floats], prefixes: Sequence[Prefix], asked: Asked
+    ) -> Generator[Request, Any, list[tuple[Candidates, Floats]]]:
+        """Return the candidates after each prefix, and what a model says of them, which is asked once a prefix."""
+        candidates = yield from self.after(prefixes)
+        new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in known}
+        known.update(zip(new, (yield from asked(new)), strict=True))
+        return [(found, known[prefix]) for prefix, found in zip(prefixes, candidates, strict=True)]
+
 
 @dataclass(frozen=True, eq=False)
 class Alone:
@@ -73,28 +92,16 @@ class JudgedCandidates:
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        candidates = yield from self.proposals.after(prefixes)
-        new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in self._losses}
-        losses = yield from self._asked(new)
-        self._losses.update(zip(new, losses, strict=True))
-        return [
-            PrefixKnowledge(found.ids, found.logits, self._losses[prefix])
-            for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
+        read = yield from self.proposals.read(self._losses, prefixes, self._asked)
+        return [PrefixKnowledge(found.ids, found.logits, losses) for found, losses in read]
 
     def read_at(self, prefix: Prefix) -> Floats:
         """Return the losses after a prefix; if it was not asked about, after the first other prefix of its length."""
         found = self._losses.get(prefix)
         return self._losses[min(one for one in self._losses if len(one) == len(prefix))] if found is None else found
 
-    def _asked(self, candidates: dict[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
-        return ask_all(
-            self.target,
-            [
-                TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
-                for prefix, found in candidates.items()
-            ],
-        )
+    def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
+        return ask_all(self.target, self.proposals.queries(TrainingLoss, candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,17 +117,11 @@ class MaskedModel:
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        candidates = yield from self.proposals.after(prefixes)
-        new = {
-            prefix: CandidateLogits(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
-            for prefix, found in zip(prefixes, candidates, strict=True)
-            if prefix not in self._logits
-        }
-        self._logits.update(zip(new, (yield from ask_all(self.public, [*new.values()])), strict=True))
-        return [
-            PrefixKnowledge(found.ids, found.logits, public=self._logits[prefix])
-            for prefix, found in zip(prefixes, candidates, strict=True)
-        ]
+        read = yield from self.proposals.read(self._logits, prefixes, self._asked)
+        return [PrefixKnowledge(found.ids, found.logits, public=public) for found, public in read]
+
+    def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
+        return ask_all(self.public, self.proposals.queries(CandidateLogits, candidates))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
-from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
+from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import AUDITED, LABELS
 from audit.attacks.measuring import (
@@ -23,11 +23,11 @@ from audit.attacks.measuring import (
     KindsCheck,
     Streams,
     count_values,
+    cover,
     run_jobs,
 )
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
-    ALL,
     DEFAULT,
     EXCESSES,
     GAIN,
@@ -102,19 +102,18 @@ def measure_fields(
     measurements = run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
-    return Result(
+    result = Result(
         "reconstruction",
-        measurements=(*measurements, blind.estimate),
+        measurements=tuple(measurements),
         counts=_counts(offered, fields, table),
-        diagnostics=(*_diagnostics(usual), *blind.diagnostics),
+        diagnostics=_diagnostics(usual),
         histograms=(_hamming_histogram(table),),
-        confounded=blind.confounded,
         methods=methods_of((*LIMITED, VALUES, DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
-        checks=(*blind.checks, *check_heldout(measurements), *kinds.check()),
-        controls=_reference_controls(table, blind, streams)
-        + blind_controls(blind, (), chain(*methods_of(LIMITED).values())),
+        checks=(*check_heldout(measurements), *kinds.check()),
+        controls=_reference_controls(table, blind, streams),
     )
+    return blind.beside(result, (), chain(*methods_of(LIMITED).values()))
 
 
 def methods_of(metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -335,17 +334,13 @@ def coverage(
         seen: occurrences of every value in the corpus.
         withheld: number of member fields that the manifest keeps out of the audit, by category.
     """
-    total: Counter[str] = withheld + Counter({ALL: withheld.total()})
+    total, attacked, unique = Counter(withheld), Counter[str](), Counter[str]()
     for kind, n in offered.items():
         if kind.split == "member" and kind.part != "end":
-            total.update({ALL: n, kind.category: n})
-    attacked, unique = Counter[str](), Counter[str]()
+            total[kind.category] += n
     for field in {(one.document.id, one.entity.id): one for one in fields}.values():
         kind = FieldKind.of(field, seen)
         if kind.split == "member":
-            attacked.update((ALL, kind.category))
-            unique.update((ALL, kind.category) * kind.unique)
-    categories = sorted(set(total) - {ALL})
-    return tuple(
-        Coverage(name, attacked[name], total[name], unique=unique[name]) for name in (ALL, *categories) if total[name]
-    )
+            attacked[kind.category] += 1
+            unique[kind.category] += kind.unique
+    return cover("fields", sorted(total), attacked, total, unique) if total.total() else ()

@@ -88,7 +88,6 @@ def build_table(
         vocabulary: tokens that there are to guess from.
     """
     texts = [fold(field.document.text_of(field.entity)) for field in attacked]
-    documents = {document: index for index, document in enumerate(sorted({field.document.id for field in attacked}))}
     truths = [outcome["truth"] for outcome in outcomes]
     exact, similar, plausible = {}, {}, {}
     for method, player in product(METHODS, PLAYERS):
@@ -105,7 +104,7 @@ def build_table(
         member=np.array([field.document.split == "member" for field in attacked], bool),
         unique=np.array([seen[text].unique for text in texts], bool),
         category=np.array([field.entity.category for field in attacked], np.str_),
-        cluster=np.array([documents[field.document.id] for field in attacked], np.int64),
+        cluster=np.unique([field.document.id for field in attacked], return_inverse=True)[1],
         value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
         exact=exact,
         similar=similar,

@@ -131,7 +131,7 @@ def effect_lines(comparison: Comparison) -> list[EffectLine]:
                 outcomes=tuple(OUTCOME_LABELS.get(one, one) for one in limits.get((effect.attack, effect.metric), ())),
                 before=tables.cell(effect.before, report),
                 after=tables.cell(effect.after, report),
-                difference=difference_text(effect, report.form(effect.metric)),
+                difference=difference_text(effect, report.metric(effect.metric).form),
                 note=effect.note,
             )
         )
@@ -218,7 +218,7 @@ def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> C
         worst="" if worst is None else text_of(worst.attack).label(worst.metric),
         useful=useful if isinstance(useful, Estimate) else None,
         cell=tables.cell(useful, UTILITY),
-        difference=difference_text(effect, UTILITY.form(effect.metric)) if after and effect is not None else "",
+        difference=difference_text(effect, UTILITY.metric(effect.metric).form) if after and effect is not None else "",
     )
 
 
