@@ -191,7 +191,9 @@ def _examine(
     if unit == "document":
         units = _kept_together(described, labels, description.same_image)
         if assigned == "by-provider":
-            strata = _of_first(_numbered([fold(document.provider or "") for document in described]), units)
+            # Each row takes the stratum of its unit's first row, so that strata divide no unit.
+            _, first, index = np.unique(units, return_index=True, return_inverse=True)
+            strata = _numbered([fold(document.provider or "") for document in described])[first][index]
     check = blind_check(description.blocks, labels, units, rng, strata=strata)
     return _conclude(check, min(sides), assigned, unit)
 
@@ -238,12 +240,6 @@ def _pages(documents: Sequence[Document]) -> list[list[int]]:
 
 def _numbered(names: Sequence[str]) -> Ints:
     return np.unique(np.asarray(names, str), return_inverse=True)[1].astype(np.int64)
-
-
-def _of_first(strata: Ints, units: Ints) -> Ints:
-    """Make strata constant within units: each row takes the stratum of its unit's first row."""
-    _, first, index = np.unique(units, return_index=True, return_inverse=True)
-    return strata[first][index]
 
 
 def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit: Unit) -> Blind:

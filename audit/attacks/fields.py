@@ -27,7 +27,7 @@ from audit.attacks.interface import AUDITED
 from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.canaries.schema import planted_ids
-from audit.corpus.documents import Corpus, Document, Entity, Question, Split
+from audit.corpus.documents import Corpus, Document, Entity, Question
 from audit.corpus.folding import fold
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Trial
@@ -69,10 +69,9 @@ class Field:
 
     @property
     def trial(self) -> Trial:
-        """Return the field as a trial: clustered by document, sampled by split and length."""
-        return replace(
-            trial_of(self.document, self.entity, self.part), stratum=stratum(self.document.split, self.length)
-        )
+        """Return the field as a trial: clustered by document, sampled by split, unusual lengths by themselves."""
+        trial = trial_of(self.document, self.entity, self.part)
+        return trial if self.length == "usual" else replace(trial, stratum=f"{trial.stratum} {self.length}")
 
     @cached_property
     def copies(self) -> tuple[int, ...]:
@@ -117,11 +116,6 @@ def withheld(corpus: Corpus) -> Counter[str]:
         for entity in document.entities
         if not entity.attack
     )
-
-
-def stratum(split: Split, length: Length) -> str:
-    """Return the stratum that a budget draws from: the split, but for fields of unusual length one of their own."""
-    return split if length == "usual" else f"{split} {length}"
 
 
 def trial_of(document: Document, entity: Entity, part: FieldPart = "whole") -> Trial:
@@ -189,7 +183,12 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     no member; where it says nothing, the field is attacked in a window with itself in the middle.
     """
     if AnswerLoss in case.target.answers:
-        return _read_with_questions(case, without_telling_questions(document, entity), entity)
+        # Such a model reads a page from its beginning only.
+        asked = without_telling_questions(document, entity)
+        if not asked.questions:
+            return None, "no question"
+        page = case.token_target.encode(asked, entity.words)
+        return (None, "outside the trained window") if page is None else (page, None)
     around = case.token_target.encode(document, entity.words)
     if around is None:
         return None, "no window"
@@ -201,14 +200,6 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     if first is not None and len(first.positions_of(entity.words)) == len(around.positions_of(entity.words)):
         return first, None
     return (None, "outside the trained window") if window == "first" else (around, None)
-
-
-def _read_with_questions(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
-    """Do as `_read` for a model that answers questions, which reads a page from its beginning only."""
-    if not document.questions:
-        return None, "no question"
-    page = case.token_target.encode(document, entity.words)
-    return (None, "outside the trained window") if page is None else (page, None)
 
 
 N_QUESTIONS = 4

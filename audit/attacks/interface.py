@@ -230,10 +230,11 @@ def loss_kind(target: Target) -> LossKind | None:
 
 def given_in_vain(case: Case) -> str:
     """Name the references that were given and give no loss of the target's kind, in a clause; empty without any."""
-    own, references = loss_kind(case.target), case.references
-    given = {"baselines": references.baselines, "pretrained": (references.pretrained,)}
+    own = loss_kind(case.target)
     names = [
-        name for name, models in given.items() if any(model is not None and loss_kind(model) != own for model in models)
+        name
+        for name, models in _references(case).items()
+        if name != "auxiliary" and any(model is not None and loss_kind(model) != own for model in models)
     ]
     return f"; not counted, for it lacks the head for the target's task: {', '.join(names)}" if names else ""
 
@@ -242,18 +243,16 @@ def given(case: Case) -> dict[str, int]:
     """Count the references that give the loss that the target gives, by name; without a model those of the manifest."""
     if not case.target.card.is_model:
         named = case.corpus.manifest.references
-        asked = named.auxiliary is not None and case.corpus.manifest.task.kind == "mlm"
-        return {
-            "baselines": len(named.baselines),
-            "pretrained": int(named.pretrained is not None),
-            "auxiliary": int(asked),
-        }
-    own, references = loss_kind(case.target), case.references
-    given = {
-        "baselines": references.baselines,
-        "pretrained": (references.pretrained,),
-        "auxiliary": (references.auxiliary,),
-    }
+        asked = int(named.auxiliary is not None and case.corpus.manifest.task.kind == "mlm")
+        pretrained = int(named.pretrained is not None)
+        return {"baselines": len(named.baselines), "pretrained": pretrained, "auxiliary": asked}
+    own = loss_kind(case.target)
     return {
-        name: sum(model is not None and loss_kind(model) == own for model in models) for name, models in given.items()
+        name: sum(model is not None and loss_kind(model) == own for model in models)
+        for name, models in _references(case).items()
     }
+
+
+def _references(case: Case) -> dict[str, tuple[Target | None, ...]]:
+    own = case.references
+    return {"baselines": own.baselines, "pretrained": (own.pretrained,), "auxiliary": (own.auxiliary,)}

@@ -245,10 +245,6 @@ class AttackText(StrictModel):
             part for part in (self.metric(name).short or self.metric(name).label, self.qualifier(name)) if part
         )
 
-    def has_diagnostic(self, name: str) -> bool:
-        """Return True for a diagnostic that is declared by its name or by the first part of it."""
-        return name in self.diagnostics or name_parts(name)[0] in self.diagnostics
-
     @model_validator(mode="after")
     def _check(self) -> AttackText:
         problems = list(dict.fromkeys(self._problems()))
@@ -277,8 +273,7 @@ class AttackText(StrictModel):
     def _named(self) -> Iterator[tuple[str, str]]:
         """Yield every measurement that is named in full outside tables, and the place that names it."""
         trend = self.trend
-        yield from (("power", name) for name in (self.power,) if name)
-        yield from (("found", name) for name in (self.found,) if name)
+        yield from ((place, name) for place, name in (("power", self.power), ("found", self.found)) if name)
         yield from (("tells", name) for pair in self.tells.items() for name in pair)
         yield from (("trend", name) for name in (*(one.metric for one in trend.columns), *trend.summary.values()))
         yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
@@ -314,7 +309,9 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
     Raises:
         ValueError: see `load`.
     """
-    text = _merged(raw)
+    text = {key: value for key, value in raw.items() if key != "shared"}
+    for name in raw.get("shared", ()):
+        text = _joined(SHARED[name], text)
     groups = {**text.get("qualifiers", {}), **text.get("labels", {})}
     sets = {**{name: tuple(group) for name, group in groups.items()}, "split": ("member", "heldout")}
     text["metrics"] = {
@@ -335,15 +332,8 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
         raise ValueError(f"the text of {text.get('name')}: {'; '.join(problems)}") from error
 
 
-def _merged(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the shared parts that a text takes: tables in front of its own, lists behind them."""
-    text = {key: value for key, value in raw.items() if key != "shared"}
-    for name in raw.get("shared", ()):
-        text = _joined(SHARED[name], text)
-    return text
-
-
 def _joined(part: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a shared part to a text: tables in front of its own, lists behind them."""
     joined = {**part, **text}
     for key in part.keys() & text.keys():
         first, own = part[key], text[key]

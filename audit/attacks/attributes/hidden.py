@@ -143,21 +143,12 @@ class Fields:
         return self._hidden(field_of(self.case, trial, *_ANY))
 
     def _hidden(self, field: Field) -> Hidden:
-        text = field.document.text_of(field.entity)
-        value = fold(text)
-        left_out = field.left_out
+        document, entity, left_out = field.document, field.entity, field.left_out
+        text = document.text_of(entity)
+        values, unique = frozenset({fold(text)}), occurrences(self.case.corpus)[fold(text)].unique
         if left_out is None and len(self._others(field)) < MIN_CANDIDATES - 1:
             left_out = FEW
-        return Hidden(
-            field.document,
-            field.entity.id,
-            field.entity.category,
-            text,
-            frozenset({value}),
-            occurrences(self.case.corpus)[value].unique,
-            field.trial,
-            left_out,
-        )
+        return Hidden(document, entity.id, entity.category, text, values, unique, field.trial, left_out)
 
     def _others(self, field: Field) -> list[Tokens]:
         pool = _pool_of(self.case).get((field.entity.category, len(field.positions)), {})
@@ -265,16 +256,11 @@ class Questions:
         return self._hidden(question_of(self.case.corpus, trial))
 
     def _hidden(self, asked: AskedQuestion) -> Hidden:
-        return Hidden(
-            asked.document,
-            asked.question.id,
-            kind_of_answer(asked),
-            asked.answers[0],
-            asked.values,
-            is_unique(asked, trained_values(self.case.corpus)),
-            asked.trial,
-            FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None,
-        )
+        left_out = FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None
+        kind, text = kind_of_answer(asked), asked.answers[0]
+        unique = is_unique(asked, trained_values(self.case.corpus))
+        name = asked.question.id
+        return Hidden(asked.document, name, kind, text, asked.values, unique, asked.trial, left_out)
 
     def _others(self, asked: AskedQuestion) -> list[str]:
         pool = pool_of(self.case.corpus, "public").get(kind_of_answer(asked), {})

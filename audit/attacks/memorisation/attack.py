@@ -23,6 +23,7 @@ from audit.attacks.memorisation.contexts import (
     ContextProbe,
     Scene,
     most_frequent,
+    net_of,
 )
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
 from audit.attacks.memorisation.scores import (
@@ -166,7 +167,7 @@ class Memorisation(Attack):
             diagnostics=(averaged, *blind.diagnostics),
             confounded=confounded(measured),
             checks=checks(measured, blind),
-            methods={"net": tuple(_net_of(name) for name in METHODS if name in (*self.contexts, DISCOVERABLE))},
+            methods={"net": tuple(net_of(name) for name in METHODS if name in (*self.contexts, DISCOVERABLE))},
             coverage=coverage(table, case.corpus),
             ablations=(*few, *weaknesses(measured, blind)),
         )
@@ -204,10 +205,6 @@ class Memorisation(Attack):
         yield from paired_by_question(table).items()
 
 
-def _net_of(context: str) -> str:
-    return "net" if context == "exact" else f"net.{context}"
-
-
 def _replies(
     models: Sequence[Target], contexts: Sequence[tuple[ContextProbe, ...]], asked: AskedQuestion
 ) -> Generator[Request, Any, list[list[Json] | None]]:
@@ -219,12 +216,9 @@ def _replies(
         for row, probes in zip(rows, contexts, strict=True):
             texts = [reply.text for reply in islice(given, len(probes))]
             decoys = [probe.decoy for probe in probes]
-            row.append(_score_reply(most_frequent(texts, decoys) if any(decoys) else "".join(texts), asked))
+            text = most_frequent(texts, decoys) if any(decoys) else "".join(texts)
+            row.append({"text": text, "exact": fold(text) in asked.values, "nls": anls(text, asked.answers, 0)})
     return [row if probes else None for row, probes in zip(rows, contexts, strict=True)]
-
-
-def _score_reply(text: str, asked: AskedQuestion) -> Json:
-    return {"text": text, "exact": fold(text) in asked.values, "nls": anls(text, asked.answers, 0)}
 
 
 def _probability(model: Target, view: PageView, asked: AskedQuestion) -> Generator[Request, Any, float]:

@@ -37,6 +37,11 @@ WHOLE = "whole"
 BRIGHTNESS = 1.3
 
 
+def net_of(context: str) -> str:
+    """Return the name of net in a context."""
+    return "net" if context == "exact" else f"net.{context}"
+
+
 def decoy_pages(
     corpus: Corpus, asked: AskedQuestion, page: PageView, words: Sequence[int], rng: Rng
 ) -> Iterator[tuple[str, PageView]]:

@@ -23,7 +23,7 @@ from audit.attacks.measuring import (
     estimate_without_null,
     run_jobs,
 )
-from audit.attacks.memorisation.contexts import METHODS, WHOLE
+from audit.attacks.memorisation.contexts import METHODS, WHOLE, net_of
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.questions import (
     ATTEMPTED,
@@ -188,19 +188,15 @@ def measure_questions(
         rng: of the resampling.
         progress: advanced for every measurement.
     """
-    streams = Streams(rng)
+    streams, heldout = Streams(rng), ~table.member & np.isin(table.status, list(ATTEMPTED))
     jobs: list[Job] = [
         *(job for context in METHODS for job in _nets(table, context, streams)),
         *_answered(table, streams),
-        partial(_reading, table.split("heldout").attempted, commonest[_heldout(table)], streams[POWER]),
-        partial(_gap, table.split("heldout").attempted, streams[GAP]),
+        partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
+        partial(_gap, table.where(heldout), streams[GAP]),
         partial(count_identified, table, streams[IDENTIFIED]),
     ]
     return control_contexts(run_jobs("memorisation: intervals", jobs, progress))
-
-
-def _heldout(table: QuestionTable) -> Bools:
-    return ~table.member & np.isin(table.status, list(ATTEMPTED))
 
 
 def _nets(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]:
@@ -367,8 +363,7 @@ def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
             own = rows.results[context]
             units = [f"{asked.document.id}/{asked.question.id}" for asked in rows.asked]
             documents = [asked.document.id for asked in rows.asked]
-            name = "net" if context == "exact" else f"net.{context}"
-            found[name] = _scores(units, documents, own.gained - own.lost)
+            found[net_of(context)] = _scores(units, documents, own.gained - own.lost)
     personal = _identifying(table)
     if len(personal) and "exact" in personal.results:
         found[IDENTIFIED] = _identified(personal)

@@ -51,11 +51,7 @@ STRONGEST = {
 }
 """By limited metric, each way to attack that stands on its own. The other features are parts of what APK sees, each of
 them further noise that a model without a leak would have to pass."""
-QUANTITIES = {
-    "apk": "probability of being a member, mean over forests that did not know the provider",
-    "user": "log probability of the answers minus that before fine-tuning, nats",
-    "accuracy": "share of the provider's questions that are answered right",
-}
+QUANTITIES = text_of("provider_membership").labels["quantities"]
 """The scores that may rank providers, the preferred one first, in words, as an axis has it."""
 LOWER = ("loss", "memory_change")
 """Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""

@@ -30,7 +30,7 @@ from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Samp
 from audit.attacks.reconstruction.scores import measure_fields
 from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, METHODS, paired_by_field
 from audit.case import Case
-from audit.corpus.documents import Corpus, TaskKind
+from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold, occurrences
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
@@ -42,21 +42,12 @@ N_ATTEMPTS = 8
 """Under every budget."""
 
 NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
-ANSWERING = "applies to models that read pages as words only (VT5, UDOP): give --model"
-NO_PAGE_LOSS = "the model points at words of the page: the loss of a place hardly depends on the word that stands there"
 IN_A_PROMPT = "the model reads a page in its prompt, and no public masked language model has its tokens"
 OWN_MARKS = "no public masked language model has the model's tokens, so that nothing proposes values for its pages"
-PARSING = "the model writes a page whole: there is no token of the page to put a candidate in place of"
-OWN_VOCABULARY = "a model of utterances has a vocabulary of its own, which no public masked language model shares"
 REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
 NO_AUXILIARY = "no auxiliary model in [references] and no public documents to train one on"
 NO_PRETRAINED = "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
-UNFIT: Mapping[TaskKind, str] = {
-    "question-answering": ANSWERING,
-    "parsing": PARSING,
-    "intent-slots": OWN_VOCABULARY,
-    POINTING: NO_PAGE_LOSS,
-}
+UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 """Tasks whose models, or most of them, cannot be attacked this way, and why."""
 
 
@@ -140,25 +131,17 @@ class Reconstruction(Attack):
                 if entity.attack:
                     held |= {"unique" if seen[fold(document.text_of(entity))].unique else "repeated", ALL}
             documents.update([(document.split, group) for group in held])
-        return tuple(
-            Units(
-                metric,
-                "difference",
-                "documents",
-                *(documents[split, metric.partition(".")[2]] for split in AUDITED),
-                methods=len(METHODS),
-            )
-            for metric in LIMITED
-        )
+        sides = {metric: [documents[split, metric.partition(".")[2]] for split in AUDITED] for metric in LIMITED}
+        return tuple(Units(metric, "difference", "documents", *sides[metric], methods=len(METHODS)) for metric in sides)
 
     def _barred(self, case: Case) -> str | None:
         """Return why this model cannot be attacked this way; None when it can."""
         if case.corpus.manifest.task.kind == "intent-slots":
-            return OWN_VOCABULARY
+            return UNFIT["intent-slots"]
         if points(case.target):
-            return NO_PAGE_LOSS
+            return UNFIT[POINTING]
         if case.corpus.manifest.task.kind == "parsing":
-            return PARSING
+            return UNFIT["parsing"]
         if case.target.card.family in OWN_VOCABULARIES:
             return OWN_MARKS
         if not {FillMask, TrainingLoss} & case.target.answers:

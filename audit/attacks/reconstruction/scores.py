@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Floats
-from audit.attacks import blind_baseline
+from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import AUDITED, LABELS
@@ -64,10 +65,7 @@ allows on all fields of usual length."""
 SUREST = 0.05
 """The share p of AccAt(p)."""
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))
-_LENGTHS: Mapping[Length, str] = {
-    "long": "ends of fields too long to be attacked whole",
-    "short": "fields of one or two word pieces",
-}
+_LENGTHS = cast("Mapping[Length, str]", text_of("reconstruction").labels["lengths"])
 
 
 def measure_fields(

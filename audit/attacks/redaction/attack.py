@@ -218,11 +218,6 @@ class Predictions:
     length: Ints
     prior: Ints
 
-    @property
-    def documents(self) -> Ints:
-        """Return the document of each value."""
-        return self.samples.documents
-
     def hits(self, predicted: Ints) -> Bools:
         """Mark the values whose prediction is right."""
         hits: Bools = self.samples.classes == predicted
@@ -261,14 +256,14 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
     """Compute the share of categories predicted right; null: naming the commonest of the training folds."""
-    found = proportion(predictions.hits(predicted), predictions.documents)
+    found = proportion(predictions.hits(predicted), predictions.samples.documents)
     return estimate(name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance")
 
 
 def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
     """Compute the accuracy from contexts minus that from the values' lengths; null: 0."""
     right, blind = predictions.hits(predictions.told), predictions.hits(predictions.length)
-    found = net(right & ~blind, blind & ~right, predictions.documents, rng)
+    found = net(right & ~blind, blind & ~right, predictions.samples.documents, rng)
     return estimate("lift_over_length", found, "values", 0.0, "blind")
 
 
@@ -278,7 +273,7 @@ def lift_share_of(predictions: Predictions) -> Measurement:
     rest = int(np.sum(~prior))
     if rest < NEEDED:
         return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
-    found = lift_share(predictions.hits(predictions.told), prior, predictions.documents)
+    found = lift_share(predictions.hits(predictions.told), prior, predictions.samples.documents)
     return estimate("lift_share", found, "values", 0.0, "blind")
 
 
@@ -296,7 +291,7 @@ def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
     if counts.size < 2:
         rest = classes.size - int(counts.max(initial=0))
         return Unresolved("worst_class", "too few values of other kinds than the commonest", rest, NEEDED)
-    return worst_class(classes[judged], called[judged], predictions.documents[judged])
+    return worst_class(classes[judged], called[judged], predictions.samples.documents[judged])
 
 
 RARE = len(CATEGORIES)

@@ -261,12 +261,18 @@ def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence
         case "near":
             yield from _near_terms(["<", "<", *before][::-1], [*after, ">", ">"])
             if span.bar is None:  # on a page the width is measured in pixels: see `layout`
-                yield from _length_terms(span)
+                # In running text, finely and coarsely; the same for all under a mask of one length.
+                size = len(span.mask)
+                yield f"length {size}"
+                yield f"length about {size // 4}"
+                yield f"length {int(2 * np.log2(size))} half octaves"
         case "characters":
             yield from _character_terms(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))
         case _:
             for side, words in (("<", before), (">", after)):
-                yield from _run_terms(side, words)
+                for size in range(1, WORDS + 1):
+                    starts = range(len(words) - size + 1)
+                    yield from (f"{side}{' '.join(words[start : start + size])}" for start in starts)
 
 
 def words_of(text: str) -> list[str]:
@@ -290,21 +296,8 @@ def _near_terms(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
             yield f"{' '.join(before[:left])} | {' '.join(after[:right])}"
 
 
-def _length_terms(span: RedactedSpan) -> Iterator[str]:
-    """Yield the length of a mask in running text, finely and coarsely; the same for all under a mask of one length."""
-    size = len(span.mask)
-    yield f"length {size}"
-    yield f"length about {size // 4}"
-    yield f"length {int(2 * np.log2(size))} half octaves"
-
-
 def _character_terms(before: str, after: str) -> Iterator[str]:
     for side, text in (("<", before[:CHARACTERS]), (">", after[:CHARACTERS])):
         yield from (f"{side}{text[:size]}" for size in range(2, len(text) + 1))
         for size in PIECES:
             yield from (f"{side}.{text[start : start + size]}" for start in range(len(text) - size + 1))
-
-
-def _run_terms(side: str, words: Sequence[str]) -> Iterator[str]:
-    for size in range(1, WORDS + 1):
-        yield from (f"{side}{' '.join(words[start : start + size])}" for start in range(len(words) - size + 1))
