@@ -99,10 +99,7 @@ def _round_robin(trials: Sequence[Trial], rng: np.random.Generator) -> list[Tria
     units: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         units[trial.unit].append(trial)
-    shuffled = []
-    for unit in sorted(units):
-        members = sorted(units[unit], key=lambda trial: trial.id)
-        shuffled.append([members[index] for index in rng.permutation(len(members))])
+    ordered = [sorted(units[unit], key=lambda trial: trial.id) for unit in sorted(units)]
+    shuffled = [[members[index] for index in rng.permutation(len(members))] for members in ordered]
     order = [shuffled[index] for index in rng.permutation(len(shuffled))]
-    rounds = zip_longest(*order)
-    return [trial for row in rounds for trial in row if trial is not None]
+    return [trial for row in zip_longest(*order) for trial in row if trial is not None]

@@ -69,7 +69,7 @@ Figure = HistogramFigure | CurveFigure
 Figures = tuple[Annotated[Figure, Field(discriminator="draw")], ...]
 
 
-class TableColumn(StrictModel):
+class TableColumn(NamedMetric):
     """A column of a compact table: a measurement.
 
     Attributes:
@@ -80,8 +80,6 @@ class TableColumn(StrictModel):
         n: whether the number of units stands here instead of beside the row's label.
     """
 
-    label: str
-    metric: str
     after: str = ""
     counted: bool = False
     null: bool = False

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 from numpy.random import Generator as Rng
 
 from audit.attacks import text_of
+from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Split, TaskKind
 from audit.corpus.near_copies import Copies
@@ -210,10 +211,7 @@ GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit train-baseline,
 LossKind = Literal["answers", "pages", "masks"]
 POINTING: TaskKind = "extractive-qa"
 """The task of models that point at words of a page."""
-POINTS = (
-    "the model points at words of the page: it can neither give a value that does not stand there nor say how likely "
-    "one is; what it leaks shows in document and provider membership"
-)
+POINTS: str = SHARED["refusals"]["points"]
 """Why such a model is not asked for values that are off the page."""
 
 

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from hashlib import sha256
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -21,6 +22,7 @@ from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess
 from audit.stats.roc import FEW
 from audit.targets.utility import estimate
 
+Item = TypeVar("Item")
 Mean = Literal["geometric", "arithmetic"]
 TEMPERATURE = 0.3
 TARGET_WEIGHT = 0.4
@@ -127,6 +129,16 @@ class Streams:
     def __getitem__(self, name: str) -> Generator:
         """Return a new generator, seeded by the common seed and the name."""
         return default_rng([self._seed, *name.encode()])
+
+
+def scatter(items: Iterable[Item], names: Iterable[str]) -> list[Item]:
+    """Order items by hashes of their names: a fixed order that depends on no other."""
+    return [item for _, item in sorted(zip(map(hash_of, names), items, strict=True), key=lambda pair: pair[0])]
+
+
+def hash_of(name: str) -> bytes:
+    """Return a number for a name that says nothing of it, as bytes."""
+    return sha256(name.encode()).digest()
 
 
 def estimate_without_null(name: str, interval: Interval, unit: str) -> Estimate:
@@ -252,18 +264,15 @@ class KindsCheck:
         if tried.too_few(words, FEWEST_OF_KIND) is not None:
             return
         if tried.too_few(words, FEW) is not None:
-            p_value = self._exact(tried)
+            # Of small groups, the documents that give away more values with the model than without it.
+            inside, outside = _by_document(tried)
+            known = int((inside > 0).sum()), len(inside), int((outside > 0).sum()), len(outside)
+            p_value = excess_p(*known, self.allowed)
         else:
             p_value = excess(tried.columns, rng).p_above(self.allowed, FINE_ALPHAS)
-        counts = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in (tried.split(split) for split in AUDITED))
-        member, heldout = counts
+        member, heldout = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED))
         shown = f"{words} are known because of training: {member} in documents of training, {heldout} in held-out ones"
         self.found.append((p_value, shown))
-
-    def _exact(self, tried: TriedValues) -> float:
-        """Test the documents of small groups: those that give away more values with the model than without it."""
-        member, heldout = _by_document(tried)
-        return excess_p(int((member > 0).sum()), len(member), int((heldout > 0).sum()), len(heldout), self.allowed)
 
     def count_documents(self, name: str, tried: TriedValues) -> Measurement:
         """Count documents by one method as `count_documents` does, and test whether there are any."""

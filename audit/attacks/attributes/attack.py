@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,8 +53,9 @@ from audit.attacks.interface import (
     missing_split,
     points,
 )
-from audit.attacks.measuring import DOCUMENTS, VALUES, Streams, run_jobs
+from audit.attacks.measuring import DOCUMENTS, VALUES, Streams, run_jobs, scatter
 from audit.attacks.questions import all_questions, is_unique
+from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document
 from audit.corpus.folding import fold, occurrences
@@ -63,10 +63,7 @@ from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.targets.interface import AnswerLoss, Target
 
-NO_REFERENCE = (
-    "no model that never saw the documents to choose without the target (baselines, the public model, or what it was "
-    "fine-tuned from)"
-)
+NO_REFERENCE: str = SHARED["refusals"]["no_choice"]
 
 
 @dataclass(frozen=True)
@@ -138,8 +135,8 @@ class AttributeInference(Attack):
         found: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
             found[trial.unit].append(trial)
-        # Shuffled by a hash of their ids.
-        return [one for own in found.values() for one in sorted(own, key=_hash)[: self.n_per_document]]
+        scattered = (scatter(own, [trial.id for trial in own]) for own in found.values())
+        return [trial for own in scattered for trial in own[: self.n_per_document]]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask for the losses of all candidates, the true one first: the target ("target"), the public model ("public").
@@ -216,10 +213,6 @@ def public_of(case: Case, values: HiddenValues) -> Target | None:
     given = (*references.baselines, references.auxiliary, references.pretrained)
     found = values.comparable([model for model in given if model is not None])
     return found[0] if found else None
-
-
-def _hash(trial: Trial) -> bytes:
-    return hashlib.sha256(trial.id.encode()).digest()
 
 
 def _values(case: Case) -> HiddenValues:

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import TypeVar
 
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import loss_kind
+from audit.attacks.measuring import hash_of, scatter
 from audit.attacks.membership.documents import left_out
 from audit.attacks.questions import distinct_answers
 from audit.case import Case
@@ -156,7 +155,6 @@ ENOUGH = 0.5
 """Of the questions that an attacker has about a provider, the share under which it is starved by the cut."""
 Size = tuple[int, ...]
 """How much there is of a provider: parts of it, largest first."""
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]
         member: shape (n,).
         names: of the providers.
     """
-    ranks = [(len(size), sum(size), size, _hash(name)) for size, name in zip(sizes, names, strict=True)]
+    ranks = [(len(size), sum(size), size, hash_of(name)) for size, name in zip(sizes, names, strict=True)]
     sides = [sorted(np.flatnonzero(member == side).tolist(), key=ranks.__getitem__) for side in (True, False)]
     limits = list(sizes)
     if not all(sides):
@@ -253,15 +251,6 @@ def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]
             partner = other[(2 * rank + 1) * len(other) // (2 * len(own))]
             limits[row] = tuple(map(min, sizes[row], sizes[partner]))
     return limits
-
-
-def scatter(items: Iterable[_Item], names: Iterable[str]) -> list[_Item]:
-    """Order items by hashes of their names: a fixed order that depends on no other."""
-    return [item for _, item in sorted(zip(map(_hash, names), items, strict=True), key=lambda pair: pair[0])]
-
-
-def _hash(name: str) -> bytes:
-    return sha256(name.encode()).digest()
 
 
 def _cut_questions(document: Json, n_questions: int) -> Json:

@@ -227,8 +227,8 @@ class Reconstruction(Attack):
 
         What was recovered is the first attempt's of the default method, or another method's where that one is right.
         """
-        for trial, outcome in zip(trials, outcomes, strict=True):
-            field = field_of(case, trial, self.min_tokens, self.max_tokens)
+        fields = self._tried(case, trials)
+        for field, outcome in zip(fields, outcomes, strict=True):
             firsts = {method: (found["attack"][0], found["baseline"][0]) for method, found in _by_method(outcome)}
             right = [method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]]
             shown, baseline = firsts[right[0] if right else DEFAULT]
@@ -248,7 +248,7 @@ class Reconstruction(Attack):
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
                 ),
             }
-        yield from paired_by_field(case.corpus, self._tried(case, trials), outcomes).items()
+        yield from paired_by_field(case.corpus, fields, outcomes).items()
 
     def _tried(self, case: Case, trials: Sequence[Trial]) -> list[PageField]:
         return [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]
