@@ -147,8 +147,6 @@ class AttackText(StrictModel):
         labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
         provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
-        counts_fields: whether its counts are of fields that a model's tokens let it try: checkpoints whose counts
-            differ were not attacked on the same fields.
         threat: what the attacker has and knows; None: not stated.
         counts: what each count counts, by its name.
         add: what an owner can add where the data set gives nothing to try.
@@ -172,7 +170,6 @@ class AttackText(StrictModel):
     glossary: dict[str, str] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()
     provable: dict[str, Provable] = Field(default_factory=dict)
-    counts_fields: bool = False
     threat: Threat | None = None
     counts: dict[str, str] = Field(default_factory=dict)
     add: str = "add documents that the attack can try"

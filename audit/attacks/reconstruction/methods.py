@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -146,14 +146,6 @@ class Node:
         )
 
 
-class Rule(Protocol):
-    """How a token is chosen among the candidates."""
-
-    def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """Return what follows a prefix of `step` tokens."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sampling:
     """Steps 3 to 6 of the paper; see `Reconstruction` for the settings. The defaults are those that docaudit ships."""
@@ -165,7 +157,7 @@ class Sampling:
     top_p: float = 0.10
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """See `Rule.node`."""
+        """Return what follows a prefix of `step` tokens."""
         temperature = temperature_at(step, self.temperature, self.temperature_start)
         log_p = log_g = log_softmax(knowledge.logits / temperature)
         usable = True
@@ -186,7 +178,7 @@ class LowestLoss:
     """
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """See `Rule.node`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
+        """See `Sampling.node`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
         losses = np.zeros(len(knowledge.ids)) if knowledge.losses is None else knowledge.losses
         ranked = np.where(np.isfinite(losses), losses, np.inf)
         best = np.lexsort((knowledge.ids, -knowledge.logits, ranked))[:1]
@@ -195,5 +187,7 @@ class LowestLoss:
         return Node(knowledge.ids, certain, log_softmax(knowledge.logits), best, usable=True)
 
 
+Rule = Sampling | LowestLoss
+"""How a token is chosen among the candidates."""
 SHIPPED = Sampling()
 """The settings of the default method, whatever a file of parameters sets."""
