@@ -193,10 +193,7 @@ class AttackText(StrictModel):
 
     @cached_property
     def _qualifiers(self) -> dict[str, str]:
-        merged: dict[str, str] = {**CATEGORY_LABELS}
-        for group in self.qualifiers.values():
-            merged |= group
-        return merged
+        return {key: label for group in (CATEGORY_LABELS, *self.qualifiers.values()) for key, label in group.items()}
 
     @property
     def needs_model(self) -> bool:
@@ -346,9 +343,8 @@ def _names(patterns: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[s
     expanded = []
     for pattern in patterns:
         keys = re.findall(r"{(\w+)}", pattern)
-        expanded += [
-            pattern.format(**dict(zip(keys, values, strict=True))) for values in product(*(sets[key] for key in keys))
-        ]
+        chosen = product(*(sets[key] for key in keys))
+        expanded += [pattern.format(**dict(zip(keys, values, strict=True))) for values in chosen]
     return expanded
 
 

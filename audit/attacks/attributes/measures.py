@@ -48,6 +48,7 @@ ALLOWED = 0.15
 """The excess of one category over which no limit is passed: what `default.toml` allows on all values."""
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
+ALONE = "of these, values that stand in no other document"
 ENOUGH = 20
 """Documents of a split from which on a limit is held: a large leak shows, and nothing passes by their number."""
 LEAST = 2
@@ -132,9 +133,7 @@ def counts(
         found += [
             Count(f"{label} values", len(rows), f"values of {label} documents that were asked about"),
             Count(f"{label} documents", rows.n_documents, f"{label} documents they come from"),
-            Count(
-                f"{label} values, unique", int(rows.unique.sum()), "of these, values that stand in no other document"
-            ),
+            Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
         ]
     gone = Counter[str | None](lost)
     gone.update(one.left_out for one in everything)

@@ -112,17 +112,12 @@ class ProviderMembership(Attack):
         sides = asked.count(True), asked.count(False)
         kinds: dict[str, MetricKind] = {"balanced_accuracy": "balanced accuracy", "auc": "auc", LOW: "low advantage"}
         answering = corpus.manifest.task.asks
-        return tuple(
-            # The memorisation tests are for models that answer alone.
-            Units(
-                metric,
-                kind,
-                "providers",
-                *sides,
-                methods=sum(answering or not name.endswith(("_ensemble", *MEMORY)) for name in STRONGEST[metric]),
-            )
-            for metric, kind in kinds.items()
-        )
+        # The memorisation tests are for models that answer alone.
+        methods = {
+            metric: sum(answering or not name.endswith(("_ensemble", *MEMORY)) for name in STRONGEST[metric])
+            for metric in kinds
+        }
+        return tuple(Units(name, kind, "providers", *sides, methods=methods[name]) for name, kind in kinds.items())
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each provider with a kept-aside document to ask about; none where a side has too few."""

@@ -126,10 +126,8 @@ class Reconstruction(Attack):
         seen = occurrences(corpus)
         documents: Counter[tuple[str, str]] = Counter()
         for document in corpus.of(*AUDITED):
-            held: set[str] = set()
-            for entity in document.entities:
-                if entity.attack:
-                    held |= {"unique" if seen[fold(document.text_of(entity))].unique else "repeated", ALL}
+            texts = [fold(document.text_of(entity)) for entity in document.entities if entity.attack]
+            held = {"unique" if seen[text].unique else "repeated" for text in texts} | {ALL for _ in texts}
             documents.update([(document.split, group) for group in held])
         sides = {metric: [documents[split, metric.partition(".")[2]] for split in AUDITED] for metric in LIMITED}
         return tuple(Units(metric, "difference", "documents", *sides[metric], methods=len(METHODS)) for metric in sides)

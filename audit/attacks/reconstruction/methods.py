@@ -178,7 +178,7 @@ class LowestLoss:
     """
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """See `Sampling.node`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
+        """See `Sampling`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
         losses = np.zeros(len(knowledge.ids)) if knowledge.losses is None else knowledge.losses
         ranked = np.where(np.isfinite(losses), losses, np.inf)
         best = np.lexsort((knowledge.ids, -knowledge.logits, ranked))[:1]

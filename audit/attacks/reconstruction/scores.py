@@ -271,17 +271,12 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
         return ()
     distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
     steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
+    unusable = sum(outcome["unusable"] for outcome in outcomes) / steps
+    many = "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot"
+    silent = "share of the attack's steps at which the target's losses said nothing (median 0 or not finite)"
     return (
-        Diagnostic(
-            "distinct attempts",
-            float(np.median(distinct)),
-            "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot",
-        ),
-        Diagnostic(
-            "unusable losses",
-            sum(outcome["unusable"] for outcome in outcomes) / steps,
-            "share of the attack's steps at which the target's losses said nothing (median 0 or not finite)",
-        ),
+        Diagnostic("distinct attempts", float(np.median(distinct)), many),
+        Diagnostic("unusable losses", unusable, silent),
     )
 
 
