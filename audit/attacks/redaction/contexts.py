@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -80,14 +80,8 @@ class Samples:
     def of(self, rows: Bools | Ints) -> Samples:
         """Select some of the values, in order."""
         indices = np.arange(len(self))[rows]
-        return replace(
-            self,
-            spans=tuple(self.spans[index] for index in indices),
-            values=tuple(self.values[index] for index in indices),
-            classes=self.classes[indices],
-            documents=self.documents[indices],
-            folds=self.folds[indices],
-        )
+        spans, values = tuple(self.spans[index] for index in indices), tuple(self.values[index] for index in indices)
+        return Samples(spans, values, self.classes[indices], self.documents[indices], self.folds[indices])
 
     def divided(self, number: int) -> tuple[Samples, Samples]:
         """Return what a classifier is fitted on, and the fold it is tried on."""
