@@ -219,7 +219,7 @@ class Watched(JudgedCandidates):
     seen: list[Comparison] = field(default_factory=list)
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """See `Player.knowledge`."""
+        """See `JudgedCandidates.knowledge`."""
         found = yield from super().knowledge(prefixes)
         estimated = estimate_losses(
             self.target,
