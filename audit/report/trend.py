@@ -58,7 +58,7 @@ class Quantity:
         if self.limit is None:
             return ""
         side = "most" if self.limit.max is not None else "least"
-        return f"limit: at {side} {numbers.limit_text(_bound(self.limit), self.text.form(self.name))}"
+        return f"limit: at {side} {numbers.limit_text(_bound(self.limit), self.text.metric(self.name).form)}"
 
     def outcome(self, stop: Stop) -> str:
         """Return what became of its limit at a checkpoint; empty where it has none."""
