@@ -168,7 +168,7 @@ class _RemoteWork:
     ocr: str | None
 
     def __call__(self, folders: Mapping[str, Path]) -> Work:
-        """The work, from the folders "target", "data" and one for each reference, by role.
+        """Return the work, from the folders "target", "data" and one for each reference, by role.
 
         Raises:
             EngineError: the other process would get other results.

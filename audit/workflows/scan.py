@@ -97,7 +97,7 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
 
 
 def declare(policy: Policy) -> DeclaredPolicy | None:
-    """The policy as a record holds it; None for one that no file holds."""
+    """Return the policy as a record holds it; None for one that no file holds."""
     origin = policy.origin
     return None if origin is None else DeclaredPolicy(policy.name, origin.sha256, origin.shipped, origin.toml)
 
@@ -190,7 +190,7 @@ def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:
 
 
 def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
-    """The attacks that were not asked for, and whether they could have been run."""
+    """Return the attacks that were not asked for, and whether they could have been run."""
     case = Case(opened.defended(opened.target), opened.corpus)
     asked = {attack.name for attack in opened.attacks}
     found = []
@@ -218,7 +218,7 @@ def _run_attack(
     recovered: list[Json],
     progress: Progress,
 ) -> Result:
-    """One attack's result, whatever happens."""
+    """Return one attack's result, whatever happens."""
     barred = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
     if barred is not None:
         return Result(attack.name, "inapplicable", Reason("model", barred))
@@ -301,7 +301,7 @@ def read_outcomes(
 
 
 def _line_of(error: BaseException) -> str:
-    """The innermost line of docaudit's own code that the error went through."""
+    """Return the innermost line of docaudit's own code that the error went through."""
     package = Path(audit.__file__).parent
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if package in Path(frame.filename).parents]
     return f"{Path(frames[-1].filename).relative_to(package.parent)}:{frames[-1].lineno}" if frames else "unknown"

@@ -87,7 +87,7 @@ def find_checkpoints(pattern: str) -> Sweep:
 
 
 def _positions(folders: Sequence[Path]) -> tuple[str, list[float]]:
-    """The axis that orders the folders, and the position of each on it."""
+    """Return the axis that orders the folders, and the position of each on it."""
     states = [training_progress(folder) for folder in folders]
     numbers = [re.findall(r"\d+", folder.name)[-1:] for folder in folders]
     candidates: dict[str, list[float | None]] = {
@@ -153,7 +153,7 @@ def sweep_checkpoints(
 def _audit(
     checkpoint: Checkpoint, options: ScanOptions, policy: Policy, claim: Callable[[], None], progress: Progress
 ) -> Iterator[str | CheckpointAudit]:
-    """One checkpoint; its model is given free at the end, so that there is never a second one in memory."""
+    """Yield one checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     own = options.below(checkpoint.name)
     opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=options.evidence / REFERENCES_FOLDER))
     claim()

@@ -80,7 +80,7 @@ class CanaryWatch:
             self.rows.update(set(self._with_loss(tokens)))
 
     def _with_loss(self, tokens: Sequence[tuple[int, bool]]) -> Iterator[str]:
-        """The canaries whose secret has a loss in an example: its tokens, and which of them have one."""
+        """Yield the canaries whose secret has a loss in an example: its tokens, and which of them have one."""
         text = "".join(self._piece(number) for number, _ in tokens)
         losses = [loss for number, loss in tokens for _ in self._piece(number)]
         found = [*self._names.finditer(text)]
@@ -178,5 +178,5 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         write_proof(folder, LossProof(sha256, self._epochs, dict(self.watch.rows), len(self._before), changed))
 
     def _sums(self) -> list[float]:
-        """One number for each tensor that training may change."""
+        """Return one number for each tensor that training may change."""
         return [float(one.detach().double().sum()) for one in self._trainer.model.parameters() if one.requires_grad]

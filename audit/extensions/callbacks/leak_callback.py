@@ -211,7 +211,7 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _place(args: TrainingArguments, out: str | Path | None) -> Path:
-    """The folder of the audits, which hold what was recovered: nowhere from where it would be pushed to the Hub.
+    """Return the folder of the audits, which hold what was recovered: nowhere from where it would be pushed to the Hub.
 
     Raises:
         UsageError: it would be.
@@ -228,7 +228,7 @@ def _place(args: TrainingArguments, out: str | Path | None) -> Path:
 
 
 def _shared(args: TrainingArguments, value: Any) -> Any:
-    """What the main process has, in every process: one that stops alone leaves the others waiting for ever."""
+    """Return what the main process has, in every process: one that stops alone leaves the others waiting for ever."""
     if args.world_size == 1:
         return value
     from accelerate.utils import broadcast_object_list

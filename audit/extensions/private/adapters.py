@@ -81,12 +81,12 @@ class LoraLinear(nn.Module):
         return self.base.bias
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The layer's output plus the change."""
+        """Return the layer's output plus the change."""
         changed: torch.Tensor = self.base(inputs) + self.up(self.down(inputs))
         return changed
 
     def merged(self) -> nn.Linear:
-        """The layer with the change in its weight."""
+        """Return the layer with the change in its weight."""
         with torch.no_grad():
             change = self.up.weight.double() @ self.down.weight.double()
             self.base.weight.copy_(self.base.weight.double() + change)

@@ -157,7 +157,7 @@ def split_by_page(samples: Sequence[Sample], n_pages: int) -> Iterator[list[Samp
 
 
 def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
-    """These inputs with the first sample repeated until they are `n_rows`.
+    """Return these inputs with the first sample repeated until they are `n_rows`.
 
     A sample may have several rows of an input, such as the patches of its image, but all samples equally many.
     """

@@ -105,7 +105,7 @@ def unknown_labels(
 
 
 def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Document]) -> tuple[str, str] | None:
-    """Why the training loss cannot be told from what the documents say, and what to do; None when it can.
+    """Return why the training loss cannot be told from what the documents say, and what to do; None when it can.
 
     A manifest for another task has not been held against what this one needs. Documents whose labels the model lacks
     are no problem as long as others with entities are left among the members, or among all where there are no members.

@@ -309,6 +309,6 @@ def family_named(kind: str) -> Family:
 
 
 def counts_from_padding(model_class: type[Any]) -> bool:
-    """True where the model numbers positions as RoBERTa does, with the function that transformers has for that."""
+    """Test whether the model numbers positions as RoBERTa does, with the function that transformers has for that."""
     module = sys.modules[model_class.__module__]
     return any(hasattr(one, "create_position_ids_from_input_ids") for one in (module, *vars(module).values()))
