@@ -71,7 +71,8 @@ class Reader(ABC):
         unpadded(tokenizer)
         self.tokenizer = tokenizer
         self.forbidden = frozenset(special_tokens(tokenizer).values())
-        self.ends = frozenset({int(tokenizer.eos_token_id)})
+        # A VT5 with the tokenizer of a BERT has its end token in its configuration alone.
+        self.ends = frozenset({tokenizer.eos_token_id} - {None})
         self._marks = marks_of(tokenizer)
 
     @abstractmethod
