@@ -225,6 +225,7 @@ def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decisi
 
 
 def _leave_open(decision: Decision, demand: Demand | None) -> Decision:
+    """Make a limit that was not run undecided where the policy demands its attack; keep all other decisions."""
     if demand is None or decision.outcome != "not run" or decision.about_text:
         return decision
     reason = f"{decision.reason}; {demand.sentence}"

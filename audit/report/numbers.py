@@ -178,6 +178,7 @@ def day(text: str) -> str:
 
 
 def _format_moment(text: str, form: str) -> str:
+    """Write an ISO moment as its day of the month, then as strftime's `form`; keep a text that is none."""
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:

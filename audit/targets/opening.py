@@ -52,7 +52,7 @@ class OtherTarget(TokenTarget, Protocol):
         ...
 
     def rounded(self, dtype: str) -> Self:
-        """Return this checkpoint computing in another number format."""
+        """Return a copy of this checkpoint that computes in another number format."""
         ...
 
     def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:

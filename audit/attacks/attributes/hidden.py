@@ -167,7 +167,7 @@ class Fields:
         return LaidPage(field, (truth, *draw_others(self._others(field), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
-        """List the models that can be asked, those that are asked what the target is asked first."""
+        """Keep the models that give a loss of a field; those that are asked as the target is come first."""
         return sorted(filter(loss_query, models), key=lambda model: not self.alike(model))
 
     def alike(self, model: Target) -> bool:
@@ -275,7 +275,7 @@ class Questions:
         return LaidPage(cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
-        """See `Fields.comparable`."""
+        """Keep the models that give the loss of an answer, in the order given."""
         return [*filter(self.alike, models)]
 
     def alike(self, model: Target) -> bool:

@@ -172,7 +172,7 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
 
 
 def truth_of(canary: Canary) -> tuple[int, ...]:
-    """Return the completion in numbers of the pattern's candidates."""
+    """Return the index of each word of the secret completion among the pattern's candidates."""
     candidates = PATTERNS[canary.pattern].candidates
     return tuple(candidates.index(word) for word in canary.completion)
 

@@ -167,7 +167,7 @@ class MembershipInference(Attack):
     def _ask_losses(
         self, case: Case, models: Sequence[Target], document: Document
     ) -> Generator[Request, Any, list[Json]]:
-        """Ask each model for its loss, in order; models that give no such loss (without the head) are left out."""
+        """Ask each model in order for the loss of a document; leave out models with another kind of loss."""
         found = []
         for model in models:
             if loss_kind(model) == loss_kind(case.target):

@@ -101,7 +101,7 @@ def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
 
 
 def open_page(corpus: Corpus, document: Document) -> Image:
-    """Return the image of a document of the data set, or of a canary's page as `page_of` makes it.
+    """Open a document's image; for a canary draw its page with the secret completion left blank.
 
     On a canary's page the prefix is drawn, as in the documents that were put in, and the space of its completion is
     blank: no pixel gives it away.

@@ -185,7 +185,7 @@ def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
 
 
 def text_tokens(tokenizer: Any) -> dict[str, int]:
-    """Return the tokens that stand for text, by what they are written as."""
+    """Map each token of text to its id, without special tokens and sentinels."""
     silent = {*special_tokens(tokenizer).values(), *tokenizer.all_special_ids, *_sentinels(tokenizer)}
     return {token: number for token, number in tokenizer.get_vocab().items() if number not in silent}
 

@@ -58,7 +58,7 @@ LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """By name, the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
+    """Map names to the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
     paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
     return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
 

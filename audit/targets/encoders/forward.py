@@ -179,7 +179,7 @@ class Forward:
 
     @contextmanager
     def _embedded(self, pages: Sequence[Encoding], change: Change) -> Iterator[list[torch.Tensor]]:
-        """Within, word embeddings, changed, begin a graph of their own; gives the list that they are put into."""
+        """Replace word embeddings within by `change(pages, embeddings)` as leaves of autograd, and yield these."""
         leaves: list[torch.Tensor] = []
 
         def begin(_: Any, __: Any, embedded: torch.Tensor) -> torch.Tensor:
