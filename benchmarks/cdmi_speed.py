@@ -88,7 +88,8 @@ def main() -> None:
         report = paper_size(options)
     else:
         opened = open_case(options)
-        case = Case(opened.target, opened.corpus, References(opened.prepared.auxiliary))
+        public: Any = opened.prepared.auxiliary
+        case = Case(opened.target, opened.corpus, References(public.target))
         attack = Published(n_candidates=options.n_candidates, top_p=TOP_P)
         trials = sample(attack.usual_trials(case), 1.0, SEED)[: options.fields]
         if options.peak_memory:

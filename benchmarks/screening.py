@@ -56,7 +56,8 @@ def main() -> None:
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
     options = parser.parse_args()
     opened = open_case(options)
-    case = Case(opened.target, opened.corpus, References(opened.prepared.auxiliary))
+    public: Any = opened.prepared.auxiliary
+    case = Case(opened.target, opened.corpus, References(public.target))
     attack = Reconstruction(n_candidates=options.n_candidates, n_attempts=options.n_attempts)
     trials = sample(attack.usual_trials(case), 1.0, SEED)[: options.fields]
     kept = options.screened or [16, 4]
