@@ -137,6 +137,7 @@ def train_baseline(
 
 
 def _train_one(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
+    """Train a baseline, or find the one that was trained from the same inputs; return its folder."""
     opened = open_model(start, corpus)
     key = key_of([opened.sha256, corpus.sha256, how.as_json(), __version__])
 

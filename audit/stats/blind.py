@@ -143,7 +143,7 @@ def auc_error(area: float, members: int, others: int) -> float:
 
 
 def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArray[Any]:
-    """Compute the value of each unit, (n_units,)."""
+    """Reduce labels or strata from rows to units, (n_units,); they must be constant within a unit."""
     if values.shape != unit_of.shape:
         raise ValueError("every row needs one unit, one label and one stratum")
     if not np.array_equal(values[first][unit_of], values):

@@ -159,7 +159,7 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
 
 
 def _hiding(found: Mapping[str, Measurement]) -> str | None:
-    """Return why the baseline may give many more removed answers than the target; None when that is ruled out."""
+    """Return why a baseline too strong on held-out pages may hide the target's memory; None when that is ruled out."""
     control = found.get("net.heldout")
     if not isinstance(control, Estimate):
         return "no held-out control: what two models differ by without memory could not be measured"

@@ -170,7 +170,7 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
 
 
 def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> float:
-    """Return the smallest leaf of the highest accuracy in cross-validation; both sides are equally large here."""
+    """Choose the forest's `min_samples_leaf` of `LEAVES` by cross-validated accuracy; both sides are equally large."""
     from sklearn.model_selection import StratifiedKFold
 
     folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_random_state(rng)).split(features, member))

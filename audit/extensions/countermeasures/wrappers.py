@@ -155,6 +155,7 @@ def _seed_of(seed: int, name: str, question: str) -> int:
 
 
 def _about_questions(target: Target) -> frozenset[type[Query[Any]]]:
+    """Return the types of query that ask the target a question about a page."""
     return frozenset(kind for kind in target.answers if issubclass(kind, PageViewQuery))
 
 

@@ -209,7 +209,7 @@ class Encoder:
         return None if self.page_images is None else self.page_images.open_image
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `Target.encode`."""
+        """Return the document's tokens as the model reads them; see `TokenTarget.encode`."""
         _, words = self._tokens(document)
         if around and len(words) <= self._room:
             # Whatever the field, the window is the whole page, which is encoded once.

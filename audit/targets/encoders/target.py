@@ -117,7 +117,7 @@ class EncoderTarget:
         return other
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """See `Target.encode`."""
+        """Return the document's tokens as the model reads them; see `TokenTarget.encode`."""
         return self.encoder.encode(document, around)
 
     def token_strings(self, ids: Sequence[int]) -> str:
