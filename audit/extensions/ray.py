@@ -12,7 +12,6 @@ import socket
 import sys
 import tempfile
 import threading
-import tomllib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from audit.engine.driver import drive
 from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, Work, WorkSource
 from audit.errors import EngineError, UsageError
-from audit.files import PrivateFolder
+from audit.files import PrivateFolder, table_beside
 
 CHUNKS_PER_WORKER = 4
 """Into how many chunks a worker's share is cut: small, so that a lost worker costs little and all end together,
@@ -35,7 +34,7 @@ MAX_LOSSES = 3
 PATIENCE = 600.0
 """Seconds within which a first worker must be at work: a cluster may have to start a machine."""
 
-_SETTINGS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("ray.toml").read_text("utf-8"))
+_SETTINGS: Mapping[str, Mapping[str, str]] = table_beside(__file__, "ray.toml")
 """For Ray started here or elsewhere (`all`), and for Ray started here (`here`)."""
 
 Files = Mapping[str, Mapping[str, Any]]

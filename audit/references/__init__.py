@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
-TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
+from audit.files import table_beside
+
+TEXTS: dict[str, Any] = table_beside(__file__, "texts.toml")

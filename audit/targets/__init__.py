@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
-TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
+from audit.files import table_beside
+
+TABLE: dict[str, Any] = table_beside(__file__, "families.toml")
 OWN_VOCABULARIES: frozenset[str] = frozenset(TABLE["answering"]["own_vocabularies"])
 """Answering families whose tokens no masked language model shares."""

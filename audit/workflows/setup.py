@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_cop
 from audit.engine.driver import LOCAL
 from audit.engine.interface import Trial
 from audit.errors import ManifestError, TargetError, UsageError
+from audit.files import table_beside
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.report.remedies import QueryDefense, query_defense
@@ -251,7 +251,7 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
     return attacks if given is None else tuple(map(given.applied, attacks))
 
 
-_TEXTS = tomllib.loads(Path(__file__).with_name("setup.toml").read_text(encoding="utf-8"))
+_TEXTS = table_beside(__file__, "setup.toml")
 
 
 @dataclass(frozen=True)

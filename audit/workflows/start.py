@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 
 from audit import __version__
 from audit.errors import UsageError
-from audit.files import shipped_folder, write_atomically
+from audit.files import shipped_folder, table_beside, write_atomically
 from audit.record import AuditRecord, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
@@ -35,7 +35,7 @@ SECONDS = 120.0
 LEAST_DISK = 1e9
 """Bytes that should be free for a scan: journals, reports and trained references of a large one."""
 GIGABYTE = 1e9
-_TEXTS = tomllib.loads(Path(__file__).with_name("start.toml").read_text(encoding="utf-8"))
+_TEXTS = table_beside(__file__, "start.toml")
 EXTRAS: Mapping[str, str] = _TEXTS["extras"]
 """What each extra of the package is for."""
 INSTALL: Mapping[str, str] = _TEXTS["install"]

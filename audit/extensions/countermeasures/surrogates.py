@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from audit.corpus.documents import Category
 from audit.corpus.folding import MIN_TEXT_LENGTH, fold
 from audit.corpus.removal.matching import normalise_ocr
+from audit.files import table_beside
 
 _CORE = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -21,9 +20,7 @@ _VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxz"
 _NUMBERED: tuple[Category, ...] = ("amount", "quantity")
 _TRIES = 20
 Draw = Callable[[str], str]
-TABLES: Mapping[str, Mapping[Category | None, str]] = tomllib.loads(
-    Path(__file__).with_name("surrogates.toml").read_text(encoding="utf-8")
-)
+TABLES: Mapping[str, Mapping[Category | None, str]] = table_beside(__file__, "surrogates.toml")
 """Names that take the place of names, by category, and the words that tell which slots hold values to replace."""
 
 
