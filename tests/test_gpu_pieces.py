@@ -72,7 +72,7 @@ def steps_of(tmp_path, name):
 def test_the_pieces_are_ordered_by_worth_and_come_after_what_they_need():
     names = [one.name for one in PIECES]
     groups = list(dict.fromkeys(name.split("-")[0] for name in names))
-    assert groups == ["speed", "cdmi", "donut", "reading", "private"]
+    assert groups == ["speed", "cdmi", "epochs", "donut", "reading", "private"]
     assert len(names) == len({*names})
     for place, one in enumerate(PIECES):
         assert {*one.after} <= {*names[:place]}, one.name

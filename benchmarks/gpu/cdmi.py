@@ -49,7 +49,7 @@ def attack_model(work: Work, *, argument: tuple[str, TaskKind, bool]) -> Result:
     log = _train(setting, work)
     kept, results = work.folder_of("cdmi"), work.folder / "records"
     results.mkdir(exist_ok=True)
-    data = cdmi_tables.make_data(setting, _sources(work)[corpus], kept, SHARES[corpus])
+    data = cdmi_tables.make_data(setting, sources(work)[corpus], kept, SHARES[corpus])
 
     def audit(criterion: str, *, noise: bool = False) -> Json:
         cdmi_tables.audit_model(setting, criterion, data, kept, work.device, "auto", noise=noise, results=results)
@@ -76,7 +76,8 @@ def _setting(corpus: str, task: TaskKind, *, bimodal: bool, tiny: bool, public: 
     return Setting(corpus, task, bimodal, recipe, 0.3 if tiny else 1.0, 4 if tiny else 128, public)
 
 
-def _sources(work: Work) -> dict[str, Path]:
+def sources(work: Work) -> dict[str, Path]:
+    """Name the folders of the corpora and the backbone."""
     inputs = tiny_inputs(work.root) if work.tiny else work.inputs
     found = {"sroie": inputs.sroie, "funsd": inputs.funsd, "backbone": inputs.backbone}
     return {name: folder for name, folder in found.items() if folder is not None}
@@ -84,11 +85,11 @@ def _sources(work: Work) -> dict[str, Path]:
 
 def _train(setting: Setting, work: Work) -> Json:
     """Import the corpus, make the start and train, each once; what came of it."""
-    kept, sources = work.folder_of("cdmi"), _sources(work)
+    kept, given = work.folder_of("cdmi"), sources(work)
 
     def make() -> Json:
-        data = cdmi_tables.make_data(setting, sources[setting.corpus], kept, SHARES[setting.corpus])
-        cdmi_tables.make_pretrained(sources["backbone"], kept / "pretrained", None, longest_row(POSITIONS))
+        data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])
+        cdmi_tables.make_pretrained(given["backbone"], kept / "pretrained", None, longest_row(POSITIONS))
         cdmi_tables.train(setting, manifest.load(data), kept, work.device)
         log = json.loads((kept / f"{setting.name}.json").read_text())
         chosen = {name: log["history"][log[name] - 1] for name in CRITERIA}

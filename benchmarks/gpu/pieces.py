@@ -13,6 +13,9 @@ from benchmarks.gpu.work import Result, Work
 MOST_SECONDS = 480.0
 """A piece is given no more in one go; one that needs more keeps its steps and goes on later."""
 
+N_CHECKPOINTS = 4
+"""Of one training, attacked one by one."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -94,6 +97,40 @@ CDMI = (
     _cdmi("funsd", "mlm", "unimodal", "CDMI on FUNSD: MLM, unimodal"),
     _cdmi("funsd", "mlm", "bimodal", "CDMI on FUNSD: MLM, bimodal, and with noise for the image"),
 )
+EPOCHS = tuple(
+    piece
+    for corpus in ("sroie", "funsd")
+    for piece in (
+        Piece(
+            f"epochs-{corpus}-train",
+            f"CDMI's figure 7 on {corpus.upper()}: one training of 300 epochs and its checkpoints",
+            "benchmarks.gpu.epochs",
+            "train_checkpoints",
+            corpus,
+            ("backbone", corpus),
+        ),
+        *(
+            Piece(
+                f"epochs-{corpus}-{place + 1}",
+                f"CDMI's figure 7 on {corpus.upper()}: the attack on checkpoint {place + 1}",
+                "benchmarks.gpu.epochs",
+                "attack_checkpoint",
+                (corpus, place),
+                ("backbone", corpus),
+                (f"epochs-{corpus}-train", f"cdmi-{corpus}-public"),
+            )
+            for place in range(N_CHECKPOINTS)
+        ),
+        Piece(
+            f"epochs-{corpus}-trend",
+            f"CDMI's figure 7 on {corpus.upper()}: exact recovery by epoch",
+            "benchmarks.gpu.epochs",
+            "compare_epochs",
+            corpus,
+            after=tuple(f"epochs-{corpus}-{place + 1}" for place in range(N_CHECKPOINTS)),
+        ),
+    )
+)
 DONUT = (
     *(
         Piece(
@@ -147,4 +184,4 @@ PRIVATE = tuple(
         ("clients", math.inf),
     )
 )
-PIECES: tuple[Piece, ...] = (*SPEED, *CDMI, *DONUT, *READING, *PRIVATE)
+PIECES: tuple[Piece, ...] = (*SPEED, *CDMI, *EPOCHS, *DONUT, *READING, *PRIVATE)

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import cdmi_speed
-import torch
 
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
-from audit.targets.encoders.target import EncoderTarget
 from audit.workflows.number_format import Preflight
 from benchmarks.gpu.memory import peak_megabytes, reset_peak
-from benchmarks.gpu.passes import TINY_WAYS, WAYS, compiled, failure_of, paper_case
+from benchmarks.gpu.passes import paper_case
 from benchmarks.gpu.work import Json, Result, Work
 
 FIELDS = {False: 790, True: 4}
-BLOCK = {False: 79, True: 2}
+BLOCK = {False: 79, True: 1}
 """Fields of a step."""
 CANDIDATES = {False: 128, True: 16}
-ATTEMPTS = (1, 8)
+ATTEMPTS = {1: 4, 8: 1}
+"""Blocks attacked, by attempts a field: all of them with eight attempts take ten minutes on any GPU."""
 PREFLIGHT = 64
 """Decisions."""
 GOAL = "goal: under 3 minutes and 0.65 of the matmul rate, on a device of an H100's class"
 
 
 def measure_attack(work: Work) -> Result:
-    """Preflight, blocks of fields with one attempt and with eight, and one block through every compiled encoder."""
+    """Compare number formats, then attack blocks of fields with one attempt and with eight."""
     case, target, dtype = paper_case(work, FIELDS[work.tiny])
     trials = cdmi_speed.trials_of(case, FIELDS[work.tiny])
     rounded = replace(case, target=target)
@@ -41,24 +39,15 @@ def measure_attack(work: Work) -> Result:
     values: dict[str, Any] = {"dtype": dtype, "matmul FLOP/s": rate, "fields": len(trials)}
     values["preflight"] = work.step("preflight", partial(preflight, case, attack[1], trials, work), 60.0)
     size = BLOCK[work.tiny]
-    firsts: list[dict[str, Any]] = []
-    for count in ATTEMPTS:
+    for count, n_blocks in ATTEMPTS.items():
         blocks = []
-        for start in range(0, len(trials), size):
+        for start in range(0, size * n_blocks, size):
             part = trials[start : start + size]
             blocks.append(
                 work.step(f"attempts-{count}-{start:03d}", partial(block, rounded, attack[count], part), 60.0)
             )
         values[f"attempts {count}"] = total(blocks, rate)
-        firsts.append(blocks[0])
-    ways = TINY_WAYS if work.tiny else WAYS
-    part = trials[:size]
-    values["encoders"] = {
-        name: work.step(f"encoder-{name.split()[0]}", partial(through, rounded, attack[1], part, given), 200.0)
-        for name, given in ways.items()
-        if name != "compiled, tuned"
-    }
-    return Result(values, lines(values, firsts[0]))
+    return Result(values, lines(values))
 
 
 def published(work: Work, n_attempts: int) -> cdmi_speed.Published:
@@ -86,7 +75,9 @@ def block(case: Case, attack: Reconstruction, trials: Sequence[Trial]) -> Json:
 
 def total(blocks: Sequence[dict[str, Any]], rate: float) -> dict[str, float]:
     """All blocks together."""
-    summed = {name: sum(one[name] for one in blocks) for name in ("seconds", "prefixes", "candidates", "FLOP")}
+    summed = {
+        name: sum(one[name] for one in blocks) for name in ("seconds", "fields", "prefixes", "candidates", "FLOP")
+    }
     return {
         **summed,
         "share of the matmul rate": summed["FLOP"] / summed["seconds"] / rate,
@@ -111,44 +102,21 @@ def preflight(case: Case, attack: Reconstruction, trials: Sequence[Trial], work:
     return {"alike": alike, "decisions": steps}
 
 
-def through(case: Case, attack: Reconstruction, trials: Sequence[Trial], given: dict[str, Any]) -> Json:
-    """A block whose passes go through a compiled encoder."""
-    target: Any = case.target
-    if given.get("mode") == "reduce-overhead" and target.card.device != "cuda":
-        return {"failure": "needs CUDA"}
-    try:
-        with replaced_encoder(target, given):
-            cdmi_speed.product(case, attack, trials)  # compiles every bucket
-            return block(case, attack, trials)
-    except Exception as error:  # noqa: BLE001 (whatever compilers throw is the finding)
-        return {"failure": failure_of(error)}
-
-
-@contextmanager
-def replaced_encoder(target: EncoderTarget, given: dict[str, Any]) -> Iterator[None]:
-    """Within, the target's passes go through torch.compile."""
-    torch.compiler.reset()
-    own = target.forward._encoder
-    target.forward._encoder = compiled(own, given)
-    try:
-        yield
-    finally:
-        target.forward._encoder = own
-
-
-def lines(values: dict[str, Any], first: dict[str, Any]) -> list[str]:
-    """Seconds and shares, and the first block through compiled encoders."""
+def lines(values: dict[str, Any]) -> list[str]:
+    """Print seconds and shares."""
     text = [
         f"{values['fields']} fields, {values['dtype']}; the device's own matmul rate "
         f"{values['matmul FLOP/s'] / 1e12:.3g} TFLOP/s ({GOAL}).",
         "",
-        "| attempts | seconds | prefixes | candidates/s | share of the matmul rate | peak MB |",
-        "|---" * 6 + "|",
+        "| attempts | fields attacked | seconds | seconds for all fields | prefixes | candidates/s | share of the "
+        "matmul rate | peak MB |",
+        "|---" * 8 + "|",
     ]
     for count in ATTEMPTS:
         found = values[f"attempts {count}"]
         text.append(
-            f"| {count} | {found['seconds']:.1f} | {found['prefixes']:,} | "
+            f"| {count} | {found['fields']} | {found['seconds']:.1f} | "
+            f"{found['seconds'] / found['fields'] * values['fields']:.0f} | {found['prefixes']:,} | "
             f"{found['candidates'] / found['seconds']:,.0f} | {found['share of the matmul rate']:.2f} | "
             f"{found['peak memory MB']:,.0f} |"
         )
@@ -157,18 +125,5 @@ def lines(values: dict[str, Any], first: dict[str, Any]) -> list[str]:
         "",
         f"Preflight: bfloat16 takes {agreed['alike']} of {agreed['decisions']} decisions as float32 does. Weights are "
         "random here, so that no candidate stands out: trained models agree more often.",
-        "",
-        f"The first {first['fields']} fields, one attempt, through other encoders:",
-        "",
-        "| encoder | seconds | times as fast | fields with the same tokens | peak MB |",
-        "|---" * 5 + "|",
-        f"| eager | {first['seconds']:.2f} | 1 | {first['fields']} | {first['peak memory MB']:,.0f} |",
     ]
-    for name, found in values["encoders"].items():
-        if "failure" in found:
-            text.append(f"| {name} | failed: {found['failure'].replace('|', '/')} | | | |")
-            continue
-        same = sum(one == other for one, other in zip(found["tokens"], first["tokens"], strict=True))
-        faster = first["seconds"] / found["seconds"]
-        text.append(f"| {name} | {found['seconds']:.2f} | {faster:.2f} | {same} | {found['peak memory MB']:,.0f} |")
     return text
