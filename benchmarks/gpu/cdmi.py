@@ -65,7 +65,8 @@ def attack_model(work: Work, *, argument: tuple[str, TaskKind, bool]) -> Result:
     text += ["", *cdmi_report.differences(rows)]
     if bimodal and task == "mlm":
         text += ["", *cdmi_report.noise(results, rows)]
-    records = {path.stem: json.loads(path.read_text())["attacks"] for path in sorted(results.glob("*.json"))}
+    paths = [path for path in sorted(results.glob("*.json")) if not path.name.endswith(".numbers.json")]
+    records = {path.stem: json.loads(path.read_text())["attacks"] for path in paths}
     return Result({"training": log, "attacks": records}, text)
 
 
