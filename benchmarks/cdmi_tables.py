@@ -35,6 +35,7 @@ from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 
 from audit import record as records
 from audit.attacks.reconstruction import Reconstruction
+from audit.attacks.reconstruction.attack import N_ATTEMPTS
 from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Proposals
 from audit.case import Case
 from audit.cli.console import Reporter
@@ -288,6 +289,7 @@ def audit_model(
     *,
     noise: bool = False,
     results: Path = HERE / "cdmi_tables",
+    n_attempts: int = N_ATTEMPTS,
 ) -> None:
     """Scan one checkpoint through the library's own workflow; the record goes to `results`.
 
@@ -305,7 +307,7 @@ def audit_model(
         dtype=dtype,
         references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
     )
-    attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates)
+    attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates, n_attempts=n_attempts)
     opened = replace(open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,))
     if not (out / "record.json").exists():
         with claim_folder(out), Reporter() as progress:

@@ -10,6 +10,7 @@ import json
 import time
 from functools import partial
 
+import cdmi_epochs
 import cdmi_report
 import cdmi_tables
 from cdmi_numbers import Number
@@ -28,16 +29,6 @@ EPOCHS = {False: (15, 50, 150, 300), True: (1, 2, 3, 4)}
 SHARE = 0.4
 """Of the fields: the paper's for figure 7."""
 CANDIDATES = {False: 128, True: 4}
-COLUMNS = {
-    "prec": "masked tokens right",
-    "candidate_recall": "truth among the candidates",
-    "acc_at_100.member.attack": "exact, members",
-    "acc_at_100.member.baseline": "exact, members, without the model",
-    "acc_at_100.heldout.attack": "exact, held out",
-    "hamaac.member.attack": "HamAAC, members",
-    "hamaac.member.baseline": "HamAAC, without the model",
-    "ipf.member": "IpF, members",
-}
 NOTE = (
     "A LayoutLM of all layers of the backbone, without images, trained as a masked language model on the paper's "
     "private split. Candidates come from the public model of `cdmi-{corpus}-public`. N_c is 128; a score chooses among "
@@ -89,15 +80,9 @@ def compare_epochs(work: Work, *, argument: str) -> Result:
 
 
 def trend_lines(corpus: str, rows: list[tuple[int, Json]]) -> list[str]:
-    """Print a row for each epoch."""
-    text = [NOTE.format(corpus=corpus), "", f"| epoch | fields | {' | '.join(COLUMNS.values())} |"]
-    text.append("|---" * (2 + len(COLUMNS)) + "|")
-    for epoch, stored in rows:
-        numbers = {name: Number(**number) for name, number in stored.items()}
-        exact = numbers.get("acc_at_100.member.attack")
-        cells = [cdmi_report.number(numbers, name) for name in COLUMNS]
-        text.append(f"| {epoch} | {exact.n if exact else '-'} | {' | '.join(cells)} |")
-    return text
+    """Print the note and a row for each epoch."""
+    numbers = [(epoch, {name: Number(**number) for name, number in stored.items()}) for epoch, stored in rows]
+    return [NOTE.format(corpus=corpus), "", *cdmi_epochs.table(numbers)]
 
 
 def setting_of(corpus: str, *, tiny: bool) -> Setting:
