@@ -88,9 +88,7 @@ def read_parameters(path: Path) -> AttackParameters:
             values[name], wrong = _validate(kinds[name], table)
             problems += [f"{path}: [{name}] {problem}" for problem in wrong]
     if problems:
-        raise UsageError(
-            problems, "correct the file, or fit one in a checkout of docaudit: python -m benchmarks.tune_attack"
-        )
+        raise UsageError(problems, "correct the file, or fit one in a checkout: python -m benchmarks.tune_attack")
     return AttackParameters(values, hashlib.sha256(raw).hexdigest())
 
 

@@ -138,6 +138,9 @@ class AttackText(StrictModel):
         name: as policies write it.
         title: empty: the attack's name.
         question: that the attack answers, one sentence.
+        short_question: what the attacker tries, as an order of at most 12 words for readers who know no model.
+        consequence: one sentence on what a leak came to, with places for counts on training and unseen documents.
+        consequence_of: the measurements of these counts, on training documents first; for planted secrets and control.
         power: the metric that measures how strong the attacker was; None when the attack has none.
         found: the share that says most plainly what the attack found; empty: the first of the trend's summary.
         tells: measurements that speak for a leak by themselves where they lie beyond their null, the plainest first; by
@@ -157,6 +160,9 @@ class AttackText(StrictModel):
     name: str = ""
     title: str = ""
     question: str = "What an attacker who holds the model learns about the documents it was trained on."
+    short_question: str = Field("", pattern=r"^(\S+( |$)){0,12}$")
+    consequence: str = Field("", pattern=r"^([^{}]|\{(n|of)_(member|heldout)\})*$")
+    consequence_of: tuple[str, ...] = ()
     power: str | None = None
     found: str = ""
     tells: dict[str, str] = Field(default_factory=dict)
@@ -235,14 +241,12 @@ class AttackText(StrictModel):
 
     def short(self, name: str) -> str:
         """Return the shortest label of a whole name."""
-        return ", ".join(
-            part for part in (self.metric(name).short or self.metric(name).label, self.qualifier(name)) if part
-        )
+        metric = self.metric(name)
+        return ", ".join(part for part in (metric.short or metric.label, self.qualifier(name)) if part)
 
     @model_validator(mode="after")
     def _check(self) -> AttackText:
-        problems = list(dict.fromkeys(self._problems()))
-        if problems:
+        if problems := dict.fromkeys(self._problems()):
             raise ValueError("; ".join(problems))
         return self
 
@@ -268,6 +272,7 @@ class AttackText(StrictModel):
         """Yield every measurement that is named in full outside tables, and the place that names it."""
         trend = self.trend
         yield from ((place, name) for place, name in (("power", self.power), ("found", self.found)) if name)
+        yield from (("consequence", name) for name in self.consequence_of)
         yield from (("tells", name) for pair in self.tells.items() for name in pair)
         yield from (("trend", name) for name in (*(one.metric for one in trend.columns), *trend.summary.values()))
         yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)

@@ -24,13 +24,12 @@ ALL = pytest.mark.parametrize("text", TEXTS.values(), ids=lambda text: text.name
 
 def test_every_attack_has_a_text_and_its_order() -> None:
     assert [*TEXTS] == [kind.name for kind in BATTERY]
-    assert {path.parent.name for path in PATHS} == {*FOLDERS}
-    assert TEXTS.keys() == FILES.keys()
+    assert ({path.parent.name for path in PATHS}, TEXTS.keys()) == ({*FOLDERS}, FILES.keys())
 
 
 @ALL
 def test_every_metric_and_every_part_of_its_name_has_a_label_and_a_meaning(text: AttackText) -> None:
-    assert text.title
+    assert all((text.title, text.short_question, text.consequence))
     assert len(text.names) == len({*text.names})
     for name in text.known:
         head, *rest = name_parts(name)
@@ -84,6 +83,8 @@ def test_one_letter_changed_in_any_name_of_a_text_is_refused(name: str) -> None:
     others = [
         {**raw, "metrics": {typo(one) if one == head else one: metric for one, metric in raw["metrics"].items()}},
         {**raw, "power": "none"},
+        {**raw, "consequence": "Found {n_of} of {of_member}."},
+        {**raw, "consequence_of": [typo(head)]},
         {**raw, "trend": {**raw["trend"], "summary": {"sum": typo(head)}}},
         {**raw, "trned": {}},
         *misspelt(raw),
@@ -105,6 +106,5 @@ def test_a_misspelt_metric_fails_when_the_text_is_read() -> None:
 
 def test_an_attack_without_a_text_has_a_generic_one() -> None:
     silent = text_of("silent")
-    assert silent.name == "silent"
+    assert (silent.name, silent.short("auc")) == ("silent", "auc")
     assert silent.label("auc.member") == "auc: documents declared as trained on"
-    assert silent.short("auc") == "auc"
