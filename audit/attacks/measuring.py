@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal, Self, TypeVar
@@ -15,7 +15,7 @@ from numpy.random import Generator, default_rng
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import AUDITED, LABELS
 from audit.engine.interface import Progress
-from audit.measurements import Check, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import Check, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
@@ -211,8 +211,7 @@ class TriedValues(DocumentColumns):
 def count_values(name: str, tried: TriedValues, excess: Excess, rng: Generator) -> Measurement:
     """Count the distinct member values that are given away: their number times their excess over held-out values."""
     values = tried.distinct()
-    few = values.too_few(name)
-    if few is not None:
+    if (few := values.too_few(name)) is not None:
         return few
     share = excess(values.columns, rng)
     return estimate(name, rates.scaled(share, len(values.split("member"))), "values", 0.0, "held-out")
@@ -221,8 +220,7 @@ def count_values(name: str, tried: TriedValues, excess: Excess, rng: Generator) 
 def count_documents(name: str, tried: TriedValues) -> Measurement:
     """Count the member documents that give away more distinct values than all but one of the held-out documents."""
     values = tried.distinct()
-    few = values.too_few(name, FEWEST_OTHERS)
-    if few is not None:
+    if (few := values.too_few(name, FEWEST_OTHERS)) is not None:
         return few
     return estimate(name, count_outranking(*_by_document(values)), "documents", 0.0, "chance")
 
@@ -239,12 +237,17 @@ def cover(
 ) -> tuple[Coverage, ...]:
     """Count what was tried of all there is, and the unique of it: in all, and in each of `names` that there is."""
     found = [Coverage("all", tried.total(), total.total(), unit, None if unique is None else unique.total())]
-    found += [
-        Coverage(name, tried[name], total[name], unit, None if unique is None else unique[name])
-        for name in names
-        if total[name]
-    ]
-    return tuple(found)
+    kept = [name for name in names if total[name]]
+    rows = (Coverage(name, tried[name], total[name], unit, None if unique is None else unique[name]) for name in kept)
+    return (*found, *rows)
+
+
+def count_returned(found: Mapping[str, tuple[Bools, Ints]]) -> Histogram:
+    """Count documents by how many of their values came back: by side, hits and documents, both (n_values,)."""
+    sums = {side: np.bincount(np.unique(of, return_inverse=True)[1], hits) for side, (hits, of) in found.items()}
+    edges = np.arange(max([0, *(int(one.max(initial=0)) for one in sums.values())]) + 2)
+    counts = {side: tuple(np.histogram(one, edges)[0].tolist()) for side, one in sums.items()}
+    return Histogram("returned", "values that came back", tuple(map(float, edges)), counts)
 
 
 @dataclass

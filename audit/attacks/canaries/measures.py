@@ -226,8 +226,7 @@ def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) 
 def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Measure the mean exposure of those put in minus that of those left out, bits; null: no difference."""
     ranked, other = included.ranked, control.ranked
-    missing = _lacking("excess_exposure", ranked, other, _unranked(included, control))
-    if missing is not None:
+    if (missing := _lacking("excess_exposure", ranked, other, _unranked(included, control))) is not None:
         return missing
     most = float(max(ranked.most_bits.max(), other.most_bits.max()))
     if not most:

@@ -35,6 +35,7 @@ from audit.attacks.memorisation.scores import (
     discoverable,
     measure_questions,
     paired_by_question,
+    returned_histogram,
 )
 from audit.attacks.questions import ATTEMPTED, AskedQuestion, all_questions, clear, is_unique, question_of, trained_on
 from audit.case import Case
@@ -165,6 +166,7 @@ class Memorisation(Attack):
             measurements=(*measured, blind.estimate),
             counts=counts(trials, outcomes),
             diagnostics=(averaged, *blind.diagnostics),
+            histograms=returned_histogram(table),
             confounded=confounded(measured),
             checks=checks(measured, blind),
             methods={"net": tuple(net_of(name) for name in METHODS if name in (*self.contexts, DISCOVERABLE))},

@@ -19,6 +19,7 @@ from audit.attacks.measuring import (
     DocumentColumns,
     Job,
     Streams,
+    count_returned,
     cover,
     estimate_without_null,
     run_jobs,
@@ -42,7 +43,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.removal.proof import Reading
 from audit.engine.interface import Json, Progress, Trial
-from audit.measurements import Count, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import Count, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.distances import anls
 from audit.stats.intervals import Interval
@@ -323,6 +324,14 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
         return np.zeros(len(table))
     ((commonest, _),) = answers.most_common(1)
     return np.array([anls(commonest, one.answers) for one in table.asked], float)
+
+
+def returned_histogram(table: QuestionTable) -> tuple[Histogram, ...]:
+    """Count documents by how many of their own answers the target gives with the answer gone."""
+    own = table.where(table.unique).proven.tried("exact")
+    sides = {label: own.split(split) for split, label in LABELS.items()} if len(own) else {}
+    found = {side: (rows.results["exact"].target > 0, rows.cluster) for side, rows in sides.items()}
+    return (count_returned(found),) if found else ()
 
 
 def counts(trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[Count, ...]:

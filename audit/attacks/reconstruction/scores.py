@@ -23,6 +23,7 @@ from audit.attacks.measuring import (
     Job,
     KindsCheck,
     Streams,
+    count_returned,
     count_values,
     cover,
     run_jobs,
@@ -105,7 +106,7 @@ def measure_fields(
         measurements=tuple(measurements),
         counts=_counts(offered, fields, table),
         diagnostics=_diagnostics(usual),
-        histograms=(_hamming_histogram(table),),
+        histograms=(_hamming_histogram(table), _returned_histogram(table.group("unique"))),
         methods=methods_of((*LIMITED, VALUES, DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*check_heldout(measurements), *kinds.check()),
@@ -179,8 +180,7 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
     `of_baseline`: the baseline alone, minus 0.
     """
     splits = [table.split(split) for split in AUDITED]
-    few = _unresolved(name, splits, NEEDED_DOCUMENTS)
-    if few is not None:
+    if (few := _unresolved(name, splits, NEEDED_DOCUMENTS)) is not None:
         return few
     exact = name.startswith(EXCESSES[0])
     columns: list[Columns] = []
@@ -192,23 +192,20 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
 
 def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
     """Estimate the share rebuilt word for word; null: the public model, or chance for the public model."""
-    few = _unresolved(name, [table], MIN_CLUSTERS)
-    if few is not None:
+    if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     interval = proportion(table.exact[named(player, method)] > 0, table.cluster)
     return _beside_baseline(name, interval, table, player, table.exact[named("baseline", method)].mean())
 
 
 def _beside_baseline(name: str, interval: Interval, table: FieldTable, player: str, baseline: float) -> Measurement:
-    if player == "attack":
-        return estimate(name, interval, "fields", float(baseline), "public model")
-    return estimate(name, interval, "fields", float(table.chance.mean()), "chance")
+    null = (float(baseline), "public model") if player == "attack" else (float(table.chance.mean()), "chance")
+    return estimate(name, interval, "fields", *null)
 
 
 def _surest(name: str, table: FieldTable, player: str) -> Measurement:
     """Estimate AccAt(5 %) of the most plausible attempts; nulls as of `_exact`."""
-    few = _unresolved(name, [table], MIN_CLUSTERS)
-    if few is not None:
+    if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     score, exact = table.best[player, "score"], table.best[player, "exact"]
     interval = at_interval(score, exact, table.cluster, SUREST)
@@ -227,8 +224,7 @@ def _detection(name: str, table: FieldTable) -> Measurement:
 
 def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
     """Estimate the share of held-out fields rebuilt with the target, minus that by the public model alone."""
-    few = _unresolved(name, [table], MIN_CLUSTERS)
-    if few is not None:
+    if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     attack, baseline = (table.exact[named(player, method)] for player in PLAYERS)
     gained: Floats = np.maximum(attack - baseline, 0.0)
@@ -281,12 +277,19 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
 
 
 def _hamming_histogram(table: FieldTable) -> Histogram:
-    counts = {}
-    for (split, label), player in product(LABELS.items(), PLAYERS):
-        distances = 1 - table.split(split).similar[player]
-        heights = np.histogram(np.round(distances, 9), bins=HAMMING_EDGES)[0]
-        counts[f"{label}, {player}"] = tuple(int(height) for height in heights)
+    counts = {
+        f"{label}, {player}": tuple(np.histogram(distances, HAMMING_EDGES)[0].tolist())
+        for (split, label), player in product(LABELS.items(), PLAYERS)
+        for distances in [np.round(1 - table.split(split).similar[player], 9)]
+    }
     return Histogram("hamming", "normalised Hamming distance", HAMMING_EDGES, counts)
+
+
+def _returned_histogram(unique: FieldTable) -> Histogram:
+    """Count documents by how many of their own values any method rebuilds."""
+    sides = {label: unique.split(split) for split, label in LABELS.items()}
+    hits = {label: [rows.exact[named("attack", one)] > 0 for one in METHODS] for label, rows in sides.items()}
+    return count_returned({label: (np.any(hits[label], axis=0), rows.cluster) for label, rows in sides.items()})
 
 
 def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable) -> tuple[Count, ...]:
@@ -296,22 +299,15 @@ def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: Fi
     left_out = Counter[str | None]()
     for kind, n in offered.items():
         left_out[kind.left_out] += n * (kind.part != "end")
-    counts = [
-        Count("fields within reach", reach, "fields of usual length that the attack can try"),
-        Count("fields attacked", tried["usual"], "fields of usual length that this budget tried"),
-        Count("long fields attacked", tried["long"], "longer fields of which this budget tried an end"),
-        Count("short fields attacked", tried["short"], "shorter fields that this budget tried"),
-        *(Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()),
-    ]
+    numbers = {"fields within reach": reach, "fields attacked": tried["usual"]}
+    numbers |= {f"{length} fields attacked": tried[length] for length in ("long", "short")}
     for split, label in LABELS.items():
         rows = table.split(split)
         unique = int(rows.unique.sum())
-        counts += [
-            Count(f"{label} documents", rows.n_documents, f"{label} documents whose fields were attacked"),
-            Count(f"{label} fields, unique", unique, "their fields with a value that stands in no other document"),
-            Count(f"{label} fields, repeated", len(rows) - unique, "their fields with a value that other ones share"),
-        ]
-    return tuple(counts)
+        numbers |= {f"{label} documents": rows.n_documents, f"{label} fields, unique": unique}
+        numbers[f"{label} fields, repeated"] = len(rows) - unique
+    left = (Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items())
+    return (*text_of("reconstruction").count(numbers), *left)
 
 
 def coverage(
