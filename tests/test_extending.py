@@ -62,6 +62,14 @@ def install(page: str, folder: Path) -> list[str]:
     return [name for own in groups.values() for name in own]
 
 
+def run_python(*words: str, folder: Path, program: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python with the package of the page on its path."""
+    paths = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "1000"}
+    how = {"input": program, "capture_output": True, "text": True, "cwd": folder, "env": environment}
+    return subprocess.run([sys.executable, *words], check=False, **how)
+
+
 def make_coarse_layoutlm(folder: Path) -> Path:
     """A tiny tagger of a family that docaudit does not ship: LayoutLM's weights under another name."""
     tiny.checkpoint(folder, "layoutlm", "token-classification")
@@ -112,20 +120,7 @@ def outputs(folder: Path) -> Outputs:
         "greet": ("greet", "Ada"),
     }
     program = json.dumps({name: [str(part) for part in command] for name, command in commands.items()})
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        "COLUMNS": "1000",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=program,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment,
-        check=False,
-    )
+    done = run_python("-c", PROGRAM, folder=folder, program=program)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout.splitlines()[-1])
     return {name: (code, " ".join(output.split())) for name, (code, output) in printed.items()}
@@ -174,10 +169,7 @@ def test_an_item_that_cannot_be_imported_names_its_package(folder: Path) -> None
     (folder / "broken-1.0.dist-info").mkdir()
     (folder / "broken-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (folder / "broken-1.0.dist-info" / "entry_points.txt").write_text("[docaudit.commands]\nlost = nowhere:add\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
-    done = subprocess.run(
-        [sys.executable, "-m", "audit", "--help"], capture_output=True, text=True, env=environment, check=False
-    )
+    done = run_python("-m", "audit", "--help", folder=folder)
     assert done.returncode == 1
     assert "broken: its commands 'lost' (nowhere:add) cannot be loaded: ModuleNotFoundError" in done.stderr
     assert "update or uninstall broken" in done.stderr

@@ -1,7 +1,6 @@
 """The generator of the sample's receipts: the same from a seed, words where their letters are, nothing unknown."""
 
 import collections
-import importlib.util
 import io
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from scripts import load
 
 from audit.corpus import manifest
 
@@ -22,11 +22,7 @@ from vocabulary import train_tokenizer  # noqa: E402
 
 @pytest.fixture(scope="module")
 def build():
-    """build.py under another name: `build` is also a package that installs wheels."""
-    spec = importlib.util.spec_from_file_location("sample_build", SAMPLE_MODELS / "build.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SAMPLE_MODELS / "build.py")
 
 
 @pytest.fixture(scope="module")
