@@ -1,17 +1,117 @@
 "use strict";
-// Search within this page: rows, list items and paragraphs that do not hold the words are hidden, folded parts that do are opened.
+// Search, sort and filter within this page, and explain terms in place. Rows, items and paragraphs without the words searched for are hidden.
 (() => {
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const make = (tag, properties, ...children) => {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  };
+  const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+
+  // Tables with a head: a phone shows each row as a card, so that every cell needs its column's name.
+  for (const table of all("main table")) {
+    const heads = [];
+    for (const cell of all("thead th, thead td", table)) for (let n = 0; n < cell.colSpan; n += 1) heads.push(cell.textContent.trim());
+    if (heads.length === 0 || table.closest(".scroll")) continue;
+    table.classList.add("stack");
+    table.setAttribute("role", "table");
+    for (const part of all("thead, tbody", table)) part.setAttribute("role", "rowgroup");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      let column = 0;
+      for (const cell of row.cells) {
+        const head = cell.closest("thead");
+        cell.setAttribute("role", cell.tagName === "TD" ? "cell" : head ? "columnheader" : "rowheader");
+        if (!head && cell.tagName === "TD" && heads[column]) cell.dataset.label = heads[column];
+        column += cell.colSpan;
+      }
+    }
+  }
+
+  // Sorting: a button in each head; numbers by their size, anything else by its letters, empty cells last.
+  const keyOf = (cell) => {
+    const text = cell.textContent.trim();
+    const found = text.replace(/\u2212/g, "-").replace(/,(?=\d{3})/g, "").match(/^(?:under\s)?-?\d+(?:\.\d+)?/);
+    return found ? Number(found[0].replace(/^under\s/, "")) : text.toLowerCase();
+  };
+  const compare = (one, other) => {
+    if (typeof one === typeof other) return typeof one === "number" ? one - other : one.localeCompare(other, "en", { numeric: true });
+    return typeof one === "number" ? -1 : 1;
+  };
+  for (const table of all("main table.sortable")) {
+    const rows = all("tbody tr", table);
+    const heads = all("thead th", table);
+    heads.forEach((head, column) => {
+      const name = head.textContent;
+      const button = make("button", { type: "button", className: "sort" }, name);
+      head.replaceChildren(button);
+      head.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const order = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+        for (const other of heads) other.setAttribute("aria-sort", other === head ? order : "none");
+        const sign = order === "ascending" ? 1 : -1;
+        const sorted = rows.map((row) => [row, keyOf(row.cells[column])]).sort(([, a], [, b]) => sign * compare(a, b));
+        table.tBodies[0].append(...sorted.map(([row]) => row));
+      });
+    });
+    if (rows.length < 4) continue;
+    const input = make("input", { type: "search", autocomplete: "off" });
+    const shown = make("output", {});
+    const caption = table.caption ? table.caption.textContent.trim() : "table";
+    input.setAttribute("aria-label", `Filter rows: ${caption}`);
+    const texts = rows.map((row) => [row, row.textContent.toLowerCase()]);
+    input.addEventListener("input", () => {
+      const words = wordsOf(input.value);
+      let count = 0;
+      for (const [row, text] of texts) {
+        const hit = words.every((word) => text.includes(word));
+        row.classList.toggle("filtered", !hit);
+        count += hit;
+      }
+      shown.textContent = words.length ? `${count} of ${rows.length} rows` : "";
+    });
+    (table.closest(".scroll") || table).before(make("p", { className: "filter" }, make("label", {}, "Filter rows ", input), " ", shown));
+  }
+
+  // Terms: their meaning on hover and on focus; Escape closes it, and the pointer may move onto it.
+  const tip = make("div", { id: "tip", role: "tooltip", hidden: true });
+  document.body.append(tip);
+  let closing = 0;
+  const hide = () => { tip.hidden = true; };
+  const later = () => { closing = window.setTimeout(hide, 200); };
+  const show = (term) => {
+    window.clearTimeout(closing);
+    tip.textContent = document.getElementById(term.getAttribute("aria-describedby")).textContent;
+    tip.hidden = false;
+    const place = term.getBoundingClientRect();
+    const left = Math.max(8, Math.min(place.left, document.documentElement.clientWidth - tip.offsetWidth - 8));
+    const below = place.bottom + tip.offsetHeight + 12 < window.innerHeight;
+    tip.style.left = `${left + window.scrollX}px`;
+    tip.style.top = `${(below ? place.bottom + 6 : place.top - tip.offsetHeight - 6) + window.scrollY}px`;
+  };
+  for (const term of all("a.term")) {
+    term.addEventListener("mouseenter", () => show(term));
+    term.addEventListener("focus", () => show(term));
+    term.addEventListener("mouseleave", later);
+    term.addEventListener("blur", later);
+  }
+  tip.addEventListener("mouseenter", () => window.clearTimeout(closing));
+  tip.addEventListener("mouseleave", later);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+
+  // The search.
   const box = document.getElementById("search");
   const told = document.getElementById("search-result");
-  const folds = [...document.querySelectorAll("details.fold")];
+  const folds = all("details.fold");
   const opened = new Map(folds.map((fold) => [fold, fold.open]));
-  const units = [...document.querySelectorAll("main tbody tr, main li, main section > p, main figure, main dt, main dd, main details p")]
+  const units = all("main tbody tr, main li, main section > p, main figure, main dt, main dd, main details p")
     .filter((unit) => !unit.querySelector("tbody tr, li"))
     .map((unit) => [unit, unit.textContent.toLowerCase()]);
-  const headed = [...document.querySelectorAll("main table, main article, main section, main details.fold")];
+  const headed = all("main table, main article, main section, main details.fold, main dl > div");
 
   function search() {
-    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = wordsOf(box.value);
     let found = 0;
     for (const [unit, text] of units) {
       const hit = words.every((word) => text.includes(word));

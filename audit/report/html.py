@@ -30,6 +30,7 @@ from audit.report.leaks import attacked_of_training, documents_used, plausibilit
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
 from audit.report.templates import AttackMacros, ResultIndex, environment, in_one_line, template_errors
+from audit.report.terms import glossary, link_terms
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
 MOST_OUTSIDE = 2
@@ -55,7 +56,6 @@ class CompletedView:
     """A completed attack as text.
 
     Attributes:
-        unlisted: how many measurements its table leaves out, because its parts show them.
         parts: title, text, figures and tables of each.
     """
 
@@ -66,7 +66,6 @@ class CompletedView:
     check: Markup
     method: Markup
     table: tables.MeasurementTable
-    unlisted: int
     figures: tuple[DrawnFigure, ...]
     parts: Sequence[Mapping[str, Any]]
 
@@ -120,7 +119,7 @@ def report_context(
             "utility": tables.measurement_table(record.utility, UTILITY),
             "legal": legal_view(record, verdict),
             "residual": residual_risk(record, verdict, policy),
-            "glossary": _glossary([view.text for view in views] or [*texts.values()]),
+            "glossary": glossary(_own_terms([view.text for view in views] or [*texts.values()])),
             "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
         }
 
@@ -143,11 +142,12 @@ def render(page: Literal["report.html", "decision.html"], context: Context, reve
             context, revealed=revealed, script=Markup(own), script_hash=f"sha256-{digest}"
         )
         entries = [
-            (found["anchor"], Markup(_TAG.sub("", found["title"] or "Summary")))
+            (found["anchor"], Markup(_TAG.sub("", found["title"] or "Overview")))
             for found in _SECTION.finditer(text)
             if found["title"] or found["anchor"] == "summary"
         ]
-        return text.replace(CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1)
+        text = text.replace(CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1)
+        return link_terms(text, context["glossary"]) if page == "report.html" else text
 
 
 def script() -> str:
@@ -210,7 +210,6 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
         if part["figures"] or part["tables"] or (part["text"] and not spec.figures and not spec.tables):
             parts.append(part)
             drawn += len(part["figures"])
-    listed = [item for item in result.measurements if report.metric(item.name).listed]
     return CompletedView(
         result=result,
         text=text,
@@ -218,19 +217,18 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
         more=text.more(index),
         check=text.check(index),
         method=text.method(result),
-        table=tables.measurement_table(listed, report),
-        unlisted=len(result.measurements) - len(listed),
+        table=tables.measurement_table(result.measurements, report),
         figures=figures,
         parts=parts,
     )
 
 
-def _glossary(texts: Sequence[AttackMacros]) -> list[tuple[str, str]]:
-    """Collect the terms of attacks, each once; the template sorts them with the general ones."""
+def _own_terms(texts: Sequence[AttackMacros]) -> dict[str, str]:
+    """Collect the terms of attacks, each once."""
     meanings: dict[str, str] = {}
     for text in texts:
         meanings = {**text.report.glossary, **meanings}
-    return list(meanings.items())
+    return meanings
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Seen(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self.words: list[str] = []
-        self.feed(page)
+        self.feed(re.sub(r'<a class="term"[^>]*>(.*?)</a>', r"\1", page))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)

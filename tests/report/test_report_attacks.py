@@ -6,7 +6,6 @@ The sentences of each attack stand in texts/, see test_report_texts.py.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,18 +21,11 @@ from shown_pages import HOSTILE, Seen, check_text
 from audit.attacks import TEXTS
 from audit.attacks.figure_text import HistogramFigure
 from audit.measurements import Count, Diagnostic, Unresolved
-from audit.record import Result
-from audit.report import figures
 from audit.report.html import html
 from audit.report.recommend import findings, recommend
 from audit.report.revealed import write_revealed
 
-pytestmark = pytest.mark.slow
-
-
-def undrawn(result: Result) -> Result:
-    """A result without what takes long to draw."""
-    return dataclasses.replace(result, histograms=(), curves=())
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 def test_the_tables_leave_no_number_out() -> None:
@@ -57,21 +49,6 @@ def test_figures_name_the_series_of_the_record() -> None:
         assert figure.histogram == histogram.name
         kinds = {part for name in histogram.counts for part in (name, *name.split(", "))}
         assert set(figure.labels) - {""} <= kinds
-
-
-def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look() -> None:
-    spots, point = (1.0, 2.0, 3.0), figures.Point(0.5, 0.4, 0.6)
-    whole, broken = (figures.FigureLine("a", spots, (point, middle, point)) for middle in (point, None))
-    other = figures.FigureLine("b", spots, (point, point, point))
-
-    def drawn(*panels: tuple[figures.FigureLine, ...]) -> str:
-        return figures.lines("f", [figures.LinePanel("t", "x", "y", lines, "share", 0.05) for lines in panels])
-
-    assert drawn((whole,)) == drawn((whole,)) != drawn((broken,))
-    first, second = drawn((whole, other), (other, whole)).split('id="f-axes_2"')
-    # The second line of the first panel and the first line of the second one are orange (the style of "b").
-    assert "#d55e00" in first.lower()
-    assert "#d55e00" in second.lower()
 
 
 CHOSEN: dict[str, tuple[Callable[[], records.Case], set[str], str, set[str]]] = {
@@ -101,15 +78,8 @@ def test_findings_call_for_the_remedies_that_answer_them(name: str) -> None:
         assert {"higher-resolution", "random-string", "paraphrase", "deduplicate", "withhold-scores"} < {*chosen}
 
 
-def test_terms_of_several_attacks_stand_in_the_glossary_once() -> None:
-    page = html(*providers.held(undrawn(providers.providers()), undrawn(answers.membership())))
-    terms = re.findall(r"<dt>([^<]*)</dt>", page.partition('id="glossary"')[2])
-    assert len(terms) == len(set(terms))
-    assert {"Provider", "Kept aside", "Balanced accuracy", "Blind check"} <= set(terms)
-
-
 def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings() -> None:
-    record, verdict, policy = providers.held(undrawn(providers.providers()))
+    record, verdict, policy = providers.held(providers.providers())
     target = dataclasses.replace(record.target, max_tokens=48, resolution=(64, 96), lifted=("suppress_tokens",))
     known = dataclasses.replace(
         record, target=target, environment=dataclasses.replace(record.environment, ocr="tesseract 5.3.0")
@@ -120,7 +90,7 @@ def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings()
 
 def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_path: Path) -> None:
     providers.write_evidence(tmp_path)
-    case = providers.held(undrawn(providers.providers()))
+    case = providers.held(providers.providers())
     shareable = html(*case)
     seen = Seen(write_revealed(*case, tmp_path).read_text()).text
     assert html(*case) == shareable
@@ -132,7 +102,7 @@ def test_names_of_providers_are_revealed_in_the_evidence_and_nowhere_else(tmp_pa
 
 
 def test_no_secret_and_no_prefix_stands_in_the_report() -> None:
-    text = Seen(html(*canaries.held(undrawn(canaries.canaries())))).text
+    text = Seen(html(*canaries.held(canaries.canaries()))).text
     for canary in planted.canary_set(64, 4, seed=3).canaries:
         assert canary.prefix[2] not in text
         assert " ".join(canary.completion) not in text.replace("4 0 7 1", "")
@@ -140,7 +110,7 @@ def test_no_secret_and_no_prefix_stands_in_the_report() -> None:
 
 def test_hostile_words_are_escaped(tmp_path: Path) -> None:
     result = dataclasses.replace(
-        undrawn(providers.providers()),
+        providers.providers(),
         confounded=HOSTILE,
         parameters={HOSTILE: HOSTILE},
         counts=(Count("left out: x", 2, HOSTILE),),

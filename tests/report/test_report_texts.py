@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 PARTS = (
     ("<h2>What leaks, and what was tried</h2>", "<h2>Who answers"),
-    ("Findings in pictures</h2>", 'id="limits"'),
+    ("Detailed findings</h2>", 'id="limits"'),
     ('<section id="guarantee">', "</section>"),
 )
 """What page one says of the findings, their chapter, and the guarantee of a private training."""
