@@ -107,4 +107,4 @@ def test_a_misspelt_metric_fails_when_the_text_is_read() -> None:
 def test_an_attack_without_a_text_has_a_generic_one() -> None:
     silent = text_of("silent")
     assert (silent.name, silent.short("auc")) == ("silent", "auc")
-    assert silent.label("auc.member") == "auc: documents declared as trained on"
+    assert silent.label("auc.member") == "auc: training documents"

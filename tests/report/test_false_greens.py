@@ -181,7 +181,7 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
     [
         (wrong_documents, "none", "No sign that the model saw"),
         (examples.passed, "open", "it was not examined which documents it was trained on (membership was not decided)"),
-        (examples.violated, "signs", "Recovered because of training"),
+        (examples.violated, "signs", "Values restored because of training"),
         (examples.skipped, "unmeasured", ""),
     ],
 )
@@ -248,7 +248,7 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
     )
     corpus = dataclasses.replace(record.corpus, documents=HELD_BACK)
     assert [*documents_used(dataclasses.replace(record, corpus=corpus))] == [
-        "Telling which documents were used for training: used 466 of 806 declared as trained on and 119 of 119 "
+        "Recognising training documents: used 466 of 806 declared as trained on and 119 of 119 "
         "declared as never seen (340 left out: canary)"
     ]
     whole = dataclasses.replace(corpus, documents={"member": 466, "heldout": 119})

@@ -35,7 +35,7 @@ from audit.report.trend import panels_of
 pytestmark = pytest.mark.slow
 
 GROWING = (0.0, 0.0, 0.03, 0.1, 0.4, 0.6)
-METRIC = "“Recovered because of training, word for word: values of a single document”"
+METRIC = "“Values restored because of training: in one document only”"
 
 
 def stops(entries: Stops) -> list[Stop]:
@@ -102,8 +102,8 @@ def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> 
     reports = {"reconstruction": TEXTS["reconstruction"]}
     panels = panels_of(entries, "epoch", reports, limits, ["masked_token_accuracy"])
     assert [(panel.title, panel.limit) for panel in panels if panel.limit is not None] == [
-        ("One attempt: recovered word for word\n(PR)", 0.3),
-        ("Recovered because of training, word\nfor word: values of a single document", 0.05),
+        ("One attempt: restored word for word\n(PR)", 0.3),
+        ("Values restored because of training:\nin one document only", 0.05),
     ]
     assert len(panels) == len({panel.title for panel in panels}) == 4
 

@@ -22,10 +22,10 @@ SAMPLES = Path(__file__).parents[2] / "sample_models"
 ROOT = Path(os.environ.get("DOCAUDIT_SAMPLE_SCANS", "/nonexistent"))
 SCANS = sorted(path.parent for path in ROOT.glob("*-*/record.json"))
 TITLES = {
-    "reconstruction": "Reconstruction of blacked-out values",
-    "attribute_inference": "Picking a hidden value out of a list",
-    "memorisation": "Answers that are no longer on the page",
-    "membership": "Telling which documents were used for training",
+    "reconstruction": "Restoring blacked-out values",
+    "attribute_inference": "Picking a hidden value from a list",
+    "memorisation": "Answers given after they were removed from the page",
+    "membership": "Recognising training documents",
 }
 pytestmark = pytest.mark.skipif(not SCANS, reason="reads what the gate has scanned")
 
