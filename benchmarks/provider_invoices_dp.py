@@ -7,7 +7,7 @@ Trains the pretrained Donut on the members' invoices with a guarantee for whole 
 centrally and by ten clients of 32 providers each, all weights and adapters, with the paper's ten rounds, rates and
 largest norms, and without noise; scans each for provider membership; and writes records and a table beside the paper's
 into `benchmarks/provider_invoices_dp/`. The noise is what each epsilon takes: by the paper's own accounting clients
-need less, which does not hold (docs/federated.md). What is already in `--work` is not made again; with several
+need less, which does not hold (docs/countermeasures.md). What is already in `--work` is not made again; with several
 processes on `--only`, each with OMP_NUM_THREADS=1, models are trained and scanned side by side.
 """
 

@@ -1,7 +1,4 @@
-"""Build the reference pages and README's table of models: `python docs/generate.py`, also a hook of mkdocs.
-
-The pages in `docs/reference/` are built, not committed; a test checks that README's table is current.
-"""
+"""The reference pages of the manual, made from the code; `build.py` adds them to the site."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from audit.cli import app
 from audit.cli.options import HELP
 
 DOCS = Path(__file__).parent
-README = DOCS.parent / "README.md"
 RESULTS = DOCS / "reference" / "models.json"
 SHIPPED = ("default", "strict")
 FORMS = {
@@ -42,8 +38,7 @@ TASKS = {
 }
 """Kinds of models by `task.kind`, in the order of the tables."""
 HEADS = [name.replace("_", " ") for name in TEXTS]
-BEGIN, END = "<!-- models: written by docs/generate.py from docs/reference/models.json -->", "<!-- end of models -->"
-MADE = "<!-- Built by docs/generate.py; change the code or that script. -->"
+MADE = "<!-- Built by docs/generate.py -->"
 
 
 def pages() -> dict[str, str]:
@@ -146,7 +141,7 @@ def _metrics() -> Iterator[str]:
 def _of_attack(report: AttackText, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
     yield from (f"## {report.name}", "", f"**{report.title}.** {report.question}", "")
     if report.power is not None:
-        yield from (f"A policy's `min_power` is held against `{report.power}`.", "")
+        yield from (f"A policy compares its `min_power` with `{report.power}`.", "")
     rows = []
     for head, metric in report.metrics.items():
         names = metric.names
@@ -195,15 +190,17 @@ def _limits() -> Iterator[str]:
     for name in SHIPPED:
         policy = policies.load(name)
         yield from (f"## {name}", "", policy.description, "")
-        rows = [
-            [limit.attack, f"`{limit.metric}`", _bound(limit), _conditions(limit), limit.rationale]
-            for limit in policy.limits
-        ]
-        yield from _table(("attack", "metric", "limit", "conditions", "rationale"), rows)
-        yield from ("Demands: questions that a pass must answer, by one of these attacks at least.", "")
+        rows = ([limit.attack, f"`{limit.metric}`", _bound(limit), _conditions(limit)] for limit in policy.limits)
+        yield from _table(("attack", "metric", "limit", "conditions"), rows)
+        yield from ("The reasons:", "")
+        yield from (
+            f"- `{limit.attack}` `{limit.metric}`: {' '.join(limit.rationale.split())}" for limit in policy.limits
+        )
+        yield ""
+        yield from ("Demands: questions that a pass must answer. One of the attacks must decide each.", "")
         demands = ([one.question, ", ".join(one.any_of), one.rationale] for one in policy.demands)
         yield from _table(("question", "attacks", "rationale"), demands)
-        yield from ("Gaps: attacks that these kinds of models cannot be put to, and that the policy does without.", "")
+        yield from ("Gaps: attacks that do not apply to these model types. The policy permits each gap.", "")
         yield from _table(
             ("attack", "tasks", "rationale"), ([gap.attack, ", ".join(gap.tasks), gap.rationale] for gap in policy.gaps)
         )
@@ -223,13 +220,6 @@ def _conditions(limit: policies.Limit) -> str:
     found += [] if limit.required else ["`required = false`"]
     found += ['`holds = "lower"`'] if limit.holds == "lower" else []
     return ", ".join(found)
-
-
-def readme() -> str:
-    """The README with its table of models."""
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    return "\n".join([before + BEGIN, *_grouped(_results()), END]) + after
 
 
 def _results() -> list[dict[str, Any]]:
@@ -257,15 +247,17 @@ def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _models() -> Iterator[str]:
     yield (
-        "Each line is a tiny checkpoint with random weights that a test inspects, plans and scans (`pytest "
-        'tests/matrix -m ""`). `yes`: the scan completed the attack. What the others need, or why they cannot be run, '
-        "stands below each table. Families that are not listed may work all the same: encoders with a masked language "
-        "model in transformers, and what that loads as image-text-to-text, causal or sequence-to-sequence models."
+        "Tests inspect, plan and scan a tiny checkpoint of each family, with random weights. A table shows which "
+        'attacks its scan completed. A "-" means that the attack does not apply, or needs something that the test '
+        "did not give. Other families may work too: encoders with a masked language model in transformers, and what "
+        "transformers loads as image-text-to-text, causal or sequence-to-sequence model."
     )
-    yield ""
+    yield from ("", "## At a glance", "")
+    yield from _grouped(_results())
     yield (
-        '"Ours" are classes that transformers lacks; they load and save like any `PreTrainedModel`. LayoutLMv3 and LiLT'
-        " need a public masked language model with the same tokens (RoBERTa's, or XLM-RoBERTa's)."
+        "VT5, BROS, the image branches and the models of utterances are classes that transformers lacks; they load and "
+        "save like any `PreTrainedModel`. LayoutLMv3 and LiLT need a public masked language model with the same tokens "
+        "(RoBERTa's, or XLM-RoBERTa's)."
     )
     yield ""
     for task, words in TASKS.items():
@@ -296,20 +288,3 @@ def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Ite
 def _named(result: Mapping[str, Any]) -> str:
     needs = " and ".join(result["needs"])
     return f"{result['family']} (with {needs}: `docaudit[vision]`)" if needs else str(result["family"])
-
-
-def main() -> None:
-    """Write README's table and every page."""
-    README.write_text(readme(), encoding="utf-8")
-    on_pre_build()
-
-
-def on_pre_build(**_: Any) -> None:
-    """Write every page; mkdocs calls this before it builds the site."""
-    for name, text in pages().items():
-        (DOCS / name).parent.mkdir(exist_ok=True)
-        (DOCS / name).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

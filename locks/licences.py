@@ -56,7 +56,7 @@ and Mono (OFL-1.1, with their licence beside them), unchanged, and a sample mode
 What pip installs beside it is listed below, with the licence that each package's metadata state; `BSD` is what some say
 without a number of clauses. Those under MPL and LGPL are imported as they are; of pyphen's three licences MPL-1.1 is
 enough. What begins with `nvidia-` or `cuda-` comes with torch's build for NVIDIA's GPUs alone, most of it under its own
-terms: where these will not do, install a build for CPUs ([how](../docs/supply-chain.md#another-build-of-torch)).
+terms: where these will not do, install a build for CPUs ([how](../docs/trust.md#another-build-of-torch)).
 
 Not installed by pip: WeasyPrint loads the system's pango (LGPL), which draws the PDF, and what pango needs; Tesseract
 (Apache-2.0) runs as a program of its own. In the container image both are Debian's packages, whose licences stand in

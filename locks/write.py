@@ -149,7 +149,7 @@ def write(name: str, content: str, blocks: Blocks) -> None:
     sources = [one for one in WITHOUT_WHEELS if one in blocks]
     head = [
         f"# {content[0].upper()}{content[1:]}. Written by locks/write.py: versions of constraints.txt,",
-        "# SHA-256 of every file that the package index lists of them. docs/supply-chain.md says how it is installed.",
+        "# SHA-256 of every file that the package index lists of them. docs/trust.md says how it is installed.",
         "--only-binary :all:",
         *(f"--no-binary {one}" for one in sources),
     ]

@@ -5,7 +5,7 @@
     python -m benchmarks.gpu --list
 
 A piece whose table is in `--out` or `--work` is skipped; one that was killed goes on from the steps that it kept.
-`--out` gets `tables.json` and `tables.md`. docs/gpu.md says how to use it with short loans of a GPU.
+`--out` gets `tables.json` and `tables.md`. README.md beside this file says how to use it with short loans of a GPU.
 """
 
 from __future__ import annotations

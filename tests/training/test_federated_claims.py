@@ -1,4 +1,4 @@
-"""What may be claimed of a federated training: a coin that providers share does not amplify (docs/federated.md)."""
+"""What a federated training may claim: a coin that providers share does not amplify (docs/countermeasures.md)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_a_clients_coin_does_not_amplify_where_its_other_providers_show_that_it_
 
 @pytest.mark.parametrize(("noise", "paper", "proved"), [(0.771, 8.0, 14.5), (1.136, 4.0, 8.6), (2.847, 1.0, 2.8)])
 def test_what_the_papers_noise_proves(noise, paper, proved):
-    """The table in docs/federated.md."""
+    """The table in docs/countermeasures.md."""
     assert epsilon_of(noise, 1e-5, 0.2, 10) == pytest.approx(paper, abs=0.05)
     assert epsilon_of(noise, 1e-5, 1.0, 10, 0.2) == pytest.approx(proved, abs=0.05)

@@ -83,7 +83,7 @@ def defend(
     ] = None,
     setting: Annotated[
         list[str] | None,
-        _dp("A setting of the training, as trained=head or steps=200; see private-training.md.", "--set"),
+        _dp("A setting of the training, as trained=head or steps=200; see docs/countermeasures.md.", "--set"),
     ] = None,
 ) -> None:
     """Measure countermeasures: what the model gives away without and with each, by every attack, and what it costs."""

@@ -57,7 +57,7 @@ class DpTraining(TrainingDefense):
             chosen = DpOptions(**{"seed": options.seed, **settings})
         except ValidationError as error:
             problems = [f"{self.name}: {item['loc'][0]} {item['input']}: {item['msg']}" for item in error.errors()]
-            raise UsageError(problems, "docs/private-training.md lists the settings") from None
+            raise UsageError(problems, "docs/countermeasures.md lists the settings") from None
         proof = None
         if chosen.to_policy is not None:
             proof = proof_of(load_policy(chosen.to_policy), manifest.load(options.data_dir))

@@ -1,0 +1,117 @@
+"""A hook of mkdocs: adds the reference pages, the gallery, and the repository's files that pages link to.
+
+No page of these is committed. `DOCAUDIT_SAMPLE_SCANS` names a folder of scans of the samples; the gallery shows their
+reports.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import generate
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+LINK = re.compile(r'(\]\(|(?:href|src)=")([^)"#\s:]+)')
+SAMPLES = {
+    "receipts-model": "A small masked language model that memorised its receipts",
+    "receipts-clean": "The same recipe, which never saw the training documents",
+    "questions-model": "A small Donut that answers questions about registration forms",
+    "letters-model": "A tagger of redacted letters of a tribunal",
+    "utterances-model": "A model of commands to a speaker, with planted canaries",
+    "utterances-clean": "The same recipe, with other digits in each canary",
+}
+"""Scans of the gallery by the names of their folders, as `.ci/scan` writes them."""
+EMPTY = """This build was given no scans. To render the gallery, scan the samples first:
+
+```sh
+for sample in receipts questions letters utterances; do .ci/scan $sample model 10 quick scans; done
+.ci/scan utterances clean 0 standard scans
+DOCAUDIT_SAMPLE_SCANS=scans mkdocs build --strict
+```
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what is built: reference pages, gallery, and whatever of the repository the pages link to."""
+    for name, text in generate.pages().items():
+        files.append(File.generated(config, name, content=text))
+    for name, content in _gallery():
+        files.append(File.generated(config, name, content=content, inclusion=InclusionLevel.INCLUDED))
+    waiting = [page.src_uri for page in files.documentation_pages()]
+    while waiting:
+        source = waiting.pop()
+        for place in sorted(_linked(source, files)):
+            if files.get_file_from_path(_shown(place)) is None:
+                added = File.generated(config, _shown(place), abs_src_path=str(ROOT / place))
+                added.inclusion = InclusionLevel.NOT_IN_NAV
+                files.append(added)
+                waiting += [_shown(place)] if place.endswith(".md") else []
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn links to files of the repository into links to their copies in the site."""
+    source = page.file.src_uri
+
+    def moved(match: re.Match[str]) -> str:
+        place = _place(source, match[2])
+        if not (ROOT / place).is_file():
+            return match[0]
+        return match[1] + posixpath.relpath(_shown(place), posixpath.dirname(source) or ".")
+
+    return LINK.sub(moved, markdown)
+
+
+def _linked(source: str, files: Files) -> set[str]:
+    """The files of the repository that a page links to."""
+    page = files.get_file_from_path(source)
+    assert page is not None
+    places = {_place(source, link) for _, link in LINK.findall(page.content_string)}
+    return {place for place in places if (ROOT / place).is_file()}
+
+
+def _place(source: str, link: str) -> str:
+    """The path in the repository that a link of a page of the site leads to."""
+    page = f"docs/{source}" if (DOCS / source).exists() or not (ROOT / source).exists() else source
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+
+
+def _shown(place: str) -> str:
+    """The path in the site of a file of the repository: hidden folders would not be served."""
+    return place.removeprefix("docs/").lstrip(".")
+
+
+def _gallery() -> Iterator[tuple[str, Any]]:
+    """Give the gallery's page, and the reports and pictures that it shows."""
+    given = os.environ.get("DOCAUDIT_SAMPLE_SCANS")
+    folders = [Path(given) / name for name in SAMPLES if (Path(given) / name / "report.pdf").exists()] if given else []
+    lines = ["# Sample reports", "", "<!-- Built by docs/build.py -->", ""]
+    if not folders:
+        lines.append(EMPTY)
+    for folder in folders:
+        name = folder.name
+        lines += [f"## {name}", "", f"{SAMPLES[name]}. [PDF]({name}/report.pdf), [HTML]({name}/report.html)", ""]
+        lines += [f"[![Page one of the report on {name}]({name}/page-one.png){{ width=480 }}]({name}/report.pdf)", ""]
+        for report in ("report.pdf", "report.html"):
+            yield f"gallery/{name}/{report}", (folder / report).read_bytes()
+        yield f"gallery/{name}/page-one.png", page_one(folder / "report.pdf", 110)
+    yield "gallery/index.md", "\n".join(lines)
+
+
+def page_one(pdf: Path, dpi: int) -> bytes:
+    """Draw the first page of a PDF as a PNG."""
+    import pypdfium2
+
+    drawn = io.BytesIO()
+    pypdfium2.PdfDocument(pdf)[0].render(scale=dpi / 72).to_pil().save(drawn, "PNG", optimize=True)
+    return drawn.getvalue()
