@@ -47,6 +47,8 @@ class Clause:
         attack_class: the class of attack it names, of EDPB Opinion 28/2024, paragraph 55.
         outside: what of that class no attack of docaudit tries.
         unmapped: why nothing in a report is evidence for it.
+        alike: ids of places in other frameworks that name the same attacks.
+        short: its name in a narrow column; empty: `clause`.
     """
 
     id: Written
@@ -59,6 +61,8 @@ class Clause:
     attack_class: str = ""
     outside: str = ""
     unmapped: str = ""
+    alike: tuple[Written, ...] = ()
+    short: str = ""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -96,6 +100,14 @@ class Frameworks:
         """Return what is evidence for a clause."""
         return tuple(one for one in self.mappings if clause in one.clauses)
 
+    def alike(self, clause: Clause) -> dict[str, tuple[str, ...]]:
+        """Return the places that name the same attacks as a clause, itself included, by framework."""
+        same = [one for one in self.clauses if one.id == clause.id or one.id in clause.alike]
+        return {
+            name: tuple(one.short or one.clause for one in same if one.framework == name)
+            for name in dict.fromkeys(one.framework for one in same)
+        }
+
     def of_attack(self, attack: str) -> tuple[Evidence, ...]:
         """Return what an attack is evidence for; empty for one that nobody has mapped."""
         return tuple(one for one in self.mappings if one.attack == attack)
@@ -111,7 +123,7 @@ def frameworks() -> Frameworks:
     return read_shipped("frameworks.toml", TypeAdapter(Frameworks))
 
 
-State = Literal["examined", "examined in part", "not examined", "does not apply", "out of scope"]
+State = Literal["tested", "tested in part", "not tested", "not applicable", "out of scope"]
 NOT_STATED = "not stated"
 RELEASES = LABELS["releases"]
 OUTCOMES = LABELS["coverage_outcomes"]
@@ -146,12 +158,18 @@ class Examined:
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """A class of attack: what this scan tried of it, and what no attack of docaudit tries."""
+    """A class of attack: what this scan tried of it, and what no attack of docaudit tries.
+
+    Attributes:
+        name: as EDPB Opinion 28/2024 lists it, or in our words where another framework alone names it.
+        alike: by framework, the places that name the same attacks.
+    """
 
     name: str
     state: State
     tried: tuple[Examined, ...]
     outside: str
+    alike: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -221,23 +239,28 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     rows = []
     for clause in (one for one in known.clauses if one.attack_class):
         tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
-        rows.append(CoverageRow(clause.attack_class, _combine_states(tried), tried, clause.outside))
+        rows.append(
+            CoverageRow(clause.attack_class, _combine_states(tried), tried, clause.outside, known.alike(clause))
+        )
+    named = {name for clause in known.clauses for name in clause.alike}
     rows += [
-        CoverageRow(clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped)
+        CoverageRow(
+            clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped, known.alike(clause)
+        )
         for clause in known.clauses
-        if clause.unmapped
+        if clause.unmapped and clause.id not in named
     ]
     return tuple(rows)
 
 
 def _combine_states(tried: Sequence[Examined]) -> State:
     """Combine the states of the attacks of a class; one that does not apply to a model is no gap."""
-    states = {one.state for one in tried} - {"does not apply"}
+    states = {one.state for one in tried} - {"not applicable"}
     if not tried:
         return "out of scope"
     if not states:
-        return "does not apply"
-    return "examined in part" if len(states) > 1 else states.pop()
+        return "not applicable"
+    return "tested in part" if len(states) > 1 else states.pop()
 
 
 def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Examined:
@@ -255,15 +278,15 @@ def why_not_run(record: AuditRecord, attack: str) -> tuple[State, str, str]:
     """Return state, reason and remedy of an attack that gave no numbers."""
     result = record.results.get(attack)
     if result is None and attack not in record.battery:
-        return "not examined", "not in the version that scanned", "scan again"
+        return "not tested", "not in the version that scanned", "scan again"
     if result is None or result.reason is None or result.reason.kind == "left out":
-        return "not examined", "not asked for in this scan", "scan without --only"
+        return "not tested", "not asked for in this scan", "scan without --only"
     why, fix = result.reason.why, result.reason.fix
     if result.reason.kind == "model":
-        return "does not apply", why, fix
+        return "not applicable", why, fix
     if result.status == "failed":
-        return "not examined", f"broke down ({why})", "report this failure with the record"
-    return "not examined", f"not asked for in this scan; {why}" if result.status == "left out" else why, fix
+        return "not tested", f"broke down ({why})", "report this failure with the record"
+    return "not tested", f"not asked for in this scan; {why}" if result.status == "left out" else why, fix
 
 
 def _describe_completed(
@@ -271,7 +294,7 @@ def _describe_completed(
 ) -> Examined:
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
-        return Examined(result.attack, title, "not examined", "it ran, and this could not be measured")
+        return Examined(result.attack, title, "not tested", "the attack ran and could not measure this")
     notes = [amount_tried(record, result)]
     if result.confounded is not None:
         notes.append(f"no limit can be met on its numbers: {result.confounded}")
@@ -285,7 +308,7 @@ def _describe_completed(
     found = (*within(record, verdict), *unlimited(record, verdict))
     if any(leak.attack == result.attack and _metric_counts(evidence, leak.metric) for leak in found):
         outcome = LEAKING.get(outcome, outcome)
-    return Examined(result.attack, title, "examined", "; ".join(filter(None, notes)), outcome)
+    return Examined(result.attack, title, "tested", "; ".join(filter(None, notes)), outcome)
 
 
 def _metric_counts(evidence: Evidence, metric: str) -> bool:

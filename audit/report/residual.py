@@ -62,7 +62,7 @@ def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
         state, reason, remedy = why_not_run(record, attack)
         text = text_of(attack)
         title = text.title or attack
-        if state == "does not apply" and attack not in wanted:
+        if state == "not applicable" and attack not in wanted:
             harmless.setdefault(reason, []).append(title)
         else:
             gaps.append(Gap(title, text.question, reason, wanted.get(attack, remedy)))
@@ -157,7 +157,7 @@ def _join_unique(items: Iterable[str]) -> str:
 
 def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
     gaps = _join_unique(
-        f"{tried.title} ({tried.note})" for row in rows for tried in row.tried if tried.state == "not examined"
+        f"{tried.title} ({tried.note})" for row in rows for tried in row.tried if tried.state == "not tested"
     )
     return f"Not examined, so that nothing is known of it: {gaps}." if gaps else ""
 

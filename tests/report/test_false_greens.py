@@ -129,7 +129,7 @@ def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"), [(accepted, ", although its limits are met:"), (given_away, ", not limited")]
+    ("make", "said"), [(accepted, ", although the limits are met:"), (given_away, ", without a limit")]
 )
 def test_a_leak_that_no_limit_stops_is_no_evidence_for_the_resistance(make: Callable[[], Case], said: str) -> None:
     views = legal_view(*make()[:2]).clauses.values()

@@ -85,8 +85,8 @@ def test_the_chapter_says_what_it_said(name: str) -> None:
         (examples.violated, "evidence against the resistance"),
         (examples.waived, "evidence against the resistance, waived:"),
         (examples.passed, "evidence for the resistance"),
-        (examples.wide, "nothing decided on the resistance"),
-        (examples.failed, "not examined: the resistance"),
+        (examples.wide, "undecided: the resistance"),
+        (examples.failed, "not tested: the resistance"),
     ],
 )
 def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothing(
@@ -99,15 +99,15 @@ def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothin
 def test_an_attack_that_an_older_version_lacks_is_no_gap_in_silence() -> None:
     (older,) = row(examples.judged(examples.record()), "(iv) Model inversion").tried
     assert older.note == "not in the version that scanned"
-    assert row(about_text(), "(i) Attribute inference").tried[1].state == "not examined"
-    assert row(in_part(), "(iii) Regurgitation").state == "examined in part"
+    assert row(about_text(), "(i) Attribute inference").tried[1].state == "not tested"
+    assert row(in_part(), "(iii) Regurgitation").state == "tested in part"
 
 
 def test_the_ratio_counts_every_declared_document_of_training() -> None:
     record = examples.record()
     copies = dataclasses.replace(record.corpus, near_copies={"member": 50})
     text = ratio(dataclasses.replace(record, corpus=copies))
-    assert text.startswith("200 documents of training")
+    assert text.startswith("200 training documents")
     alone = dataclasses.replace(record.target, family="no model")
     assert ratio(dataclasses.replace(record, target=alone)) == ""
 
