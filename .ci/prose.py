@@ -122,7 +122,8 @@ def markdown_passages(piece: Passage) -> Iterator[Passage]:
         if token.type == "html_block":
             yield from html_passages(Passage(line, token.content))
         elif token.type == "inline":
-            yield Passage(line, "".join(map(inline_text, token.children or [])))
+            text = "".join(map(inline_text, token.children or []))
+            yield Passage(line, re.sub(r"(^|[.?!]\s+)code\b", r"\1Code", text))
             yield from (Passage(line, child.content) for child in token.children or [] if child.type == "image")
 
 
