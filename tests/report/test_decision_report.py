@@ -198,8 +198,8 @@ def test_page_one_tells_the_number_that_decides_alone() -> None:
     case = one("excess_pr.unique")
     assert case[1].decisions[0].measured is not None
     assert case[1].decisions[0].measured.name == "excess_pr.unique.lowest_loss"
-    assert "Because the model was trained on the page, 70 of every 100 values (66 to 74) come out" in page_one(case)
-    assert "60 of every 100" not in page_one(case)
+    assert "Training accounts for 70 % of values that occur in one document only (95 % CI 66 to 74 %)" in page_one(case)
+    assert "60 % of values" not in page_one(case)
 
 
 def test_what_the_owner_states_is_quoted_and_escaped_and_no_title() -> None:
