@@ -104,8 +104,8 @@ def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
     assert attacked
     for attack, count in attacked.items():
         unit = UNITS[attack]
-        asked = f"examined: {count:,} of {held[unit]:,} {unit} of training"
-        told = re.findall(rf"{TITLES[attack]}, (examined: [\d,]+ of [\d,]+ \w+ of training)", scan.text)
+        asked = f"tested: {count:,} of {held[unit]:,} {unit} of training"
+        told = re.findall(rf"{TITLES[attack]}: (tested: [\d,]+ of [\d,]+ \w+ of training)", scan.text)
         assert told, attack
         assert set(told) == {asked}
 
@@ -146,13 +146,17 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
         (found, member), (_, heldout) = gains("member", method), gains("heldout", method)
         excess = sum(member) / len(member) - sum(heldout) / len(heldout)
         means[method] = (excess, f"{sum(found)} of {len(found)} values")
-    told = re.search(r"Because the model was trained on the page, ([\d.]+) of every 100 values", scan.page_one)
+    told = re.search(r"(?:Training accounts for|training was found:) ([\d.−-]+) % of values", scan.page_one)
     if told is None:
         points = re.search(r"([\d.−-]+) points \([^)]*\), the limit is at most 5 points", scan.page_one)
         shown = float(points[1].replace("−", "-")) if points else 0.0
         assert any(shown == pytest.approx(100 * excess, abs=0.05) for excess, _ in means.values())
         return
-    fitting = [counted for excess, counted in means.values() if float(told[1]) == pytest.approx(100 * excess, abs=0.5)]
+    fitting = [
+        counted
+        for excess, counted in means.values()
+        if float(told[1].replace("−", "-")) == pytest.approx(100 * excess, abs=0.5)
+    ]
     assert any(f"at least {counted}" in scan.page_one for counted in fitting)
 
 
@@ -171,7 +175,7 @@ def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
     assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.page_one
     alone = [mine * (1 - sum(rest) / len(rest)) for mine, rest in zip(own, others, strict=True)]
     net = sum(alone) - sum((1 - mine) * sum(rest) / len(rest) for mine, rest in zip(own, others, strict=True))
-    told = re.search(r"([\d.−-]+) of every 100 questions", scan.page_one)
+    told = re.search(r"([\d.−-]+) % of questions", scan.page_one)
     assert told is not None
     assert float(told[1].replace("−", "-")) == pytest.approx(100 * net / len(own), abs=0.5)
 
@@ -187,7 +191,7 @@ def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
 
     part = scan.page_one.partition(f"{TITLES['membership']}: ")[2]
     told = re.search(r"(?:limit\.|limits\.|undecided\.) ([\d.]+) \(", part)
-    pairs = re.search(r"([\d.]+) of every 100 pairs", part)
+    pairs = re.search(r"([\d.]+) % of pairs", part)
     shown = float(told[1]) if told else float(pairs[1]) / 100 if pairs else None
     assert shown is not None
     assert any(
