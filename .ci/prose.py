@@ -332,6 +332,7 @@ def gate(rules: Rules, *, lowering: bool) -> None:
     counts = Counter({name: len(findings) for name, findings in found.items()})
     if lowering:
         RULES.write_text(lower(RULES.read_text(encoding="utf-8"), counts), encoding="utf-8")
+        rules = read_rules()
     above = [name for name in found if counts[name] > rules.allowed.get(name, 0)]
     for name in above:
         print(*(f"{name}:{one.line}: {one.rule}: {one.sentence}" for one in found[name]), sep="\n")
