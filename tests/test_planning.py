@@ -270,7 +270,7 @@ def same_words(found):
 def test_the_plan_says_confounded_where_the_scan_will():
     told = checked_blindly(corpus(pages(130, 130)), AUC, NET)
     assert [one.outcome for one in told.limits] == ["confounded", "decides"]
-    assert told.limits[0].reason.startswith("documents trained on and held-out documents can be told apart without")
+    assert told.limits[0].reason.startswith("training and unseen documents can be told apart without")
     assert "Confounded, for what is compared differs without the model: membership auc." in conclusion(told)
     assert "can decide 1 of 2" in conclusion(told)
     alike = checked_blindly(corpus(same_words(pages(130, 130))), AUC, NET)
@@ -386,14 +386,14 @@ def test_a_policy_that_no_model_passes_here_is_said_to_be_one():
 def test_a_plan_says_what_a_pass_needs_to_be_able_to_ask():
     made = corpus(pages(150, 150), "intent-slots")
     canary = limit("canaries", "excess", max=0.2, required=False)
-    demand = Demand("what the model gives back", ("reconstruction", "canaries"), "r")
+    demand = Demand("repeated text", ("reconstruction", "canaries"), "r")
     gaps = (Gap("reconstruction", ("intent-slots",), "r"),)
     for demands, blocked in (((), []), ((demand,), ["canaries"])):
         policy = checked(Policy(1, "mine", (AUC, EXCESS, canary), gaps=gaps, demands=demands))
         found = plan_limits(made, policy, "standard", at_most(made, "standard"), {})
         assert [one.attack for one in found.joint.blocked] == blocked
     assert found.limits[2].reason == (
-        "the data set holds no canaries; a pass needs to show what the model gives back: reconstruction or canaries"
+        "the data set holds no canaries; a pass needs a decided limit on repeated text: reconstruction or canaries"
     )
     policy = checked(
         Policy(

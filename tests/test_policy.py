@@ -162,7 +162,7 @@ def waiver(days: int, metric: str = "leak", owner: str = "A. Officer", attack: s
     return Waiver(attack, metric, owner, "head of data", "the weights stay here", "one locked machine", end)
 
 
-EXTRACTS = Demand("what the model gives back", ("reconstruction", "memorisation", "canaries"), "why")
+EXTRACTS = Demand("repeated text", ("reconstruction", "memorisation", "canaries"), "why")
 RECOGNISES = Demand("whom it was trained on", ("membership",), "why")
 ASKED = (
     limit(), limit(attack="memorisation"), SECOND,
@@ -494,7 +494,7 @@ ENDINGS: dict[str, Ending] = {
     "recognition alone": ends(
         (*UNASKED, NO_CANARIES), (*NOT_ASKED, "undecided", "undecided"), 11,
         "(unmeasured)",
-        "a pass needs to show what the model gives back: reconstruction or memorisation or canaries -> docaudit canary",
+        "a pass needs a decided limit on repeated text: reconstruction or memorisation or canaries -> docaudit canary",
         "headline: 2 of 5 limits undecided, 1 met, 2 not applicable", on=ASKED, **DEMANDING,
     ),
     "recognition alone, nothing demanded": ends(
@@ -531,7 +531,7 @@ ENDINGS: dict[str, Ending] = {
     ),
     "no attack can answer": ends(
         (*UNASKED, NO_RANKS), (*NOT_ASKED, "inapplicable", "inapplicable"), 0,
-        "no attack can ask a model of this kind what the model gives back, as the policy permits", on=ASKED,
+        "no attack on repeated text applies to this kind of model, as the policy permits", on=ASKED,
         **PERMITTING,
     ),
     "no attack need answer": ends(

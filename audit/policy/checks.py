@@ -217,7 +217,7 @@ def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decisi
     needed, closed = {}, []
     for demand, attack in unanswered(policy, record.target.task, asked, could_be):
         if attack is None:
-            closed.append(f"no attack can ask a model of this kind {demand.question}, as the policy permits")
+            closed.append(f"no attack on {demand.question} applies to this kind of model, as the policy permits")
         else:
             needed[attack] = demand
     held = [_leave_open(one, needed.get(one.limit.attack)) for one in decisions]

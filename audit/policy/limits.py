@@ -95,7 +95,7 @@ class Demand:
     """A question of which a pass needs an answer, by one attack at least.
 
     Attributes:
-        question: what the attacks ask, in a few words ("what the model gives back").
+        question: what the attacks ask, in a few words ("text that the model repeats").
         any_of: the attacks; where none was decided, the first that can be asked names the remedy.
         rationale: why a pass needs the answer.
     """
@@ -106,9 +106,9 @@ class Demand:
 
     @property
     def sentence(self) -> str:
-        """The demand as a clause: what a pass needs to show, and by which attacks."""
+        """The demand as a clause: the question that a pass must decide, and the attacks that decide it."""
         named = " or ".join(attack.replace("_", " ") for attack in self.any_of)
-        return f"a pass needs to show {self.question}: {named}"
+        return f"a pass needs a decided limit on {self.question}: {named}"
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -76,7 +76,7 @@ def test_a_split_by_date_is_caught_and_the_same_receipts_split_at_random_are_not
     for assigned in ("random", "by-date", "official"):
         caught = by_document(corpus(drawn, [day < middle for day, _, _ in drawn], assigned))
         (check,) = caught.checks
-        assert check.reason.startswith("documents trained on and held-out documents " + TELLING)
+        assert check.reason.startswith("training and unseen documents " + TELLING)
         assert "best by their text" in check.reason
         assert "p = 0.001" in check.reason
         assert caught.estimate.low > 0.8
